@@ -11,12 +11,11 @@ import { createHostRule } from './http/head.ts'
 import { createOpsApp } from './http/ops/app.ts'
 import { addressOf, createHttpServer } from './http/server.ts'
 import type { Connection } from './kubernetes/connection.ts'
-import { createApiRole } from './roles/api.ts'
+import { createApiRole, ROW_LOCK_MS } from './roles/api.ts'
 import { type Base, limitConnections, loopOf, openDatabase } from './roles/base.ts'
 import { createControllerRole } from './roles/controller.ts'
 import { createMetrics, type Metrics } from './roles/metrics.ts'
 import { createMetricsSource } from './roles/metrics-source.ts'
-import { SPOOL_LOCK_MS } from './roles/spool.ts'
 import { findUnencrypted } from './roles/unencrypted.ts'
 import { type Clock, systemClock } from './runtime/clock.ts'
 import type { Log } from './runtime/log.ts'
@@ -65,7 +64,8 @@ export function createApp(options: AppOptions): App {
   const metrics = createMetrics()
   const stack = new AsyncDisposableStack()
   const database = openDatabase(options, stack, { name: 'management', connections: 8 })
-  // One connection each for two groups of pings, two look-ups of their checks, the read-back, the evaluator, the beat and the clock.
+  // One connection each for a group of pings, two look-ups of their checks, the read-back, the evaluator, the beat and
+  // the clock, and a spare one.
   const pingDatabase =
     config.role === 'controller'
       ? null
@@ -74,7 +74,7 @@ export function createApp(options: AppOptions): App {
           connections: 8,
           genericPlans: true,
           looksUp: true,
-          ...(config.spoolMaxBytes > 0 ? { lockMs: SPOOL_LOCK_MS } : {}),
+          lockMs: ROW_LOCK_MS,
         })
   const databaseClock = createDatabaseClock(pingDatabase ?? database, clock)
 

@@ -268,6 +268,7 @@ describe('the rules of the house', () => {
     const importers = sources.filter(({ imports }) => imports.some((from) => from.endsWith('/binary-arrays.ts')))
     expect(importers.map(({ file }) => file).sort()).toEqual([
       'store/checks/change-sets.ts',
+      'store/checks/plain-pings.ts',
       'store/checks/states.ts',
       'store/history/new-flips.ts',
       'store/outbox/alerts.ts',

@@ -113,6 +113,7 @@ create table check_states (
   job_wake_at timestamp with time zone,
   resume_on_ping boolean not null default false,
   dialect text,
+  spec_hash bigint not null default (hashtextextended(((((((((((((((COALESCE((period_seconds)::text, ''::text) || '|'::text) || COALESCE(schedule, ''::text)) || '|'::text) || COALESCE(time_zone, ''::text)) || '|'::text) || COALESCE(dialect, ''::text)) || '|'::text) || (grace_seconds)::text) || '|'::text) || COALESCE((max_runtime_seconds)::text, ''::text)) || '|'::text) || COALESCE(job_area, ''::text)) || '|'::text) || (resume_on_ping)::text), (0)::bigint) & '281474976710655'::bigint),
   constraint check_states_check1 CHECK (((schedule IS NULL) = (time_zone IS NULL))),
   constraint check_states_check_key_fkey FOREIGN KEY (check_key) REFERENCES checks(key) ON DELETE CASCADE,
   constraint check_states_dialect CHECK ((dialect = ANY (ARRAY['cron'::text, 'kubernetes'::text]))),

@@ -1,7 +1,7 @@
 /**
- * The spine: the only place where a check changes. Pings, deadlines, pause, resume and changed specs are changes to rows that are locked, or
- * cached (ping/cache.ts). `transition` decides. The new states, history, flips and events form one ChangeSet, which the caller saves in the
- * transaction that holds the locks, or on condition that the cached rows are still current.
+ * The spine: the only place where a check changes. Pings, deadlines, pause, resume and changed specs are changes to
+ * rows that are locked. `transition` decides. The new states, history, flips and events form one ChangeSet, which the
+ * caller saves in the transaction that holds the locks.
  */
 
 import type { CheckSpec, Flip, Gap, Instant } from '../domain/check.ts'
@@ -26,8 +26,12 @@ export interface Change {
    * It is stored as later than the check's newest entry.
    */
   readonly at: Instant
-  /** What the history keeps, when the event is a ping. What a Job reports (`source: 'job'`) is stored with the Job's own time, a late ping with that of its arrival. */
-  readonly ping?: Pick<NewPing, 'type' | 'exitCode' | 'runId' | 'body' | 'isBodyTruncated' | 'source'>
+  /**
+   * What the history keeps, when the event is a ping. What a Job reports (`source: 'job'`) is stored with the Job's own
+   * time, a late ping with that of its arrival. `id`: absent for a new one.
+   */
+  readonly ping?: Pick<NewPing, 'type' | 'exitCode' | 'runId' | 'body' | 'isBodyTruncated' | 'source'> &
+    Partial<Pick<NewPing, 'id'>>
   /** What the flip says, if there is one: why, in words, and the Job that it is about. */
   readonly about?: Pick<NewFlip, 'detail' | 'job'>
   /** The same of a passed deadline: the source of the check, if it has one. */
@@ -132,7 +136,7 @@ class Row {
     this.#stampedAt = stamp
 
     const pingAt = arrivalOf(event) ?? timeOfJob(event) ?? stamp
-    const pingId = ping === undefined ? null : newIdBytes(pingAt)
+    const pingId = ping === undefined ? null : (ping.id ?? newIdBytes(pingAt))
     if (ping !== undefined) {
       const type = outcome.isLogged ? 'log' : ping.type
       history.pings.push({ ...ping, type, id: pingId!, key, durationMs: outcome.durationMs, at: pingAt })
@@ -177,13 +181,11 @@ class Row {
 
   toSave(): ChangedState | null {
     if (!this.#isTouched) return null
-    const changed = { key: this.#check.key, state: this.#state, was: this.#check.state, stampedAt: this.#stampedAt }
-    const wakeAt = this.#nextWake()
-    return wakeAt === this.#check.wakeAt ? changed : { ...changed, wakeAt }
+    return { key: this.#check.key, state: this.#state, stampedAt: this.#stampedAt, wakeAt: this.#nextWake() }
   }
 
-  asSaved({ key, state, stampedAt, wakeAt = this.#check.wakeAt }: ChangedState): LockedCheck {
-    return { key, spec: this.#check.spec, state, stampedAt, wakeAt }
+  asSaved(changed: ChangedState): LockedCheck {
+    return { ...this.#check, ...changed }
   }
 
   #nextWake(): Instant | null {

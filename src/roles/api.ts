@@ -15,7 +15,7 @@ import { createBeat } from '../checks/deadlines/beat.ts'
 import { createEvaluator } from '../checks/deadlines/evaluator.ts'
 import { createExporter, EXPORTER_MS, type Exporter } from '../checks/export-checks.ts'
 import { createFindBadge } from '../checks/find-badge.ts'
-import { createCheckCache } from '../checks/ping/cache.ts'
+import { ROW_LOCK_MS } from '../checks/ping/commit.ts'
 import { createPingCounts } from '../checks/ping/counts.ts'
 import { createFindAddressed } from '../checks/ping/find-addressed.ts'
 import { createHasCheck } from '../checks/ping/has-check.ts'
@@ -45,6 +45,9 @@ import { takeCreation } from '../tenancy/rate-limit.ts'
 import { type Base, limitConnections, loopOf, openDatabase } from './base.ts'
 import { createDelivery, reachOf } from './delivery.ts'
 import { createSpoolRole } from './spool.ts'
+
+/** Of the connections of pings. */
+export { ROW_LOCK_MS }
 
 export interface ApiRole {
   /** Resolves with the listening addresses when both ports are open. */
@@ -95,15 +98,13 @@ export function createApiRole(base: ApiRoleOptions): ApiRole {
   let pingUrl = config.pingUrl ?? ''
 
   const processId = randomUUID()
-  const cache = createCheckCache()
   const counts = createPingCounts()
-  const known = createKnownChecks({ database, clock, yieldToPings: () => recorder.yieldToPings() })
+  const known = createKnownChecks({ database, clock })
   const recorder: PingRecorder = createPingRecorder({
     database: pingDatabase,
-    cache,
     known,
     counts,
-    now: databaseClock.now,
+    now: clock.now,
     onGroup(size, seconds) {
       metrics.pingGroupSize.observe(size)
       metrics.pingCommitSeconds.observe(seconds)
@@ -118,7 +119,7 @@ export function createApiRole(base: ApiRoleOptions): ApiRole {
             onBegin: (error) => log.warn({ error }, 'the database stores no pings: they are stored on disk meanwhile'),
           },
   })
-  const spool = createSpoolRole({ ...base, cache, counts, recorder })
+  const spool = createSpoolRole({ ...base, counts, recorder })
 
   const beat = createBeat({
     database: pingDatabase,
@@ -149,7 +150,6 @@ export function createApiRole(base: ApiRoleOptions): ApiRole {
   const beatLoop = loopOf(base, 'beat', BEAT_MS, beat.run)
   const evaluate = createEvaluator({
     database: pingDatabase,
-    cache,
     recorder,
     clock,
     onFlip(reason, seconds) {

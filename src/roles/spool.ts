@@ -1,12 +1,10 @@
 /** The spool of an api process: pings on disk while the database is unavailable (design, section 10). Without it the process works as well, and rejects them. */
 
-import type { CheckCache } from '../checks/ping/cache.ts'
 import type { PingCounts } from '../checks/ping/counts.ts'
 import { createPingSpool, type PingSpool } from '../checks/ping/ping-spool.ts'
 import { createReadBack, type ReadBack } from '../checks/ping/read-back.ts'
 import type { PingRecorder } from '../checks/ping/record.ts'
 import { UnknownFormat } from '../checks/ping/spooled-ping.ts'
-import type { AppError } from '../domain/errors.ts'
 import { startTimer } from '../runtime/clock.ts'
 import { createLimiter } from '../runtime/limiter.ts'
 import type { Loop } from '../runtime/loop.ts'
@@ -17,11 +15,7 @@ import type { Problem } from '../spool/recover.ts'
 import type { Spool } from '../spool/spool.ts'
 import type { SpoolReport } from '../store/history/gaps.ts'
 import type { Database } from '../store/postgres/database.ts'
-import { LOCK_NOT_AVAILABLE, sqlStateOf } from '../store/postgres/sqlstate.ts'
 import { type Base, loopOf } from './base.ts'
-
-/** Of the connections of pings. */
-export { SPOOL_LOCK_MS } from '../checks/ping/commit.ts'
 
 export interface SpoolRole {
   /** Opens it. Where that fails it says so, and there is none until a later try succeeds. */
@@ -41,9 +35,8 @@ export interface SpoolRole {
 
 export interface SpoolRoleOptions extends Base {
   readonly pingDatabase: Database
-  readonly cache: CheckCache
   readonly counts: PingCounts
-  readonly recorder: Pick<PingRecorder, 'recovered' | 'holdBack'>
+  readonly recorder: Pick<PingRecorder, 'isWell' | 'recovered' | 'drain'>
   /** For tests. */
   readonly files?: Files
 }
@@ -59,7 +52,7 @@ const STOP_MS = 8_000
 
 export function createSpoolRole(options: SpoolRoleOptions): SpoolRole {
   const { config, log, metrics, clock, databaseClock, pingDatabase } = options
-  const { cache, counts, recorder, files } = options
+  const { counts, recorder, files } = options
   const { spoolDir: folder, spoolMaxBytes: maxBytes } = config
   let spool: Spool | null = null
   let pings: PingSpool | null = null
@@ -157,15 +150,15 @@ export function createSpoolRole(options: SpoolRoleOptions): SpoolRole {
     readBack = createReadBack({
       database: pingDatabase,
       spool: pings,
-      cache,
       counts,
       recorder,
       now: databaseClock.now,
+      processNow: clock.now,
       onDropped(reason, count, error) {
         metrics.spoolDropped.inc({ reason }, count)
         log.warn({ error, reason, pings: count }, 'pings of the spool could not be recorded')
       },
-      onWait,
+      onLocked,
       onEnd: (count) => log.info({ pings: count }, 'all pings of the spool are recorded'),
     })
   }
@@ -182,13 +175,12 @@ export function createSpoolRole(options: SpoolRoleOptions): SpoolRole {
     failed = { retryAt: clock.now() + OPEN_MS, message }
   }
 
-  /** A database that is away says so elsewhere. A row that another session holds keeps all pings behind it waiting. */
-  function onWait({ cause: error }: AppError): void {
-    if (sqlStateOf(error) !== LOCK_NOT_AVAILABLE || clock.now() - warnedAt < WARN_MS) return
+  function onLocked(count: number): void {
+    if (clock.now() - warnedAt < WARN_MS) return
     warnedAt = clock.now()
     log.warn(
-      { error },
-      'pings of the spool wait for a row of check_states that another session has locked: end its transaction',
+      { pings: count },
+      'pings of the spool wait for rows of check_states that another session has locked: end its transaction',
     )
   }
 
@@ -205,7 +197,7 @@ export function createSpoolRole(options: SpoolRoleOptions): SpoolRole {
     report() {
       if (pings === null) return null
       return {
-        pendingSince: pings.isEmpty() ? null : (pings.oldestAt() ?? databaseClock.now()),
+        pendingSince: pings.isCaughtUp() ? null : (pings.oldestAt() ?? databaseClock.now()),
         refusedAt: pings.refusedAt(),
       }
     },

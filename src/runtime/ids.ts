@@ -4,7 +4,7 @@
  * carries the microseconds.
  */
 
-import { randomFillSync } from 'node:crypto'
+import { createHash, randomFillSync } from 'node:crypto'
 
 const POOL_BYTES = 8_192
 let pool = Buffer.alloc(0)
@@ -28,6 +28,11 @@ export function newId(at: number): string {
 /** The same as the 16 bytes that PostgreSQL takes. */
 export function newIdBytes(at: number): Buffer {
   return writeTime(randomBytes(), at)
+}
+
+/** The id, always the same, of what `name` stands for and happened at `at`. */
+export function idBytesOf(name: string, at: number): Buffer {
+  return writeTime(createHash('sha256').update(name).digest().subarray(0, 16), at)
 }
 
 /** The smallest id of the microsecond `at`: a primary key finds with it what is older. Times before 1970 count as 1970. */

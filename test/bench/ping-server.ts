@@ -7,7 +7,6 @@
 import { Router } from '@koa/router'
 import Koa from 'koa'
 import { type Change, decideChanges } from '../../src/checks/change.ts'
-import { createCheckCache } from '../../src/checks/ping/cache.ts'
 import { createKnownChecks } from '../../src/checks/ping/known-checks.ts'
 import { createPingRecorder } from '../../src/checks/ping/record.ts'
 import { createPingApp, type RecordPing } from '../../src/http/ping/app.ts'
@@ -26,7 +25,6 @@ async function recordInGroups(url: string, isKnowing: boolean): Promise<RecordPi
   const fail = (error: unknown) => process.stderr.write(`${String(error)}\n`)
   return createPingRecorder({
     database,
-    cache: createCheckCache(),
     known,
     now: systemClock.now,
     onGroup: () => {},

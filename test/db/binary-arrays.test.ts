@@ -9,7 +9,6 @@ import {
   jsonbArray,
   textArray,
   uuidArray,
-  xidArray,
 } from '../../src/store/postgres/binary-arrays.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'
 
@@ -72,22 +71,9 @@ it('uuids may be given as bytes', async () => {
   expect(await roundTrip('uuid', uuidArray([bytes, null]))).toEqual(['0b9f7c52-6f0c-4f6e-9d0e-0a4b4c3d2e1f', null])
 })
 
-it('transaction ids arrive unsigned, nulls included', async () => {
-  const beyondInt4 = [0, 3, 2 ** 31 - 1, 2 ** 31, 2 ** 31 + 5, 4_294_967_295]
-  await fc.assert(
-    fc.asyncProperty(nullable(fc.integer({ min: 0, max: 4_294_967_295 })), async (given) => {
-      // They come back as text.
-      const got = await roundTrip('xid', xidArray(given))
-      expect(got.map((xid) => (xid === null ? null : Number(xid)))).toEqual(given)
-    }),
-    { numRuns: 50, examples: [[beyondInt4]] },
-  )
-})
-
 it.each([
   ['int2', int2Array, -32_768, 32_767],
   ['int4', int4Array, -(2 ** 31), 2 ** 31 - 1],
-  ['xid', xidArray, 0, 2 ** 32 - 1],
 ] as const)('%s: a number that does not fit is an error', (_, toArray, least, most) => {
   expect(toArray([least, most])).toBeInstanceOf(Buffer)
   for (const value of [least - 1, most + 1, Number.NaN, Number.POSITIVE_INFINITY])

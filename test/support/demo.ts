@@ -8,7 +8,6 @@ import { createSealer } from '../../src/channels/seal.ts'
 import { createCheck } from '../../src/checks/create-check.ts'
 import { declareCheck } from '../../src/checks/declare/declare-check.ts'
 import { pauseCheck } from '../../src/checks/pause-resume.ts'
-import { createCheckCache } from '../../src/checks/ping/cache.ts'
 import { createPingRecorder, type Ping } from '../../src/checks/ping/record.ts'
 import { applyEvents, withLockedCheck } from '../../src/checks/with-locked-check.ts'
 import { createTargetRule } from '../../src/delivery/targets.ts'
@@ -82,10 +81,8 @@ export async function fillDemo(options: DemoOptions): Promise<Demo> {
   }
   if (options.receiverUrl !== undefined) await addChannels(options, at(now - days * DAY), by, options.receiverUrl)
 
-  const cache = createCheckCache()
   const recorder = createPingRecorder({
     database,
-    cache,
     now: systemClock.now,
     onGroup: () => {},
     onError: (error) => {

@@ -32,10 +32,10 @@ export async function changeFormerly(database: Database, change: Change, waking:
     const row = { ...locked!, spec: { ...locked!.spec!, awaits: 'completion' as const }, wakeAt: rows[0]!.wakeAt }
     const { decisions, changeSet } = decideChanges([row], [change], waking)
     for (const decision of decisions) if (decision.kind === 'failed') throw decision.error
-    const states = changeSet.states.map(({ wakeAt: _, ...state }) => state)
+    const states = changeSet.states.map((state) => ({ ...state, wakeAt: locked!.wakeAt }))
     await saveChanges(tx, { ...changeSet, states })
     const [changed] = changeSet.states
-    if (changed?.wakeAt === undefined) return
+    if (changed === undefined || changed.wakeAt === row.wakeAt) return
     await tx.query(
       'update check_states s set wake_at = i.wake_at from unnest($1::int8[], $2::timestamptz[]) i (key, wake_at) where s.check_key = i.key',
       [[change.key], [timestamp(changed.wakeAt)]],

@@ -7,7 +7,6 @@ import { createTokens } from '../../src/auth/tokens.ts'
 import type { ChannelContext } from '../../src/channels/context.ts'
 import { createSealer } from '../../src/channels/seal.ts'
 import { createFindBadge } from '../../src/checks/find-badge.ts'
-import { createCheckCache } from '../../src/checks/ping/cache.ts'
 import { createPingRecorder, type Ping } from '../../src/checks/ping/record.ts'
 import { createChangeHub } from '../../src/checks/watch-changes.ts'
 import { createTargetRule } from '../../src/delivery/targets.ts'
@@ -90,7 +89,6 @@ export async function startTestApi(
 
   const recorder = createPingRecorder({
     database,
-    cache: createCheckCache(),
     now: context.clock.now,
     onGroup: () => {},
     onError: (error) => {

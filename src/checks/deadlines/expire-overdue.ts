@@ -14,11 +14,9 @@ import { isEventWanted } from '../../store/outbox/channels.ts'
 import type { Database } from '../../store/postgres/database.ts'
 import { inOrder } from '../../store/postgres/in-order.ts'
 import { decideChanges, type Waking } from '../change.ts'
-import type { CheckCache } from '../ping/cache.ts'
 
 export interface ExpireOptions {
   readonly database: Database
-  readonly cache: CheckCache
   /** Milliseconds of this process's clock. */
   readonly now: () => number
 }
@@ -49,9 +47,9 @@ type Growing<Set extends object> = { [Name in keyof Set]: Set[Name] extends read
 class Stalled extends Error {}
 
 /** Evaluates up to `limit` checks. Returns nothing expired where the database took too long to find them. */
-export async function expireOverdue({ database, cache, now }: ExpireOptions, limit: number): Promise<Expired> {
+export async function expireOverdue({ database, now }: ExpireOptions, limit: number): Promise<Expired> {
   try {
-    const { saved, ...expired } = await database.session((session) =>
+    return await database.session((session) =>
       session.groupTransaction(
         BUDGET_MS,
         async (tx) => {
@@ -71,10 +69,10 @@ export async function expireOverdue({ database, cache, now }: ExpireOptions, lim
           return { now: due.now, checks: due.checks.length, ...decided }
         },
         async (tx, due) => {
-          if (due === null) return { ...NOTHING, saved: null }
-          const { changeSet, after, failed } = due
+          if (due === null) return NOTHING
+          const { changeSet, failed } = due
           const keys = failed.map(({ key }) => key)
-          const [version] = await inOrder([
+          await inOrder([
             saveChanges(tx, changeSet),
             keys.length > 0 ? postponeWake(tx, keys, due.now + POSTPONE_MS) : undefined,
           ])
@@ -85,13 +83,10 @@ export async function expireOverdue({ database, cache, now }: ExpireOptions, lim
             })),
             failed,
             isFull: due.checks >= limit,
-            saved: version === null ? null : { checks: after, version },
           }
         },
       ),
     )
-    if (saved !== null) cache.refresh(saved)
-    return expired
   } catch (error) {
     if (error instanceof Stalled) return NOTHING
     throw error
@@ -106,7 +101,6 @@ async function decide(
   waking: Waking,
 ) {
   const changeSet: Growing<ChangeSet> = { states: [], pings: [], flips: [], events: [] }
-  const after: LockedCheck[] = []
   const failed: Expired['failed'][number][] = []
   for (let from = 0; from < checks.length; from += SLICE) {
     if (from > 0) await yieldTurn()
@@ -119,11 +113,10 @@ async function decide(
     changeSet.states.push(...decided.changeSet.states)
     changeSet.flips.push(...decided.changeSet.flips)
     changeSet.events.push(...decided.changeSet.events)
-    after.push(...decided.after)
     for (const [index, decision] of decided.decisions.entries())
       if (decision.kind === 'failed') failed.push({ key: slice[index]!.key, error: decision.error })
   }
-  return { changeSet, after, failed }
+  return { changeSet, failed }
 }
 
 /** Gaps that ended earlier cannot have hidden anything: neither a completion, nor the end of an open run, nor a change of a check that flaps. */

@@ -1,6 +1,7 @@
 /**
- * Commits a group of pings: optimistically where its checks are cached, with row locks otherwise. A group that PostgreSQL rejects is halved
- * until each rejected ping stands alone.
+ * Commits a group of pings: looks up the checks that this process does not know, stores what is plain in one statement
+ * (plain.ts), and the rest with row locks (locked.ts). What PostgreSQL rejects then is halved until each rejected ping
+ * stands alone.
  */
 
 import { findKeys } from '../../store/checks/states.ts'
@@ -12,170 +13,166 @@ import {
   LOCK_NOT_AVAILABLE,
   sqlStateOf,
 } from '../../store/postgres/sqlstate.ts'
-import type { CheckCache } from './cache.ts'
 import type { PingCounts } from './counts.ts'
 import { createKnownKeys, type KnownKeys } from './known-checks.ts'
-import { commitLocked, type LockedCommit } from './locked.ts'
-import { commitOptimistically, type OptimisticCommit } from './optimistic.ts'
+import { commitLocked } from './locked.ts'
 import { GroupUnknown, type Ping, type PingChange, type PingFailure, type PingOutcome, toChange } from './ping.ts'
-import { nextPolicy, OPTIMISTIC } from './policy.ts'
+import { commitPlain } from './plain.ts'
 import { oldestOf } from './queue.ts'
 
 export interface PendingPing {
   readonly ping: Ping
-  /** When it began to wait. Not its arrival: its body may have taken long to come. */
+  /** When it began to wait, by this process's clock. Not its arrival: its body may have taken long to come. */
   readonly since: number
 }
 
 export interface CommitOptions {
-  readonly cache: CheckCache
   /** Default: what was looked up for pings. */
   readonly known?: KnownKeys
   /** Default: pings are not counted. */
   readonly counts?: Pick<PingCounts, 'add'>
+  /** This process's clock: the database's clock may jump. */
   readonly now: () => number
-  /** A transaction has committed. */
+  /** A group is stored, but for pings that failed. */
   readonly onGroup: (size: number, seconds: number) => void
-  readonly limits?: typeof PING_LIMITS
 }
 
+/** Milliseconds since the oldest ping of a group began to wait. */
+export interface GroupLimits {
+  /** Then the group is cut off, with its connection ... */
+  readonly budgetMs: number
+  /** ... but the database has this long in any case. */
+  readonly minBudgetMs: number
+  /** When a connection breaks, older pings are given up: opening the next one may take 1.5 s. */
+  readonly retryMs: number
+}
+
+/** A client must hear 503 within five seconds. */
+export const PING_LIMITS: GroupLimits = { budgetMs: 4_000, minBudgetMs: 500, retryMs: 2_500 }
+/** Where the disk takes what is not stored within two seconds. */
+export const SPOOL_LIMITS: GroupLimits = { budgetMs: 1_200, minBudgetMs: 800, retryMs: 0 }
 /**
- * Returns the outcomes in the order of the group. Does not throw: after a broken connection the rest of the group is `unsent` or `lost`. With
- * `skip locked` it does not wait for rows that another transaction holds.
+ * How long a connection of pings waits for a row that another session has locked, before the others of the group are
+ * stored without it. Well below the budgets: else a locked row would look like an outage.
  */
+export const ROW_LOCK_MS = 400
+
+export interface GroupCommit {
+  readonly limits: GroupLimits
+  /** `skip locked`: it does not wait for rows that another session has locked. */
+  readonly wait: 'wait' | 'skip locked'
+}
+
+/** Returns the outcomes in the order of the group. Does not throw: after a broken connection the rest of the group is `unsent` or `lost`. */
 export type CommitGroup = (
   session: Session,
   group: readonly PendingPing[],
-  wait?: 'wait' | 'skip locked',
+  how: GroupCommit,
 ) => Promise<readonly PingOutcome[]>
 
-/** A client must hear 503 within five seconds. Milliseconds since its ping began to wait. */
-export const PING_LIMITS = {
-  /** Then its group is cut off, with its connection ... */
-  budgetMs: 4_000,
-  /** ... but the database has this long in any case. */
-  minBudgetMs: 500,
-  /** When a connection breaks, older pings are given up: opening the next one may take 1.5 s. */
-  retryMs: 2_500,
-}
-
-/** The same with a spool: what is not stored within two seconds is spooled. */
-export const SPOOL_LIMITS: typeof PING_LIMITS = { budgetMs: 1_200, minBudgetMs: 800, retryMs: 0 }
-/** A row that another transaction holds for longer is left out of its group. Well below the budgets: else a held row would look like an outage. */
-export const SPOOL_LOCK_MS = 400
-
-const NONE_FOUND: ReadonlyMap<string, number> = new Map()
-
-/** What a group of pings changes. */
-interface Changes {
-  /** In the order of the group. Null for an id that names no check. */
-  readonly changes: readonly (PingChange | null)[]
-  /** The ids that were looked up in the database. */
-  readonly lookedUp: ReadonlySet<string>
+/** A ping whose check is known. */
+interface Known {
+  readonly index: number
+  readonly ping: Ping
+  readonly change: PingChange
 }
 
 export function createGroupCommitter(options: CommitOptions): CommitGroup {
-  const { cache, known = createKnownKeys(), counts, now, onGroup, limits = PING_LIMITS } = options
-  let policy = OPTIMISTIC
+  const { known = createKnownKeys(), counts, now, onGroup } = options
 
-  async function commit(session: Session, group: readonly PendingPing[]): Promise<readonly PingOutcome[]> {
+  return async function commit(session, group, { limits, wait }) {
     const startedAt = now()
-    let attempt: Awaited<ReturnType<typeof commitWhole>>
-    try {
-      attempt = await commitWhole(session, group)
-    } catch (error) {
-      return commitRejected(session, group, error)
-    }
-    const { saved, lookedUp } = attempt
-    if (saved !== null) cache.put(saved)
-    if ('staleKeys' in attempt) cache.drop(attempt.staleKeys)
-    const outcomes = attempt.outcomes.map((outcome, index) => {
-      if (outcome !== 'unknown') return outcome
-      const { publicId } = group[index]!.ping
-      known.forget(publicId)
-      return lookedUp.has(publicId) ? outcome : 'removed'
-    })
-    const isLate = (outcome: PingOutcome | 'stale' | 'removed') => outcome === 'stale' || outcome === 'removed'
-    const late = group.filter((_, index) => isLate(outcomes[index]!))
-    policy = nextPolicy(policy, outcomes.includes('stale') ? 'stale' : 'staleKeys' in attempt ? 'saved' : 'locked')
-    if (late.length < group.length) onGroup(group.length - late.length, (now() - startedAt) / 1_000)
-    const again = (late.length === 0 ? [] : await commit(session, late)).values()
-    return outcomes.map((outcome) => (isLate(outcome) ? again.next().value! : (outcome as PingOutcome)))
-  }
+    const outcomes: PingOutcome[] = group.map(() => 'unknown')
+    const budgetOf = () => Math.max(limits.minBudgetMs, limits.budgetMs - (now() - oldestOf(group)))
+    await commitAll(group.map((_, index) => index))
+    const failures = outcomes.filter((outcome) => typeof outcome !== 'string').length
+    if (failures < group.length) onGroup(group.length - failures, (now() - startedAt) / 1_000)
+    return outcomes
 
-  async function commitWhole(
-    session: Session,
-    group: readonly PendingPing[],
-  ): Promise<(LockedCommit | OptimisticCommit) & Pick<Changes, 'lookedUp'>> {
-    const { changes, lookedUp } = await toChanges(session, group)
-    if (changes.every((change) => change === null))
-      return { outcomes: changes.map(() => 'unknown' as const), saved: null, lookedUp }
-    const isOptimistic = policy.groupsToLock === 0
-    const attempt = isOptimistic ? await commitOptimistically(session, budgetOf(group), changes, cache) : null
-    return { ...(attempt ?? (await commitLocked(session, budgetOf(group), changes, 'wait'))), lookedUp }
-  }
-
-  /** After an error of the whole group. */
-  async function commitRejected(
-    session: Session,
-    group: readonly PendingPing[],
-    cause: unknown,
-  ): Promise<readonly PingOutcome[]> {
-    let error = cause
-    if (sqlStateOf(error) === LOCK_NOT_AVAILABLE) {
+    async function commitAll(indexes: readonly number[]): Promise<void> {
+      // A row that is gone looks like one that is locked, so that all are looked up then.
+      const isKnown = (index: number) => wait === 'wait' && known.keyOf(group[index]!.ping.publicId) !== undefined
+      const lookedUp = indexes.filter((index) => !isKnown(index))
       try {
-        return await commitUnheld(session, group)
-      } catch (another) {
-        error = another
+        await lookUp(lookedUp)
+      } catch (error) {
+        for (const index of indexes) outcomes[index] = toFailure(error)
+        return
+      }
+      const wanted = indexes.flatMap((index): Known[] => {
+        const { ping } = group[index]!
+        const key = known.keyOf(ping.publicId)
+        if (key === undefined) return []
+        counts?.add(key)
+        return [{ index, ping, change: toChange(ping, key) }]
+      })
+      if (wait === 'wait') await storePlain(wanted)
+      else await commitParts(wanted, wait)
+      const gone = wanted.filter(({ index }) => outcomes[index] === 'unknown')
+      for (const { ping } of gone) known.forget(ping.publicId)
+      // Its check may have been made anew, with another key.
+      const again = gone.filter(({ index }) => !lookedUp.includes(index))
+      if (again.length > 0) await commitAll(again.map(({ index }) => index))
+    }
+
+    async function lookUp(indexes: readonly number[]): Promise<void> {
+      if (indexes.length === 0) return
+      const publicIds = new Set(indexes.map((index) => group[index]!.ping.publicId))
+      const found = await session.within(budgetOf(), (db) => findKeys(db, [...publicIds]))
+      for (const publicId of publicIds) {
+        const key = found.get(publicId)
+        if (key === undefined) known.forget(publicId)
+        else known.learn(publicId, key)
       }
     }
-    if (isConnectionError(error)) return group.map((_, index) => toDisconnected(error, index))
-    if (group.length === 1 || (isOutage(error) && !isRetriable(error))) {
-      const failure: PingFailure = { kind: isOutage(error) ? 'outage' : 'rejected', error }
-      return group.map(() => failure)
+
+    /** Writes the outcomes of these pings. */
+    async function storePlain(pings: readonly Known[]): Promise<void> {
+      const candidates = pings.map(({ ping, change: { key } }) => ({ ping, key, spec: known.plainSpecOf(key) }))
+      let left = pings
+      let how: GroupCommit['wait'] = 'wait'
+      try {
+        const stored = await commitPlain(session, budgetOf(), candidates)
+        for (const [at, { index }] of pings.entries()) if (stored[at]) outcomes[index] = 'stored'
+        left = pings.filter((_, at) => !stored[at])
+      } catch (error) {
+        if (error instanceof GroupUnknown) {
+          for (const [at, { index }] of pings.entries()) {
+            const isSent = error.pingIds[at] !== null
+            outcomes[index] = isSent ? toFailure(error, at) : { kind: 'unsent', error: error.cause }
+          }
+          return
+        }
+        // Nothing is stored. With locks PostgreSQL says which pings it rejects.
+        if (sqlStateOf(error) === LOCK_NOT_AVAILABLE) how = 'skip locked'
+      }
+      await commitParts(left, how)
     }
-    const middle = group.length >> 1
-    const head = await commit(session, group.slice(0, middle))
-    const broken = head.find(isDisconnected)
-    const rest = group.slice(middle)
-    const tail =
-      broken === undefined ? await commit(session, rest) : rest.map(() => ({ ...broken, kind: 'unsent' as const }))
-    return [...head, ...tail]
+
+    /** The same with row locks. Returns whether the connection is still there. */
+    async function commitParts(pings: readonly Known[], how: GroupCommit['wait']): Promise<boolean> {
+      if (pings.length === 0) return true
+      const changes = pings.map(({ change }) => change)
+      try {
+        const done = await commitLocked(session, budgetOf(), changes, how)
+        for (const [at, outcome] of done.outcomes.entries()) outcomes[pings[at]!.index] = outcome
+        for (const row of done.after) known.noteRow(row)
+        return true
+      } catch (error) {
+        if (how === 'wait' && sqlStateOf(error) === LOCK_NOT_AVAILABLE) return commitParts(pings, 'skip locked')
+        const isBroken = isConnectionError(error)
+        if (isBroken || pings.length === 1 || (isOutage(error) && !isRetriable(error))) {
+          for (const [at, { index }] of pings.entries()) outcomes[index] = toFailure(error, at)
+          return !isBroken
+        }
+        const middle = pings.length >> 1
+        const rest = pings.slice(middle)
+        if (await commitParts(pings.slice(0, middle), how)) return commitParts(rest, how)
+        for (const { index } of rest) outcomes[index] = { kind: 'unsent', error }
+        return false
+      }
+    }
   }
-
-  /** Leaves out the checks whose rows another transaction holds. */
-  async function commitUnheld(session: Session, group: readonly PendingPing[]): Promise<readonly PingOutcome[]> {
-    const { changes } = await toChanges(session, group)
-    const { outcomes, saved } = await commitLocked(session, budgetOf(group), changes, 'skip locked')
-    if (saved !== null) cache.put(saved)
-    return outcomes
-  }
-
-  /** Looks up the keys that are not known. */
-  async function toChanges(session: Session, group: readonly PendingPing[]): Promise<Changes> {
-    // The other group in flight may have one forgotten while this one waits.
-    const keys = group.map(({ ping }) => known.keyOf(ping.publicId))
-    const lookedUp = new Set(group.flatMap(({ ping }, index) => (keys[index] === undefined ? [ping.publicId] : [])))
-    const found =
-      lookedUp.size === 0 ? NONE_FOUND : await session.within(budgetOf(group), (db) => findKeys(db, [...lookedUp]))
-    for (const [publicId, key] of found) known.learn(publicId, key)
-    const changes = group.map(({ ping }, index) => {
-      const key = keys[index] ?? found.get(ping.publicId)
-      if (key === undefined) return null
-      counts?.add(key)
-      return toChange(ping, key)
-    })
-    return { changes, lookedUp }
-  }
-
-  /** How long the database may still take for the group, in milliseconds. */
-  const budgetOf = (group: readonly PendingPing[]) =>
-    Math.max(limits.minBudgetMs, limits.budgetMs - (now() - oldestOf(group)))
-
-  return (session, group, wait = 'wait') =>
-    wait === 'wait'
-      ? commit(session, group)
-      : commitUnheld(session, group).catch((error) => commitRejected(session, group, error))
 }
 
 /** Whether the connection broke over it. */
@@ -183,8 +180,9 @@ export function isDisconnected(outcome: PingOutcome): outcome is PingFailure {
   return typeof outcome !== 'string' && (outcome.kind === 'unsent' || outcome.kind === 'lost')
 }
 
-function toDisconnected(error: unknown, index: number): PingFailure {
-  return error instanceof GroupUnknown
-    ? { kind: 'lost', error: error.cause, pingId: error.pingIds[index] ?? null }
-    : { kind: 'unsent', error }
+/** `at`: the place of the ping among those that were sent together. */
+function toFailure(error: unknown, at = 0): PingFailure {
+  if (error instanceof GroupUnknown) return { kind: 'lost', error: error.cause, pingId: error.pingIds[at] ?? null }
+  if (isConnectionError(error)) return { kind: 'unsent', error }
+  return { kind: isOutage(error) ? 'outage' : 'rejected', error }
 }

@@ -1,26 +1,32 @@
 /**
- * The public ids of all checks with their keys, in memory: a ping of a check that this process has not seen needs no
- * look-up, and while the database is away, an id of a check can be distinguished from an invented id. A million checks
- * take 86 MB.
+ * The public ids of all checks with their keys and specs, in memory: a ping of a check that this process has not seen
+ * needs no look-up, a plain success needs no read (plain.ts), and while the database is away, an id of a check can be
+ * distinguished from an invented id. A million checks take about 130 MB.
  *
  * Nothing here is proof. A check that is not known may be younger than the last refresh; a known check may have been
- * removed, or made anew, since. The commit of a ping finds out (commit.ts): an id whose check the commit does not find
- * is looked up before the ping is `unknown`.
+ * removed, made anew or changed since. The commit of a ping finds out (commit.ts): an id whose check the commit does not
+ * find is looked up before the ping is `unknown`, and a plain success is stored under the spec that the row has.
  *
  * A refresh reads all checks, page by page, if the last reading of all checks took little time, and otherwise the
  * checks that are new.
  */
 
 import { type Clock, yieldTurn } from '../../runtime/clock.ts'
+import { isPlain } from '../../store/checks/plain-pings.ts'
 import { PACKED, readPublicIds } from '../../store/checks/public-ids.ts'
+import { type KnownSpec, type LockedCheck, readSpecs } from '../../store/checks/states.ts'
 import type { Queryable } from '../../store/postgres/database.ts'
 
 /** What the ping path needs. Ids are in lower case. */
 export interface KnownKeys {
   /** Undefined: look it up. */
   keyOf(publicId: string): number | undefined
+  /** The spec of the check, where its next success is plain as far as is known. */
+  plainSpecOf(key: number): KnownSpec | undefined
   /** After a look-up or a creation. */
   learn(publicId: string, key: number): void
+  /** What the row of a check says about its next success. */
+  noteRow(row: LockedCheck): void
   /** No check has this id. */
   forget(publicId: string): void
 }
@@ -36,46 +42,88 @@ export interface KnownChecks extends KnownKeys {
 export interface KnownChecksOptions {
   readonly database: Queryable
   readonly clock: Pick<Clock, 'now'>
-  /** Called between pages. Default: the next turn of the event loop. */
-  readonly yieldToPings?: () => Promise<void>
   /** Checks that are read at once, and entries that are looked at in a turn. */
   readonly page?: number
 }
 
-/** All pages of a million checks take half a second of PostgreSQL's processor time, and a quarter of this process's. */
+/** All pages of a million checks take a second of PostgreSQL's processor time, and a quarter of this process's. */
 const PAGE = 2_000
 /** Reading all checks may take this part of the time. */
 const SHARE = 1 / 50
 /** Each reading of all checks has the next mark. They are few: V8 stores numbers below 2^31 without an object. */
 const MARKS = 4
+/** Different specs, about 250 bytes each. Pings of checks with other specs take locks. */
+const MAX_SPECS = 50_000
 
 /** Without a database: what was looked up. */
-export function createKnownKeys(): KnownKeys {
-  const keys = new Map<string, number>()
-  return {
-    keyOf: (publicId) => keys.get(publicId),
-    learn: (publicId, key) => void keys.set(publicId, key),
-    forget: (publicId) => void keys.delete(publicId),
-  }
-}
+export const createKnownKeys = (): KnownKeys => createEntries()
 
-export function createKnownChecks({ database, clock, ...options }: KnownChecksOptions): KnownChecks {
-  const { yieldToPings = yieldTurn, page = PAGE } = options
+function createEntries() {
   /**
    * By public id: the key times MARKS, plus the mark of the last reading that found the check. A second Map for each
    * reading would double the memory.
    */
   const entries = new Map<string, number>()
+  /** By key: of checks whose next success is plain. */
+  const plain = new Map<number, KnownSpec>()
+  /** By hash: one object for all checks with the same spec. */
+  const specs = new Map<number, KnownSpec>()
   let mark = 0
+
+  const keyOf = (publicId: string) => {
+    const entry = entries.get(publicId)
+    return entry === undefined ? undefined : Math.floor(entry / MARKS)
+  }
+
+  function addSpec(spec: KnownSpec): KnownSpec | undefined {
+    if (!specs.has(spec.hash) && specs.size < MAX_SPECS) specs.set(spec.hash, spec)
+    return specs.get(spec.hash)
+  }
+
+  /** `spec`: undefined where the next success is not plain. */
+  function setPlain(key: number, spec: KnownSpec | undefined): void {
+    if (spec === undefined) plain.delete(key)
+    else plain.set(key, spec)
+  }
+
+  function forget(publicId: string): void {
+    const key = keyOf(publicId)
+    if (key !== undefined) plain.delete(key)
+    entries.delete(publicId)
+  }
+
+  return {
+    entries,
+    specs,
+    keyOf,
+    plainSpecOf: (key: number) => plain.get(key),
+    learn: (publicId: string, key: number) => void entries.set(publicId, key * MARKS + mark),
+    noteRow({ key, specHash: hash, spec, state }: LockedCheck) {
+      const isPlainNext = spec !== null && spec.awaits === 'completion' && isPlain(state)
+      setPlain(key, isPlainNext ? addSpec({ hash, spec }) : undefined)
+    },
+    forget,
+    addSpec,
+    setPlain,
+    /** A new reading of all checks. */
+    begin() {
+      mark = (mark + 1) % MARKS
+      if (specs.size >= MAX_SPECS) specs.clear()
+    },
+    isRead: (entry: number) => entry % MARKS === mark,
+  }
+}
+
+export function createKnownChecks({ database, clock, page = PAGE }: KnownChecksOptions): KnownChecks {
+  const known = createEntries()
+  const { entries, specs, keyOf, plainSpecOf, learn, noteRow, forget } = known
   let readAllAt = Number.NEGATIVE_INFINITY
   /** The greatest keys that the last refresh found, and the one before it. */
   let newestKeys: [before: number, last: number] = [0, 0]
 
-  const learn = (publicId: string, key: number) => void entries.set(publicId, key * MARKS + mark)
-
   async function readAll(signal?: AbortSignal): Promise<void> {
     const startedAt = clock.now()
-    mark = (mark + 1) % MARKS
+    known.begin()
     await readAfter(0, signal)
     if (signal?.aborted) return
     await dropUnread()
@@ -88,34 +136,45 @@ export function createKnownChecks({ database, clock, ...options }: KnownChecksOp
     while (!signal?.aborted) {
       const found = await readPublicIds(database, newest, page)
       if (found === null) break
-      const { packed, lastKey } = found
-      for (let at = 0; at < packed.length; at += PACKED.id + PACKED.key) {
-        const keyAt = at + PACKED.id
-        learn(packed.toString('latin1', at, keyAt), packed.readUIntBE(keyAt, PACKED.key))
-      }
-      newest = lastKey
+      await addPage(found.packed)
+      newest = found.lastKey
       if (found.count < page) break
-      await yieldToPings()
+      await yieldTurn()
     }
     newestKeys = [newestKeys[1], newest]
+  }
+
+  async function addPage(packed: Buffer): Promise<void> {
+    const hashes: (readonly [key: number, hash: number])[] = []
+    /** A check for each hash whose spec is not known. */
+    const unknown = new Map<number, number>()
+    for (let at = 0; at < packed.length; at += PACKED.id + PACKED.key + PACKED.specHash) {
+      const keyAt = at + PACKED.id
+      const key = packed.readUIntBE(keyAt, PACKED.key)
+      const hash = packed.readUIntBE(keyAt + PACKED.key, PACKED.specHash)
+      learn(packed.toString('latin1', at, keyAt), key)
+      hashes.push([key, hash])
+      if (hash !== 0 && !specs.has(hash)) unknown.set(hash, key)
+    }
+    if (unknown.size > 0) for (const spec of await readSpecs(database, [...unknown.values()])) known.addSpec(spec)
+    for (const [key, hash] of hashes) known.setPlain(key, specs.get(hash))
   }
 
   async function dropUnread(): Promise<void> {
     let looked = 0
     for (const [publicId, entry] of entries) {
-      if (entry % MARKS !== mark) entries.delete(publicId)
+      if (!known.isRead(entry)) forget(publicId)
       looked += 1
       if (looked % page === 0) await yieldTurn()
     }
   }
 
   return {
-    keyOf(publicId) {
-      const entry = entries.get(publicId)
-      return entry === undefined ? undefined : Math.floor(entry / MARKS)
-    },
+    keyOf,
+    plainSpecOf,
     learn,
-    forget: (publicId) => void entries.delete(publicId),
+    noteRow,
+    forget,
     has: (publicId) => entries.has(publicId),
     get size() {
       return entries.size

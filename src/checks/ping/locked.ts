@@ -1,59 +1,56 @@
 /** Commits a group with row locks, in two round trips: lock and read its checks, then save. */
 
 import { saveChanges } from '../../store/checks/change-sets.ts'
-import { findRunPings, lockStates, runPingKey } from '../../store/checks/states.ts'
+import { findRunPings, type LockedCheck, lockStates, runPingKey } from '../../store/checks/states.ts'
 import type { Session } from '../../store/postgres/database.ts'
 import { inOrder } from '../../store/postgres/in-order.ts'
 import { CommitUnknown } from '../../store/postgres/sqlstate.ts'
 import { decideChanges } from '../change.ts'
-import type { SavedChecks } from './cache.ts'
 import { GroupUnknown, type PingChange, type PingOutcome, pingIdsOf, toOutcome } from './ping.ts'
 
 export interface LockedCommit {
   /** In the order of the group. */
   readonly outcomes: readonly PingOutcome[]
-  /** Null when nothing was written. */
-  readonly saved: SavedChecks | null
+  /** The rows that were saved, as they are now. */
+  readonly after: readonly LockedCheck[]
 }
 
 /**
- * `group`: null for a ping whose id names no check. With `skip locked`, pings of rows that another transaction holds are `held`, and so are
- * those of rows that are gone. Throws the error of PostgreSQL or of the connection, or GroupUnknown.
+ * With `skip locked`, pings of rows that another transaction has locked are `locked elsewhere`, and so are pings of rows
+ * that are gone. Throws the error of PostgreSQL or of the connection, or GroupUnknown.
  */
 export async function commitLocked(
   session: Session,
   budgetMs: number,
-  group: readonly (PingChange | null)[],
+  group: readonly PingChange[],
   wait: 'wait' | 'skip locked',
 ): Promise<LockedCommit> {
-  const changes = group.filter((change) => change !== null)
-  const runPings = changes.filter(hasRunId).map(({ key, ping }) => ({ key, ...ping }))
+  const runPings = group.filter(hasRunId).map(({ key, ping }) => ({ key, ...ping }))
   let pingIds: readonly (Buffer | null)[] = []
   const committed = session.groupTransaction(
     budgetMs,
     (tx) =>
       inOrder([
-        lockStates(tx, [...new Set(changes.map(({ key }) => key))], wait),
+        lockStates(tx, [...new Set(group.map(({ key }) => key))], wait),
         runPings.length === 0 ? new Set<string>() : findRunPings(tx, runPings),
       ]),
     async (tx, [locked, stored]) => {
       const repeats = findRepeats(group, stored)
-      const isFresh = group.map((change, index) => change !== null && !repeats.has(index))
-      const fresh = group.filter((_, index) => isFresh[index]) as PingChange[]
+      const isFresh = group.map((_, index) => !repeats.has(index))
+      const fresh = group.filter((_, index) => isFresh[index])
       const { decisions, changeSet, after } = decideChanges(locked, fresh, 'earlier')
       pingIds = pingIdsOf(isFresh, decisions, changeSet.pings)
       const outcomes: PingOutcome[] = []
       let decided = 0
-      group.forEach((change, index) => {
-        if (change === null) outcomes.push('unknown')
-        else if (repeats.has(index)) outcomes.push(outcomeOfRepeat(outcomes[repeats.get(index)!]))
+      group.forEach((_, index) => {
+        if (repeats.has(index)) outcomes.push(outcomeOfRepeat(outcomes[repeats.get(index)!]))
         else {
           const outcome = toOutcome(decisions[decided++]!)
-          outcomes.push(outcome === 'unknown' && wait === 'skip locked' ? HELD : outcome)
+          outcomes.push(outcome === 'unknown' && wait === 'skip locked' ? LOCKED_ELSEWHERE : outcome)
         }
       })
-      const version = await saveChanges(tx, changeSet)
-      return { outcomes, saved: version === null ? null : { checks: after, version } }
+      await saveChanges(tx, changeSet)
+      return { outcomes, after }
     },
   )
   return committed.catch((error) => {
@@ -61,7 +58,7 @@ export async function commitLocked(
   })
 }
 
-const HELD: PingOutcome = { kind: 'held', error: null }
+const LOCKED_ELSEWHERE: PingOutcome = { kind: 'locked elsewhere', error: null }
 const STORED_BEFORE = -1
 
 type RunPing = PingChange & { readonly ping: { readonly runId: string } }

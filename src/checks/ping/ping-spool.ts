@@ -1,10 +1,10 @@
 /**
- * The pings that wait on disk for the database (design, section 10). Each check keeps the order of its pings: while pings of it wait here, newer ones
- * wait behind them.
+ * The pings that wait on disk for the database (design, section 10), in one order for all checks. A ping whose row
+ * another session has locked goes to the end (`postpone`), so that no other ping waits for that row.
  */
 
 import type { Instant } from '../../domain/check.ts'
-import { stampAfter, toMicrosecond } from '../../domain/instant.ts'
+import { stampAfter } from '../../domain/instant.ts'
 import { startTimer } from '../../runtime/clock.ts'
 import { SpoolFull } from '../../spool/errors.ts'
 import type { Spool } from '../../spool/spool.ts'
@@ -14,85 +14,82 @@ export interface ReadPing extends SpooledPing {
   readonly position: number
 }
 
+/** A ping on disk whose row another session has locked. */
+export interface LockedPing extends ReadPing {
+  /** Of its check. */
+  readonly key: number
+}
+
 export interface PingSpool {
   readonly id: string
   /** False when it is broken: it is not asked any more. */
   accepts(): boolean
   /** False also while it is full. */
   hasRoom(): boolean
-  /** Whether pings of this check wait here, so that a newer one must wait behind them. */
-  holds(publicId: string): boolean
   /** Also of pings that are being written. */
   isEmpty(): boolean
+  /** Whether nothing waits but pings whose rows another session has locked. False while pings are being written. */
+  isCaughtUp(): boolean
   pings(): number
+  /** Without those whose rows another session has locked. */
+  waiting(): number
+  /** The checks whose rows another session has locked. */
+  lockedKeys(): readonly number[]
   bytes(): number
   /** About when the oldest ping came in; null: none waits. */
   oldestAt(): Instant | null
   /** When a ping got 503 last that would have been for it; null: never. Now while it is broken. */
   refusedAt(): Instant | null
   noteRefusal(): void
-  /** Resolves when all are on disk. From the call on their checks are held. Rejects when none was stored. */
+  /** Resolves when all are on disk. Rejects when none was stored. */
   append(pings: readonly SpooledPing[]): Promise<void>
   /** The oldest pings after this position, some hundreds. Throws UnknownFormat. */
   read(after: number): Promise<readonly ReadPing[]>
-  /** The pings up to this position are recorded, `pings` of them since the last call. */
+  /** Appends copies of these pings, with their arrivals. The caller then moves its position past them. */
+  postpone(pings: readonly LockedPing[]): Promise<void>
+  /** These stay where they are: nothing waits behind them. */
+  noteLocked(pings: readonly LockedPing[]): void
+  /** The pings up to this position are recorded, or postponed: `pings` of them since the last call. */
   forget(upTo: number, pings: readonly ReadPing[]): Promise<void>
   /** Resolves when all that was appended is on disk, or has failed; after a second at the latest, because a disk may hang. */
   flushed(): Promise<void>
 }
 
-/** About 150 bytes each. With more checks, all pings go through the spool until it is empty. */
-const MAX_HELD = 100_000
 /** Not yet on disk: what waits for a slow one must not fill the memory. */
 const MAX_WRITING = { pings: 50_000, bytes: 32 * 2 ** 20 }
 const MAX_FLUSH_MS = 1_000
 const BATCH = { records: 500, bytes: 2_000_000 }
-
-interface Held {
-  waiting: number
-  /** Of the last one: what comes in later is stored as later. */
-  arrivedAt: Instant
-}
+/** As for one append of the recorder. */
+const MAX_POSTPONED = 100
 
 /** `now`: by the database's clock. */
 export function createPingSpool(spool: Spool, now: () => Instant): PingSpool {
-  /** By public id. Null: more checks than are listed, or what a process before this one left. */
-  let held: Map<string, Held> | null = spool.records === 0 ? new Map() : null
   const writing = new Set<Promise<unknown>>()
   const size = { pings: 0, bytes: 0 }
+  /** Keys of checks, by the positions of their pings. */
+  const locked = new Map<number, number>()
   let refusedAt: Instant | null = null
   let oldestAt: Instant | null = null
+  let lastAt: Instant = 0
 
-  function hold({ ping, pingId }: SpooledPing): SpooledPing {
-    const { publicId } = ping
-    const before = held?.get(publicId)
-    if (before !== undefined) {
-      before.waiting += 1
-      before.arrivedAt = stampAfter(before.arrivedAt, ping.at)
-      return { ping: { ...ping, at: before.arrivedAt }, pingId }
-    }
-    if (held !== null && held.size >= MAX_HELD) held = null
-    const arrivedAt = toMicrosecond(ping.at)
-    held?.set(publicId, { waiting: 1, arrivedAt })
-    return { ping: { ...ping, at: arrivedAt }, pingId }
-  }
-
-  function unhold(pings: readonly SpooledPing[]): void {
-    if (isEmpty()) {
-      held = new Map()
-      oldestAt = null
-    } else if (held !== null) for (const { ping } of pings) unholdOne(held, ping.publicId)
+  /** What comes in later is stored as later, also when the clock steps back: a newer ping of a check decides. */
+  function inOrder({ ping, pingId }: SpooledPing): SpooledPing {
+    lastAt = stampAfter(lastAt, ping.at)
+    return { ping: { ...ping, at: lastAt }, pingId }
   }
 
   const isEmpty = () => spool.records === 0 && writing.size === 0
+  const waiting = () => spool.records - locked.size
 
   return {
     id: spool.id,
     accepts: () => spool.state !== 'broken',
     hasRoom: () => spool.state === 'open',
-    holds: (publicId) => held?.has(publicId) ?? true,
     isEmpty,
+    isCaughtUp: () => waiting() <= 0 && writing.size === 0,
     pings: () => spool.records,
+    waiting,
+    lockedKeys: () => [...new Set(locked.values())],
     bytes: () => spool.bytes,
     oldestAt: () => (spool.records === 0 ? null : oldestAt),
     refusedAt: () => (spool.state === 'broken' ? now() : refusedAt),
@@ -104,7 +101,11 @@ export function createPingSpool(spool: Spool, now: () => Instant): PingSpool {
       // An append of a hundred pings may exceed them.
       if (size.pings >= MAX_WRITING.pings || size.bytes >= MAX_WRITING.bytes)
         throw new SpoolFull('the disk of the spool is too slow: too much waits for it')
-      const stamped = pings.map(hold)
+      if (isEmpty()) {
+        oldestAt = null
+        lastAt = 0
+      }
+      const stamped = pings.map(inOrder)
       oldestAt ??= stamped[0]?.ping.at ?? null
       const records = stamped.map(encodePing)
       const bytes = records.reduce((sum, { length }) => sum + length, 0)
@@ -112,18 +113,12 @@ export function createPingSpool(spool: Spool, now: () => Instant): PingSpool {
       writing.add(written)
       size.pings += pings.length
       size.bytes += bytes
-      const end = () => {
+      try {
+        await written
+      } finally {
         writing.delete(written)
         size.pings -= pings.length
         size.bytes -= bytes
-      }
-      try {
-        await written
-        end()
-      } catch (error) {
-        end()
-        unhold(stamped)
-        throw error
       }
     },
 
@@ -142,13 +137,25 @@ export function createPingSpool(spool: Spool, now: () => Instant): PingSpool {
       return pings
     },
 
+    async postpone(pings) {
+      for (let from = 0; from < pings.length; from += MAX_POSTPONED) {
+        const some = pings.slice(from, from + MAX_POSTPONED)
+        const positions = await spool.append(some.map(encodePing))
+        for (const [index, position] of positions.entries()) locked.set(position, some[index]!.key)
+      }
+    },
+
+    noteLocked(pings) {
+      for (const { position, key } of pings) locked.set(position, key)
+    },
+
     async forget(upTo, pings) {
       try {
         await spool.forget(upTo)
       } finally {
         // They are recorded, whatever becomes of their file.
+        for (const position of locked.keys()) if (position <= upTo) locked.delete(position)
         oldestAt = pings.at(-1)?.ping.at ?? oldestAt
-        unhold(pings)
       }
     },
 
@@ -161,11 +168,4 @@ export function createPingSpool(spool: Spool, now: () => Instant): PingSpool {
         })
       }),
   }
-}
-
-function unholdOne(held: Map<string, Held>, publicId: string): void {
-  const one = held.get(publicId)
-  if (one === undefined) return
-  one.waiting -= 1
-  if (one.waiting === 0) held.delete(publicId)
 }

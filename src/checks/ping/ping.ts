@@ -37,8 +37,8 @@ export type PingResult =
 
 /** Why a ping is not stored: it is spooled, or `unavailable`. */
 export interface PingFailure {
-  readonly kind: /** Another transaction holds the check's row. */
-    | 'held'
+  readonly kind: /** Another session has locked the check's row. */
+    | 'locked elsewhere'
     /** This ping cannot be stored: its check is broken, or PostgreSQL rejects the row. */
     | 'rejected'
     /** PostgreSQL stores no pings now: its disk is full, it is read-only ... */

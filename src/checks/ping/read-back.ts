@@ -1,36 +1,44 @@
 /**
- * Records the pings of the spool once the database is available again, in their order, each once (design, section 10). The transaction that records pings also
- * moves the position of the spool, so that one that is killed, or whose commit is not known, repeats nothing.
+ * Records the pings of the spool once the database is available again, in their order, each once (design, section 10). The
+ * transaction that records pings also moves the position of the spool, so that one that is killed, or whose commit is not
+ * known, repeats nothing. A ping whose row another session has locked goes to the end of the spool, with its arrival.
  */
 
 import type { Instant } from '../../domain/check.ts'
 import { AppError } from '../../domain/errors.ts'
+import { idBytesOf } from '../../runtime/ids.ts'
 import { saveChanges } from '../../store/checks/change-sets.ts'
 import { findKeys, findRunPings, lockStates } from '../../store/checks/states.ts'
 import { findSpoolPosition, findStoredPings, lockSpoolPosition, moveSpoolPosition } from '../../store/history/spools.ts'
 import type { Database, Session } from '../../store/postgres/database.ts'
 import { inOrder } from '../../store/postgres/in-order.ts'
-import { isConnectionError, isOutage, isRetriable, sqlStateOf } from '../../store/postgres/sqlstate.ts'
+import {
+  isConnectionError,
+  isOutage,
+  isRetriable,
+  LOCK_NOT_AVAILABLE,
+  sqlStateOf,
+} from '../../store/postgres/sqlstate.ts'
 import { decideChanges } from '../change.ts'
-import type { CheckCache } from './cache.ts'
 import type { PingCounts } from './counts.ts'
 import { findRepeats, hasRunId } from './locked.ts'
 import { type PingChange, toChange } from './ping.ts'
-import type { PingSpool, ReadPing } from './ping-spool.ts'
+import type { LockedPing, PingSpool, ReadPing } from './ping-spool.ts'
 
 export interface ReadBackOptions {
   /** The pool of pings. */
   readonly database: Database
   readonly spool: PingSpool
-  readonly cache: CheckCache
   readonly counts?: Pick<PingCounts, 'add'>
-  readonly recorder: { recovered(): void; holdBack(work: () => Promise<void>): Promise<void> }
-  /** By the database's clock. */
+  readonly recorder: { isWell(): boolean; recovered(): void; drain(work: () => Promise<void>): Promise<void> }
+  /** The database's clock, for times that are stored. */
   readonly now: () => Instant
+  /** This process's clock, for limits of time. */
+  readonly processNow: () => number
   /** `pings` of the spool cannot be recorded. */
   readonly onDropped: (reason: DropReason, pings: number, error?: unknown) => void
-  /** The database did not record them now; it is tried again. */
-  readonly onWait?: (error: AppError) => void
+  /** Another session has locked the rows of so many pings; they are tried again. */
+  readonly onLocked?: (pings: number) => void
   /** All of the spool is recorded: `pings` since it began. */
   readonly onEnd: (pings: number) => void
 }
@@ -47,81 +55,102 @@ export interface ReadBack {
 }
 
 const BUDGET_MS = 4_000
-/** So few are recorded in a moment, for which newer pings of their checks may wait. */
+/** So few are recorded in a moment, for which new pings may queue. */
 const FEW = 1_000
 /** A ping waits for two seconds at most. */
-const HOLD_MS = 1_000
+const DRAIN_MS = 1_000
+
+type Wait = 'wait' | 'skip locked'
 
 export function createReadBack(options: ReadBackOptions): ReadBack {
-  const { database, spool, cache, counts, recorder, now, onDropped, onWait, onEnd } = options
+  const { database, spool, counts, recorder, now, processNow, onDropped, onLocked, onEnd } = options
   /** Null: not known yet. */
   let position: number | null = null
   let recorded = 0
 
   /** Returns whether more waits. */
   async function readBack(): Promise<boolean> {
+    if (spool.isCaughtUp() && recorder.isWell()) await recorder.drain(async () => {})
     if (spool.isEmpty()) return false
     if (position === null) {
       position = await findSpoolPosition(database, spool.id)
       await spool.forget(position, [])
     }
     const before = position
-    if (spool.pings() > FEW) position = await recordNext(position, BUDGET_MS)
-    else await recorder.holdBack(recordRest)
-    if (!spool.isEmpty()) return position > before
-    onEnd(recorded)
+    if (spool.isCaughtUp() || spool.waiting() > FEW) await recordNext(BUDGET_MS)
+    else await recorder.drain(recordRest)
+    if (!spool.isCaughtUp()) return position > before
+    if (recorded > 0) onEnd(recorded)
     recorded = 0
     return false
   }
 
   /** Those that were being written when it began, too. */
   async function recordRest(): Promise<void> {
-    const giveUpAt = now() + HOLD_MS
-    while (!spool.isEmpty() && now() < giveUpAt) {
+    const giveUpAt = processNow() + DRAIN_MS
+    while (!spool.isCaughtUp() && processNow() < giveUpAt) {
       await spool.flushed()
-      position = await recordNext(position!, HOLD_MS)
+      await recordNext(DRAIN_MS)
     }
   }
 
-  /** Returns the new position; the same one when nothing is on disk. */
-  async function recordNext(after: number, budgetMs: number): Promise<number> {
-    const pings = await spool.read(after)
+  async function recordNext(budgetMs: number): Promise<void> {
+    const pings = await spool.read(position!)
     const last = pings.at(-1)
-    if (last === undefined) return after
-    await database.session((session) => commitParts(session, pings, budgetMs))
+    if (last === undefined) return
+    const locked = await database.session((session) => commitParts(session, pings, budgetMs, 'wait'))
+    if (locked.length > 0) onLocked?.(locked.length)
+    // The database has stored nothing of them; it works all the same.
+    recorder.recovered()
+    if (locked.length === pings.length && isRest(pings)) {
+      spool.noteLocked(locked)
+      return
+    }
     // From here on they count as recorded, also if their file cannot be deleted.
     position = last.position
-    recorded += pings.length
-    recorder.recovered()
+    recorded += pings.length - locked.length
     await spool.forget(position, pings)
-    return position
   }
 
-  /** A group that PostgreSQL rejects is halved until each rejected ping stands alone. */
-  async function commitParts(session: Session, pings: readonly ReadPing[], budgetMs: number): Promise<void> {
+  /** Whether nothing waits but these: they stay where they are while their rows are locked. */
+  const isRest = (pings: readonly ReadPing[]) => spool.isCaughtUp() || spool.pings() === pings.length
+
+  /** A group that PostgreSQL rejects is halved until each rejected ping stands alone. Returns pings of rows that another session has locked. */
+  async function commitParts(
+    session: Session,
+    pings: readonly ReadPing[],
+    budgetMs: number,
+    wait: Wait,
+  ): Promise<readonly LockedPing[]> {
     try {
-      await commit(session, pings, budgetMs)
+      return await commit(session, pings, budgetMs, wait)
     } catch (error) {
+      if (wait === 'wait' && sqlStateOf(error) === LOCK_NOT_AVAILABLE)
+        return commitParts(session, pings, budgetMs, 'skip locked')
       if (isConnectionError(error) || (isOutage(error) && !isRetriable(error))) throw error
       if (pings.length > 1) {
         const middle = pings.length >> 1
-        await commitParts(session, pings.slice(0, middle), budgetMs)
-        await commitParts(session, pings.slice(middle), budgetMs)
-      } else if (!isOfPing(error)) {
-        throw error
-      } else {
-        await session.within(budgetMs, (db) => moveSpoolPosition(db, spool.id, pings[0]!.position))
-        onDropped('rejected', 1, error)
+        const head = await commitParts(session, pings.slice(0, middle), budgetMs, wait)
+        return [...head, ...(await commitParts(session, pings.slice(middle), budgetMs, wait))]
       }
+      if (!isOfPing(error)) throw error
+      await session.within(budgetMs, (db) => moveSpoolPosition(db, spool.id, pings[0]!.position))
+      onDropped('rejected', 1, error)
+      return []
     }
   }
 
-  async function commit(session: Session, pings: readonly ReadPing[], budgetMs: number): Promise<void> {
+  async function commit(
+    session: Session,
+    pings: readonly ReadPing[],
+    budgetMs: number,
+    wait: Wait,
+  ): Promise<readonly LockedPing[]> {
     const publicIds = [...new Set(pings.map(({ ping }) => ping.publicId))]
     const keys = await session.within(budgetMs, (db) => findKeys(db, publicIds))
-    const changes = pings.map(({ ping }) => {
-      const key = keys.get(ping.publicId)
-      return key === undefined ? null : toLateChange(toChange(ping, key), now())
+    const changes = pings.map((read) => {
+      const key = keys.get(read.ping.publicId)
+      return key === undefined ? null : toLateChange(toChange(read.ping, key), idOf(read), now())
     })
     const known = changes.filter((change) => change !== null)
     const runPings = known.filter(hasRunId).map(({ key, ping }) => ({ key, ...ping }))
@@ -131,30 +160,48 @@ export function createReadBack(options: ReadBackOptions): ReadBack {
     })
     const done = await session.groupTransaction(
       budgetMs,
-      (tx) =>
-        inOrder([
+      async (tx) => {
+        const [readTo, states, storedRuns, storedIds] = await inOrder([
           lockSpoolPosition(tx, spool.id),
-          lockStates(tx, [...new Set(known.map(({ key }) => key))]),
+          lockStates(tx, [...new Set(known.map(({ key }) => key))], wait),
           runPings.length === 0 ? new Set<string>() : findRunPings(tx, runPings),
           doubtful.length === 0 ? new Set<string>() : findStoredPings(tx, doubtful),
-        ]),
-      async (tx, [readTo, locked, storedRuns, storedIds]) => {
+        ])
         // Another commit of the same pings was not known to be one.
         const isNew = ({ position: at, pingId }: ReadPing) =>
           at > readTo && (pingId === null || !storedIds.has(pingId.toString('hex')))
-        const group = changes.map((change, index) => (isNew(pings[index]!) ? change : null))
+        const isLocked = new Set(states.map(({ key }) => key))
+        const locked = pings.flatMap((read, index): LockedPing[] => {
+          const change = changes[index]
+          const isElsewhere = wait === 'skip locked' && change != null && isNew(read) && !isLocked.has(change.key)
+          return isElsewhere ? [{ ...read, pingId: idOf(read), key: change.key }] : []
+        })
+        const isLeft = locked.length === pings.length && isRest(pings)
+        // Before the position moves past them: a process that is killed in between finds both, and their ids.
+        if (!isLeft) await spool.postpone(locked)
+        return { readTo, states, storedRuns, locked, isLeft, isNew }
+      },
+      async (tx, { readTo, states, storedRuns, locked, isLeft, isNew }) => {
+        const skipped = new Set(locked.map((one) => one.position))
+        const isWanted = (read: ReadPing) => isNew(read) && !skipped.has(read.position)
+        const group = changes.map((change, index) => (isWanted(pings[index]!) ? change : null))
         const repeats = findRepeats(group, storedRuns)
         const fresh = group.filter((change, index) => change !== null && !repeats.has(index)) as PingChange[]
-        const { decisions, changeSet, after } = decideChanges(locked, fresh, 'earlier')
-        const saving = saveChanges(tx, changeSet)
-        const [version] = await inOrder([saving, moveSpoolPosition(tx, spool.id, pings.at(-1)!.position)])
+        const { decisions, changeSet } = decideChanges(states, fresh, 'earlier')
+        const moved = isLeft ? undefined : moveSpoolPosition(tx, spool.id, pings.at(-1)!.position)
+        await inOrder([saveChanges(tx, changeSet), moved])
         const removed = changes.filter((change, index) => change === null && pings[index]!.position > readTo)
-        return { decisions, after, version, removed: removed.length }
+        return { decisions, removed: removed.length, locked }
       },
     )
     for (const { key } of known) counts?.add(key)
-    if (done.version !== null) cache.refresh({ checks: done.after, version: done.version })
     report(done)
+    return done.locked
+  }
+
+  /** Which id the ping has once it is recorded. Of a copy of a postponed ping it is that of the ping. */
+  function idOf({ position: at, ping, pingId }: ReadPing): Buffer {
+    return pingId ?? idBytesOf(`${spool.id}/${at}`, ping.at)
   }
 
   function report({
@@ -175,7 +222,6 @@ export function createReadBack(options: ReadBackOptions): ReadBack {
         return (await readBack()) ? 'again' : 'done'
       } catch (error) {
         if (!(error instanceof AppError) || error.code !== 'unavailable') throw error
-        onWait?.(error)
         return 'done'
       }
     },
@@ -186,11 +232,12 @@ export function createReadBack(options: ReadBackOptions): ReadBack {
 }
 
 /** It counts from its arrival, and is recorded now. */
-function toLateChange(change: PingChange, now: Instant): PingChange {
+function toLateChange(change: PingChange, id: Buffer, now: Instant): PingChange {
   return {
     ...change,
     event: { ...change.event, arrivedAt: change.at } as PingChange['event'],
     at: Math.max(now, change.at),
+    ping: { ...change.ping, id },
   }
 }
 

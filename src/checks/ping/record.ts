@@ -1,320 +1,346 @@
 /**
- * Records pings in groups (design, section 10). Pings that arrive while a group commits form the next group; no ping waits for a group to fill,
- * and each gets its result when its own group has committed. While many wait, a second group is in flight on another connection, so that PostgreSQL
- * goes on while this process reads and writes. The two never hold pings of the same check: those keep their order.
+ * Records pings (design, section 10). The recorder has one mode at a time:
  *
- * With a spool, a ping that the database does not store within two seconds is stored on disk, and so is each newer one until the database stores pings
- * again (read-back.ts); a client then gets its 200 all the same. A ping of a check whose older pings are on disk goes there too. A row that another
- * session holds is no outage: its pings are tried again for as long as they would wait for it without a spool, while other pings go on.
+ * - direct: pings queue. One group at a time is committed; the pings that arrive meanwhile are the next group. A group
+ *   that the database does not store in two seconds goes to the disk, and the queue behind it: spooling.
+ * - spooling: each ping of a known check goes to the disk. The read-back (read-back.ts) records what is there, from the
+ *   oldest ping on. When few are left, it drains.
+ * - draining: pings queue, for a second and a half at most, while the read-back records the rest. Then: direct.
  *
- * Without a spool, a client must hear 503 within five seconds when the database hangs: a group is cut off, with its connection, when its oldest ping has
- * waited for four seconds. A ping that was certainly not written when its connection broke is sent once more, on another connection.
+ * So all pings of a process have one order, on the disk and in the queue. What a process before this one left on its
+ * disk comes first. Without a disk that takes pings the mode does not matter: all pings queue.
  */
 
-import { startTimer } from '../../runtime/clock.ts'
-import type { Session } from '../../store/postgres/database.ts'
-import { createGroupCommitter, isDisconnected, type PendingPing, PING_LIMITS, SPOOL_LIMITS } from './commit.ts'
-import { createHeldBack } from './held-back.ts'
+import { pause, startTimer } from '../../runtime/clock.ts'
+import type { Database, Session } from '../../store/postgres/database.ts'
+import {
+  type CommitOptions,
+  createGroupCommitter,
+  type GroupLimits,
+  isDisconnected,
+  type PendingPing,
+  PING_LIMITS,
+  SPOOL_LIMITS,
+} from './commit.ts'
 import type { Ping, PingFailure, PingOutcome, PingResult } from './ping.ts'
+import type { PingSpool } from './ping-spool.ts'
 import { createPingQueue, oldestOf } from './queue.ts'
-import type { PingRecorder, PingRecorderOptions } from './recorder.ts'
-import { type Spared, storeOnDisk } from './spare.ts'
-import { createPingWaits } from './waits.ts'
 
 export type { Ping, PingResult } from './ping.ts'
-export type { PingRecorder } from './recorder.ts'
 
-const MAX_YIELD_MS = 20
+export interface PingRecorder {
+  /** `since`: when it began to wait, where its check had to be looked up first. Default: now. */
+  record(ping: Ping, since?: number): Promise<PingResult>
+  /** False from a group that the database failed to store until one commits, or until `recovered()`. */
+  isWell(): boolean
+  /** Whether pings are stored on disk, or wait there: what is recorded may lack pings that came in before. */
+  isSpooling(): boolean
+  recovered(): void
+  /** New pings queue while `work` records the last ones on disk. */
+  drain(work: () => Promise<void>): Promise<void>
+  waiting(): number
+  /**
+   * How long the oldest ping without a result has waited, in milliseconds; also one whose group is in flight. Without
+   * pings whose rows another session has locked: only the deadlines of their own checks wait, for these rows, too.
+   */
+  oldestWaitMs(): number
+  /** Whether a ping came in within the last second. */
+  arePings(): boolean
+  /** Resolves when no ping waits and no group is in flight, after 20 ms at the latest: for background work. */
+  yieldToPings(): Promise<void>
+  /** Rejects new pings, and resolves when all others have their results. */
+  stop(): Promise<void>
+}
 
-/** Pings that are still on disk so long after the database was available again do not keep deadlines waiting. */
-const MAX_PENDING_MS = 600_000
-
-/** What a connection waits for a row without a spool (LOCK_MS in store/postgres/database.ts). With one it waits less, and the pings are tried again. */
-const MAX_HELD_MS = 1_500
-const HELD_RETRY_MS = 100
-
-/** So many must wait for a second group to start: smaller ones cost more than they save (docs/design/ping-path.md). */
-const MIN_SECOND_GROUP = 24
-
-/** With no answer for so long, a full queue goes to the disk: its pings need not wait until the groups in flight are cut off. Above SPOOL_LOCK_MS. */
-const HUNG_MS = 600
-
-/** A group in flight; empty before the first one and after the last one of a connection. */
-interface Flight {
-  isConnected: boolean
-  /** The last answer of the database, or when the flight began. */
-  answeredAt: number
-  group: readonly QueuedPing[]
+export interface PingRecorderOptions extends CommitOptions {
+  /** A pool of its own, so that management never takes the connection that pings need. */
+  readonly database: Database
+  /** These pings are lost, as far as is known. */
+  readonly onError: (error: unknown, pings: number) => void
+  /** Null: none. */
+  readonly spool?: {
+    /** Null while it is not open. */
+    readonly pings: () => Pick<
+      PingSpool,
+      'accepts' | 'append' | 'flushed' | 'hasRoom' | 'isCaughtUp' | 'noteRefusal'
+    > | null
+    /** Whether a check has this public id, as far as is known: invented ids must not fill the spool. */
+    readonly isKnown: (publicId: string) => boolean
+    /** The database stores no pings, and they are spooled from now on. */
+    readonly onBegin: (error: unknown) => void
+  } | null
+  /** For tests. `spool`: while the disk takes pings. */
+  readonly limits?: { readonly alone: GroupLimits; readonly spool: GroupLimits }
 }
 
 interface QueuedPing extends PendingPing {
+  /** It was not sent, and is sent for the second time. */
   readonly isRetry: boolean
+  /** Another session had locked its row when it was sent last. */
+  readonly isLocked: boolean
+  /** As in SpooledPing. */
+  readonly pingId: Buffer | null
   readonly settle: (result: PingResult) => void
 }
 
-type SparedPing = QueuedPing & Spared
+interface Flight {
+  /** The last answer of the database, or when the flight began. */
+  answeredAt: number
+  /** In flight; empty before the first group and after the last one of a connection. */
+  group: readonly QueuedPing[]
+  /** Ends its connection. */
+  readonly cut: AbortController
+}
+
+const LIMITS = { alone: PING_LIMITS, spool: SPOOL_LIMITS }
+const MAX_YIELD_MS = 20
+const PAUSE_MS = 1_000
+/** Pings that are still on disk so long after the database was available again do not keep deadlines waiting. */
+const MAX_PENDING_MS = 600_000
+/** The database may have gone away again while the last pings on disk are recorded. */
+const MAX_DRAIN_MS = 1_500
+/** With no answer for so long, a full queue does not wait until the group in flight is cut off. Above ROW_LOCK_MS. */
+const HUNG_MS = 600
+/** A ping whose row another session has locked gets 503 after this time ... */
+const MAX_LOCKED_MS = 2_000
+/** ... is tried again after this one, without waiting for the row ... */
+const LOCKED_RETRY_MS = 50
+/** ... and so many at a time: each of them is in each group, and must leave room for others. */
+const MAX_LOCKED = 100
+/** A disk that has not stored a ping by then hangs. The client hears 503, although it may be stored later. */
+const MAX_APPEND_MS = 2_500
+/** One append is stored as a whole, in one file of 4 MiB. Those of one turn share an fsync anyway. */
+const MAX_APPENDED = 100
 
 /** `commit` is for tests. */
-export function createPingRecorder(
-  options: PingRecorderOptions,
-  commit = createGroupCommitter({ limits: options.spool ? SPOOL_LIMITS : PING_LIMITS, ...options }),
-): PingRecorder {
-  const { database, now, onError, spool = null } = options
-  const { limits = spool === null ? PING_LIMITS : SPOOL_LIMITS } = options
+export function createPingRecorder(options: PingRecorderOptions, commit = createGroupCommitter(options)): PingRecorder {
+  const { database, now, onError, spool = null, limits: both = LIMITS } = options
   const queue = createPingQueue<QueuedPing>()
-  const waits = createPingWaits(now)
-  const flights = new Set<Flight>()
+  let kept: 'direct' | 'spooling' | 'draining' = 'direct'
+  let flight: Flight | null = null
+  let draining: Promise<void> = Promise.resolve()
   let isWell = true
-  /** Until the pings of rows that another session holds are tried again; null: that is now, or there are none. */
-  let rest: Promise<void> | null = null
   /** Since when the database stores pings. */
   let wellSince = now()
+  let pingedAt = Number.NEGATIVE_INFINITY
   let isStopping = false
   const onIdle = new Set<() => void>()
-  const heldBack = createHeldBack<QueuedPing>(spare, releaseHeldBack)
-  let holding: Promise<void> = Promise.resolve()
+
+  const disk = () => spool?.pings() ?? null
+  const isBehind = () => disk()?.isCaughtUp() === false
+  /** A disk that is full is the same as none, until there is room. */
+  const limits = () => (disk()?.hasRoom() ? both.spool : both.alone)
+
+  function mode(): typeof kept {
+    if (disk() === null) kept = 'direct'
+    else if (kept === 'direct' && isBehind()) kept = 'spooling'
+    return kept
+  }
 
   function record(ping: Ping, since = now()): Promise<PingResult> {
+    pingedAt = now()
     return new Promise((settle) => {
-      const pending = { ping, since, isRetry: false, settle }
       if (isStopping) settle('unavailable')
-      else if (isToHoldBack(ping.publicId)) heldBack.keep(pending)
-      else if (isForSpool(ping.publicId)) spare([...takeOlder(ping.publicId), pending])
-      else enqueue(pending)
+      else take({ ping, since, isRetry: false, isLocked: false, pingId: null, settle })
     })
   }
 
-  function recover(): void {
-    if (!isWell) wellSince = now()
-    isWell = true
+  function take(pending: QueuedPing): void {
+    const isForDisk = mode() === 'spooling' && disk()!.hasRoom()
+    // While the database is available, it says whether an id that is not known names a check.
+    if (isForDisk && (!isWell || spool!.isKnown(pending.ping.publicId))) append([pending])
+    else if (queue.add(pending)) fly()
+    else makeRoomFor(pending)
   }
 
-  function enqueue(pending: QueuedPing): void {
-    if (!queue.add(pending)) makeRoomFor(pending)
-    else if (queue.isResting(pending.ping.publicId)) return
-    else if (flights.size === 0 || (flights.size === 1 && queue.size() % MIN_SECOND_GROUP === 0 && hasConnection()))
-      void fly()
-  }
-
-  /** A full queue. Beside a database that answers it is refused: the disk would take what the database has to take soon after. */
+  /** A full queue. */
   function makeRoomFor(pending: QueuedPing): void {
-    if (isHung()) beginSpooling(new Error(`the database has not answered for ${HUNG_MS} ms, and many pings wait`))
-    if (isForSpool(pending.ping.publicId)) spare([...takeOlder(pending.ping.publicId), pending])
-    else if (!queue.add(pending)) {
-      onDisk()?.noteRefusal()
+    if (mode() === 'draining') {
+      endDraining()
+      if (mode() === 'spooling') {
+        take(pending)
+        return
+      }
+    }
+    const isHung = flight !== null && now() - flight.answeredAt >= HUNG_MS
+    if (isHung && disk()?.hasRoom()) endFlight(pending)
+    else {
+      // Beside a database that answers: the disk would take what the database has to take soon after.
+      disk()?.noteRefusal()
       pending.settle('unavailable')
     }
   }
 
-  const isHung = () =>
-    isWell && (onDisk()?.accepts() ?? false) && [...flights].every(({ answeredAt }) => now() - answeredAt >= HUNG_MS)
-
-  function beginRest(): void {
-    rest ??= new Promise<void>((resolve) => startTimer(HELD_RETRY_MS, resolve)).then(() => {
-      rest = null
-      if (areRested() && (flights.size === 0 || (flights.size === 1 && hasConnection()))) void fly()
-    })
+  /** The pings in flight go to the disk before those of the queue. */
+  function endFlight(pending: QueuedPing): void {
+    queue.putBack([...queue.takeAll(), pending])
+    const error = new Error(`the database has not answered for ${HUNG_MS} ms, and many pings wait`)
+    if (flight!.group.length > 0) flight!.cut.abort()
+    else beginSpooling([], error)
   }
 
-  const areRested = () => rest === null && queue.resting() > 0
+  // The disk -------------------------------------------------------------------------------------------------------
 
-  /** Those that others of their check are held back before, too. */
-  function isToHoldBack(publicId: string): boolean {
-    return heldBack.has(publicId) || (heldBack.isOn() && !isSpoolInUse() && isForSpool(publicId))
-  }
-
-  function releaseHeldBack(pings: readonly QueuedPing[]): void {
-    const behind = new Set(pings.filter(({ ping }) => isForSpool(ping.publicId)))
-    if (behind.size > 0) spare([...behind])
-    for (const pending of pings) if (!behind.has(pending)) enqueue(pending)
-  }
-
-  const hasConnection = () => [...flights].some(({ isConnected }) => isConnected)
-
-  const isInFlight = (publicId: string) =>
-    [...flights].some(({ group }) => group.some(({ ping }) => ping.publicId === publicId))
-
-  const onDisk = () => spool?.pings() ?? null
-  const isSpoolInUse = () => !isWell && (onDisk()?.accepts() ?? false)
-
-  /**
-   * Not while a group in flight has a ping of the check, which may be stored or not: the newer one must not come before it. An id that is not known has
-   * no ping on disk, and the database says whether it names a check.
-   */
-  function isForSpool(publicId: string): boolean {
-    return (isSpoolInUse() || isHeld(publicId)) && !isInFlight(publicId)
-  }
-
-  const isHeld = (publicId: string) => (onDisk()?.holds(publicId) ?? false) && spool!.isKnown(publicId)
-
-  /** Whatever made the check's pings ones for the spool, those that wait come first. */
-  function takeOlder(publicId: string): readonly QueuedPing[] {
-    return areAnyWaiting() ? queue.takeAll(({ ping }) => ping.publicId === publicId) : []
-  }
-
-  const areAnyWaiting = () => queue.size() + queue.resting() > 0
-
-  /** Spools these pings, and behind them what waits for the database and is for the spool now. */
-  function spare(pings: readonly SparedPing[]): void {
-    const { isKnown } = spool!
-    const taken = new Set(pings.map(({ ping }) => ping.publicId))
-    const isBehind = ({ ping: { publicId } }: QueuedPing) =>
-      (isSpoolInUse() || taken.has(publicId)) && !isInFlight(publicId)
-    const all: readonly SparedPing[] = areAnyWaiting() ? [...pings, ...queue.takeAll(isBehind)] : pings
-    const known = all.filter(({ ping }) => isKnown(ping.publicId))
-    for (const pending of all) if (!isKnown(pending.ping.publicId)) pending.settle('unconfirmed')
-    if (known.length > 0) storeOnDisk(onDisk()!, known, giveUp)
-  }
-
-  /** From the first failure on. */
-  function beginSpooling(error: unknown): void {
-    const isFirst = isWell
+  /** The database has not stored `failed`, whose pings are older than those of the queue. */
+  function beginSpooling(failed: readonly QueuedPing[], error: unknown): void {
     isWell = false
-    if (!isSpoolInUse()) return
-    if (isFirst) spool!.onBegin(error)
-    spare([])
+    if (!disk()?.accepts()) {
+      giveUp(failed, error)
+      return
+    }
+    if (mode() === 'direct') spool!.onBegin(error)
+    kept = 'spooling'
+    append([...failed, ...queue.takeAll()])
   }
 
-  async function fly(): Promise<void> {
-    const flight: Flight = { isConnected: false, answeredAt: now(), group: [] }
-    flights.add(flight)
+  /** Of an id that is not known nothing says whether it names a check. */
+  function append(pings: readonly QueuedPing[]): void {
+    const known = pings.filter(({ ping }) => spool!.isKnown(ping.publicId))
+    for (const one of pings) if (!spool!.isKnown(one.ping.publicId)) one.settle('unconfirmed')
+    for (let at = 0; at < known.length; at += MAX_APPENDED) appendTogether(known.slice(at, at + MAX_APPENDED))
+  }
+
+  function appendTogether(pings: readonly QueuedPing[]): void {
+    const onHung = () => giveUp(pings, new Error('the disk of the spool does not respond'))
+    const stopTimer = startTimer(MAX_APPEND_MS, onHung)
+    const onStored = () => {
+      for (const { settle } of pings) settle('spooled')
+    }
+    void disk()!
+      .append(pings)
+      .then(onStored, (error) => giveUp(pings, error))
+      .finally(stopTimer)
+  }
+
+  function drain(work: () => Promise<void>): Promise<void> {
+    if (mode() === 'spooling') kept = 'draining'
+    const stopTimer = startTimer(MAX_DRAIN_MS, endDraining)
+    const done = work().finally(() => {
+      stopTimer()
+      endDraining()
+    })
+    draining = done.catch(() => {})
+    return done
+  }
+
+  function endDraining(): void {
+    if (kept !== 'draining') return
+    kept = isBehind() ? 'spooling' : 'direct'
+    if (kept === 'spooling') for (const pending of queue.takeAll()) take(pending)
+    else fly()
+  }
+
+  // The database ---------------------------------------------------------------------------------------------------
+
+  function fly(): void {
+    if (flight === null && queue.size() > 0 && kept !== 'draining') void flyOn()
+  }
+
+  async function flyOn(): Promise<void> {
     do {
+      const own: Flight = { answeredAt: now(), group: [], cut: new AbortController() }
+      flight = own
+      let isConnected = false
       try {
         await database.session((session) => {
-          flight.isConnected = true
-          flight.answeredAt = now()
-          return commitAll(session, flight)
-        })
+          isConnected = true
+          own.answeredAt = now()
+          return commitAll(session, own)
+        }, own.cut.signal)
       } catch (error) {
-        const wasConnected = flight.isConnected
-        flight.isConnected = false
         // Nothing in flight where a connection broke; a fault of the commit itself leaves its group here.
-        giveUp(flight.group, error)
-        flight.group = []
-        // The other flight stores what waits, or fails too. One that only tries to connect may be followed by such another for ever.
-        if (hasConnection()) {
-          giveUpInTime(error)
-          break
-        }
-        beginSpooling(error)
-        if (queue.resting() > 0) beginRest()
-        if (!areAnyWaiting()) continue
-        const stale = queue.takeOlderThan(now() - limits.retryMs)
-        // Without a connection a group fails at each attempt, or it would be tried for ever.
-        giveUp(stale.length > 0 || wasConnected ? stale : queue.takeGroup(), error)
+        giveUp(own.group, error)
+        onBroken(error, isConnected)
       }
-      flight.isConnected = false
-      // The other flight takes what waits now.
-    } while (flights.size === 1 && (queue.size() > 0 || areRested()))
-    flights.delete(flight)
-    if (flights.size > 0) return
+    } while (queue.size() > 0 && kept !== 'draining')
+    flight = null
     for (const resolve of onIdle) resolve()
   }
 
-  /** Resolves when nothing waits for this flight. Throws the error that broke the connection, once its group is settled. */
-  async function commitAll(session: Session, flight: Flight): Promise<void> {
-    let committing = commitNext(session, flight)
-    while (flight.group.length > 0) {
+  function onBroken(error: unknown, wasConnected: boolean): void {
+    const { retryMs } = limits()
+    beginSpooling([], error)
+    const stale = queue.takeOlderThan(now() - retryMs)
+    // Without a connection a group fails at each attempt, or it would be tried for ever.
+    giveUp(stale.length > 0 || wasConnected ? stale : queue.takeGroup(), error)
+  }
+
+  /** Resolves when nothing waits. Throws the error that broke the connection, once its group is settled. */
+  async function commitAll(session: Session, own: Flight): Promise<void> {
+    let committing = commitNext(session, own)
+    while (own.group.length > 0) {
       const outcomes = await committing
-      flight.answeredAt = now()
-      const { group } = flight
+      own.answeredAt = now()
+      const { group } = own
+      own.group = []
       const broken = outcomes.find(isDisconnected)
-      // What is spooled must be on its way to the disk before newer pings of the same checks are sent, and these rest behind those of a held row.
-      const isSettledFirst =
-        (onDisk() !== null && outcomes.some(isOut)) || (spool !== null && outcomes.some(isOfHeldRow))
+      // What is not stored goes to the disk, or before newer pings, before these are sent.
+      const isSettledFirst = outcomes.some((outcome) => isOut(outcome) || isLockedElsewhere(outcome))
       // The next group is sent before the responses of this one are written: the database works while this process does.
-      if (broken === undefined && !isSettledFirst) committing = commitNext(session, flight)
-      else flight.group = []
+      if (!isSettledFirst) committing = commitNext(session, own)
       settle(group, outcomes)
       if (broken !== undefined) throw broken.error
-      if (isSettledFirst) committing = commitNext(session, flight)
+      if (!isSettledFirst) continue
+      const { entries } = queue
+      if (entries().length > 0 && entries().every(({ isLocked }) => isLocked)) await pause(LOCKED_RETRY_MS)
+      committing = commitNext(session, own)
     }
   }
 
-  function commitNext(session: Session, flight: Flight): Promise<readonly PingOutcome[]> {
-    flight.group = []
-    const other = [...flights].find(({ group }) => group.length > 0)
-    if (areRested()) {
-      flight.group = queue.takeRested(({ ping }) => !isInFlight(ping.publicId))
-      // They must not keep others waiting for their rows again.
-      if (flight.group.length > 0) return commit(session, flight.group, 'skip locked')
-    }
-    flight.group = other === undefined ? queue.takeGroup() : takeSecond(other.group)
-    return flight.group.length === 0 ? Promise.resolve([]) : commit(session, flight.group)
-  }
-
-  /** A group beside `first`; empty when too few pings wait for other checks. */
-  function takeSecond(first: readonly QueuedPing[]): readonly QueuedPing[] {
-    if (queue.size() < MIN_SECOND_GROUP) return []
-    const taken = new Set(first.map(({ ping }) => ping.publicId))
-    return queue.takeGroup({ min: MIN_SECOND_GROUP / 2, isFree: ({ ping }) => !taken.has(ping.publicId) })
+  function commitNext(session: Session, own: Flight): Promise<readonly PingOutcome[]> {
+    own.group = kept === 'draining' ? [] : queue.takeGroup()
+    if (own.group.length === 0) return Promise.resolve([])
+    const wait = own.group.some(({ isLocked }) => isLocked) ? 'skip locked' : 'wait'
+    return commit(session, own.group, { limits: limits(), wait })
   }
 
   function settle(group: readonly QueuedPing[], outcomes: readonly PingOutcome[]): void {
+    const out = outcomes.find(isOut)
+    const isForDisk = out !== undefined && (disk()?.accepts() ?? false)
+    const unstored: QueuedPing[] = []
     const again: QueuedPing[] = []
-    const held: QueuedPing[] = []
-    const spared: SparedPing[] = []
     const errors = new Map<unknown, number>()
-    const canSpare = onDisk()?.accepts() ?? false
-    const areSpared = canSpare && outcomes.some(isOut)
-    /** Of a group that was committed in parts, a newer ping of the check may be stored: this one must not come after it. */
-    const isInOrder = ({ ping }: QueuedPing, index: number) =>
-      !group.some(
-        (newer, at) => at > index && typeof outcomes[at] === 'string' && newer.ping.publicId === ping.publicId,
-      )
     for (const [index, pending] of group.entries()) {
       const outcome = outcomes[index]!
-      if (typeof outcome === 'string') {
-        pending.settle(outcome)
-        waits.onSettled(pending.since)
-      } else if (areSpared && (isOut(outcome) || isOfHeldRow(outcome)))
-        spared.push({ ...pending, pingId: outcome.pingId ?? null })
-      else if (isOfHeldRow(outcome) && mayWaitOn(pending) && isInOrder(pending, index)) held.push(pending)
+      if (typeof outcome === 'string') pending.settle(outcome)
+      else if (isForDisk && outcome.kind !== 'rejected') unstored.push({ ...pending, pingId: outcome.pingId ?? null })
+      else if (isLockedElsewhere(outcome) && again.length < MAX_LOCKED && mayBeTriedAgain(pending, index))
+        again.push({ ...pending, isLocked: true })
       else if (outcome.kind === 'unsent' && !pending.isRetry) again.push({ ...pending, isRetry: true })
       else {
-        if (outcome.kind !== 'held') errors.set(outcome.error, (errors.get(outcome.error) ?? 0) + 1)
+        if (!isLockedElsewhere(outcome)) errors.set(outcome.error, (errors.get(outcome.error) ?? 0) + 1)
         pending.settle('unavailable')
       }
     }
     queue.putBack(again)
-    if (held.length > 0) {
-      queue.rest(held)
-      beginRest()
-    }
-    const isWellNow = isWellAfter(outcomes) ?? isWell
-    if (spared.length > 0) spare(spared)
-    if (isWellNow) recover()
-    else beginSpooling(outcomes.find(isOut)?.error)
+    if (out !== undefined) beginSpooling(unstored, out.error)
+    else if (outcomes.includes('stored') || outcomes.includes('run_refused')) recovered()
     for (const [error, pings] of errors) onError(error, pings)
+
+    /** Of a group that was committed in parts, a newer ping of the check may be stored: this one must not come after it. */
+    function mayBeTriedAgain({ ping: { publicId }, since }: QueuedPing, index: number): boolean {
+      const isNewerStored = group.some(
+        ({ ping }, at) => at > index && typeof outcomes[at] === 'string' && ping.publicId === publicId,
+      )
+      return now() - since < MAX_LOCKED_MS && !isNewerStored
+    }
   }
 
-  const mayWaitOn = ({ since }: QueuedPing) => spool !== null && now() - since < MAX_HELD_MS
-
   function giveUp(group: readonly QueuedPing[], error: unknown): void {
-    if (group.length > 0) {
-      onError(error, group.length)
-      onDisk()?.noteRefusal()
-    }
+    if (group.length === 0) return
+    onError(error, group.length)
+    disk()?.noteRefusal()
     for (const { settle } of group) settle('unavailable')
   }
 
-  /**
-   * What waits now is left to the other flight, which may hang with a group that is younger: pings that it does not take within the time that
-   * a group has, at most half a second later, are given up.
-   */
-  function giveUpInTime(error: unknown, leftAt = now()): void {
-    const oldest = queue.oldestSince()
-    if (oldest > leftAt) return
-    const mostMs = limits.budgetMs + limits.minBudgetMs
-    startTimer(Math.max(1, oldest + mostMs - now()), () => {
-      giveUp(queue.takeOlderThan(now() - limits.budgetMs), error)
-      giveUpInTime(error, leftAt)
-    })
+  function recovered(): void {
+    if (!isWell) wellSince = now()
+    isWell = true
   }
 
   /** `longestMs`: undefined for no limit. */
   function whenIdle(longestMs?: number): Promise<void> {
-    if (flights.size === 0) return Promise.resolve()
+    if (flight === null) return Promise.resolve()
     return new Promise((resolve) => {
       const stopTimer = longestMs === undefined ? () => {} : startTimer(longestMs, () => finish())
       const finish = () => {
@@ -329,43 +355,30 @@ export function createPingRecorder(
   return {
     record,
     isWell: () => isWell,
-    isSpooling: () => isSpoolInUse() || (onDisk()?.isEmpty() === false && now() - wellSince < MAX_PENDING_MS),
-    recovered: recover,
-    holdBack(work) {
-      const held = heldBack.during(work)
-      holding = held.catch(() => {})
-      return held
-    },
-    waiting: () => queue.size() + queue.resting(),
+    isSpooling: () => mode() !== 'direct' && (!isWell || now() - wellSince < MAX_PENDING_MS),
+    recovered,
+    drain,
+    waiting: queue.size,
     oldestWaitMs() {
-      const groups = [...flights].map(({ group }) => oldestOf(group))
-      return Math.max(0, now() - Math.min(queue.oldestSince(), ...groups))
+      const all = [...(flight?.group ?? []), ...queue.entries()]
+      return Math.max(0, now() - oldestOf(all.filter(({ isLocked }) => !isLocked)))
     },
-    waits,
+    arePings: () => now() - pingedAt < PAUSE_MS,
     yieldToPings: () => whenIdle(MAX_YIELD_MS),
     async stop() {
       isStopping = true
-      await holding
+      await draining
       await whenIdle()
-      while (queue.resting() > 0) {
-        await rest
-        await whenIdle()
-      }
-      await onDisk()?.flushed()
+      await disk()?.flushed()
     },
   }
 }
 
-function isOfHeldRow(outcome: PingOutcome): outcome is PingFailure {
-  return typeof outcome !== 'string' && outcome.kind === 'held'
+function isLockedElsewhere(outcome: PingOutcome): boolean {
+  return typeof outcome !== 'string' && outcome.kind === 'locked elsewhere'
 }
 
+/** Whether the database stores no pings now. */
 function isOut(outcome: PingOutcome): outcome is PingFailure {
-  return typeof outcome !== 'string' && outcome.kind !== 'held' && outcome.kind !== 'rejected'
-}
-
-/** Whether the database stores pings, by the outcomes of a group; null when they show neither. */
-function isWellAfter(outcomes: readonly PingOutcome[]): boolean | null {
-  if (outcomes.some(isOut)) return false
-  return outcomes.includes('stored') || outcomes.includes('run_refused') ? true : null
+  return typeof outcome !== 'string' && outcome.kind !== 'locked elsewhere' && outcome.kind !== 'rejected'
 }

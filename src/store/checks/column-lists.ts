@@ -21,8 +21,6 @@ export interface Column<Value> {
   readonly type: SqlType
   /** What is stored. Default: the value itself. */
   readonly encode?: (value: Value) => unknown
-  /** Rarely changes: pings leave the column out where this holds for all their checks. Absent: always written. */
-  readonly isUnchanged?: (value: Value, was: Value) => boolean
   /** /metrics shows it. */
   readonly isExported?: true
   /** Part of the check in an event (domain/event.ts). */

@@ -216,44 +216,38 @@ export const SPEC = {
   resumeOnPing: { type: 'bool' },
 } as const satisfies Columns<StoredSpec>
 
-const isEqual = (value: unknown, was: unknown) => value === was
-const areEmpty = (list: readonly unknown[], was: readonly unknown[]) => list.length === 0 && was.length === 0
-
 /** These survive in the tombstone of a removed check. */
 export const KEPT_STATE = {
   lastPingAt: { type: 'timestamptz', isExported: true },
   lastSuccessAt: { type: 'timestamptz', isExported: true },
-  lastDurationMs: { type: 'int4', isUnchanged: isEqual, isExported: true },
-  lastStartAt: { type: 'timestamptz', isUnchanged: isEqual },
+  lastDurationMs: { type: 'int4', isExported: true },
+  lastStartAt: { type: 'timestamptz' },
   pingsTotal: { type: 'int8' },
-  incidentSince: { type: 'timestamptz', isUnchanged: isEqual },
+  incidentSince: { type: 'timestamptz' },
 } as const satisfies Columns<KeptState>
 
 export const STATE = {
-  status: { type: 'int2', encode: statusCode, isUnchanged: isEqual, isExported: true },
-  since: { type: 'timestamptz', isUnchanged: isEqual },
-  reason: { type: 'text', isUnchanged: isEqual },
+  status: { type: 'int2', encode: statusCode, isExported: true },
+  since: { type: 'timestamptz' },
+  reason: { type: 'text' },
   ...KEPT_STATE,
   expectedAt: { type: 'timestamptz', isExported: true },
   dueAt: { type: 'timestamptz', isExported: true },
   runs: {
     type: 'jsonb',
     encode: (runs) => (runs.length === 0 ? null : runs),
-    isUnchanged: areEmpty,
     isExported: true,
   },
   changes: {
     type: 'jsonb',
     encode: (changes) => (changes.length === 0 ? null : changes),
-    isUnchanged: (changes, were) => changes === were || areEmpty(changes, were),
   },
   notified: {
     type: 'int2',
     encode: (status) => (status === null ? null : statusCode(status)),
-    isUnchanged: isEqual,
     isExported: true,
   },
-  quietAt: { type: 'timestamptz', isUnchanged: isEqual },
+  quietAt: { type: 'timestamptz' },
 } as const satisfies Columns<CheckState>
 
 export interface CheckTiming {

@@ -15,7 +15,6 @@ import { NOTHING_SPOOLED } from '../history/gaps.ts'
 import { int2Array, int8Array, uuidArray } from '../postgres/binary-arrays.ts'
 import type { Queryable } from '../postgres/database.ts'
 import { timestamp } from '../postgres/instants.ts'
-import type { ExpectedRow } from './change-sets.ts'
 import { fieldsOf, namesOf } from './column-lists.ts'
 import {
   type CheckTiming,
@@ -34,17 +33,20 @@ import {
 /** A check whose row is locked by the transaction at hand. */
 export interface LockedCheck extends CheckTiming {
   readonly key: number
+  /** Stands for the spec: another spec has another hash. */
+  readonly specHash: number
   /** Null when the stored schedule cannot be parsed, or a stored time is not a moment (`infinity`, written by hand). */
   readonly spec: CheckSpec | null
   readonly state: CheckState
 }
 
-const COLUMNS = `check_key, ${namesOf(SPEC)}, ${namesOf(STATE)}, ${namesOf(TIMING)}`
+const COLUMNS = `check_key, ${namesOf(SPEC)}, ${namesOf(STATE)}, ${namesOf(TIMING)}, spec_hash`
 /** Where the columns of each table begin in a row. */
 const SPEC_AT = 1
 const STATE_AT = SPEC_AT + fieldsOf(SPEC).length
 const TIMING_AT = STATE_AT + fieldsOf(STATE).length
-const NOW_AT = TIMING_AT + fieldsOf(TIMING).length
+const HASH_AT = TIMING_AT + fieldsOf(TIMING).length
+const NOW_AT = HASH_AT + 1
 const SEEN_AT = NOW_AT + 1
 
 /** The keys of checks by the public ids that pings carry. Unknown ids are left out. */
@@ -71,14 +73,23 @@ export async function lockStates(
   return rows.map(toLockedCheck)
 }
 
-/** As `lockStates`, with the versions of the rows and without locks: for `saveUnlocked` (change-sets.ts). */
-export async function readStates(db: Queryable, keys: readonly number[]): Promise<(LockedCheck & ExpectedRow)[]> {
+/** A spec, and its hash in `check_states`. */
+export interface KnownSpec {
+  readonly hash: number
+  readonly spec: CheckSpec
+}
+
+/** The specs of these checks; without those that cannot be read. */
+export async function readSpecs(db: Queryable, keys: readonly number[]): Promise<KnownSpec[]> {
   const rows = await db.queryColumns({
-    name: 'read_states',
-    text: `select ${COLUMNS}, xmin from check_states where check_key = any($1::int8[])`,
+    name: 'read_specs',
+    text: `select spec_hash, ${namesOf(SPEC)} from check_states where check_key = any($1::int8[])`,
     values: [int8Array(keys)],
   })
-  return rows.map((row) => ({ ...toLockedCheck(row), version: Number(row[NOW_AT]) }))
+  return rows.flatMap((row) => {
+    const spec = toSpec(toStoredSpec(row, 1))
+    return spec === null ? [] : [{ hash: row[0] as number, spec }]
+  })
 }
 
 /** A check to evaluate. */
@@ -130,6 +141,7 @@ const INSTANTS_AT = [...Object.values(SPEC), ...Object.values(STATE), ...Object.
 function toLockedCheck(row: unknown[]): LockedCheck {
   return {
     key: row[0] as number,
+    specHash: row[HASH_AT] as number,
     spec: INSTANTS_AT.some((at) => Number.isNaN(row[at])) ? null : toSpec(toStoredSpec(row, SPEC_AT)),
     state: toState(row, STATE_AT),
     stampedAt: row[TIMING_AT] as Instant,

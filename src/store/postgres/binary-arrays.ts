@@ -9,7 +9,6 @@ const INT4 = 23
 const INT8 = 20
 const BYTEA = 17
 const TEXT = 25
-const XID = 28
 const UUID = 2950
 const TIMESTAMPTZ = 1184
 const JSONB = 3802
@@ -30,9 +29,6 @@ export const int2Array = (values: Nullable<number>) =>
   fixed(INT2, 2, values, ({ view }, value, at) => view.setInt16(at, within(value, -TWO_15, TWO_15)))
 export const int4Array = (values: Nullable<number>) =>
   fixed(INT4, 4, values, ({ view }, value, at) => view.setInt32(at, within(value, -TWO_31, TWO_31)))
-/** Transaction ids: unsigned. */
-export const xidArray = (values: Nullable<number>) =>
-  fixed(XID, 4, values, ({ view }, value, at) => view.setUint32(at, within(value, 0, TWO_32)))
 export const int8Array = (values: Nullable<number>) => fixed(INT8, 8, values, writeInt64)
 /** Milliseconds since the epoch; the fraction is kept to the microsecond. */
 export const instantArray = (values: Nullable<number>) =>

@@ -24,8 +24,11 @@ export interface Database extends Queryable {
   transaction<T>(work: (tx: Queryable) => Promise<T>): Promise<T>
   /** For results that are too large to hold. Yields to the event loop in between. Throws as `streamRows` does. */
   eachRow(statement: Statement, onRow: (columns: unknown[]) => void): Promise<void>
-  /** One connection for a while, so that the next transaction can be sent as soon as the last one has committed. */
-  session<T>(use: (session: Session) => Promise<T>): Promise<T>
+  /**
+   * One connection for a while, so that the next transaction can be sent as soon as the last one has committed. The
+   * abort of `signal` closes the connection.
+   */
+  session<T>(use: (session: Session) => Promise<T>, signal?: AbortSignal): Promise<T>
   /** Whether its connections leave this machine without TLS. */
   isInClear(): Promise<boolean>
   connections(): { total: number; idle: number; waiting: number }
@@ -72,7 +75,7 @@ const serverTimeouts = (statementMs: number, lockMs: number) => ({
 /** Connects when it is first used. Its methods throw AppError `unavailable` when PostgreSQL cannot serve them now, and PostgreSQL's error otherwise. */
 export function createDatabase(options: DatabaseOptions): Database {
   const { url, name, connections, statementMs = STATEMENT_MS, lockMs = LOCK_MS } = options
-  const { patient = false, signal, onConnectionError } = options
+  const { patient = false, onConnectionError } = options
   /** For statements without a budget. */
   const timeoutMs = patient ? undefined : statementMs + TIMEOUT_MARGIN_MS
   const pool = new pg.Pool({
@@ -97,10 +100,10 @@ export function createDatabase(options: DatabaseOptions): Database {
   })
   pool.on('remove', (client) => clients.delete(client))
 
-  async function withClient<T>(use: (client: pg.PoolClient) => Promise<T>): Promise<T> {
+  async function withClient<T>(use: (client: pg.PoolClient) => Promise<T>, signal = options.signal): Promise<T> {
     let isBroken = false
     let client: pg.PoolClient | undefined
-    const cut = () => client !== undefined && socketOf(client).destroy(new Error('Connection terminated: stopping'))
+    const cut = () => client !== undefined && socketOf(client).destroy(new Error('Connection terminated: by a signal'))
     try {
       client = await pool.connect()
       signal?.addEventListener('abort', cut)
@@ -133,7 +136,7 @@ export function createDatabase(options: DatabaseOptions): Database {
       }
     },
 
-    session: (use) => withClient((client) => use(sessionOn(client))),
+    session: (use, signal) => withClient((client) => use(sessionOn(client)), signal),
 
     isInClear: () => withClient(async (client) => isInClear(socketOf(client))),
     connections: () => ({ total: pool.totalCount, idle: pool.idleCount, waiting: pool.waitingCount }),

@@ -1,4 +1,4 @@
-/** The evaluator beside pings of cached checks: what it changes is found, and what it postpones stays cached. */
+/** The evaluator beside plain pings: what it changes is found, and what it postpones stays plain. */
 
 import { randomUUID } from 'node:crypto'
 import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from 'vitest'
@@ -10,16 +10,7 @@ import type { CheckRecord } from '../../../src/store/checks/checks.ts'
 import { WITHOUT_SPOOL } from '../../support/beats.ts'
 import { createRandom } from '../../support/random.ts'
 import { replayAll } from '../../support/replay.ts'
-import {
-  clock,
-  createPingFixture,
-  LOCKED,
-  OPTIMISTIC,
-  type PingFixture,
-  pingOf,
-  type Replica,
-  STALE,
-} from '../pings/fixture.ts'
+import { clock, createPingFixture, LEFT, type PingFixture, PLAIN, pingOf, type Replica } from '../pings/fixture.ts'
 
 const SEED = Number(process.env.TEST_SEED ?? 20_261_122)
 const TEN_SECONDS = { spec: { periodSeconds: 10, graceSeconds: 0 } }
@@ -39,11 +30,11 @@ beforeEach(async () => {
 afterEach(() => t.cleanUp())
 
 /** Evaluates until nothing is overdue. Returns the reasons of the flips. No search counts as a stall, however long it takes. */
-async function expire({ database, cache }: Replica): Promise<string[]> {
+async function expire({ database }: Replica): Promise<string[]> {
   await keepBeat({ ...WITHOUT_SPOOL, database, recorder: { isWell: () => true, recovered: () => {} }, onGap: () => {} })
   const reasons: string[] = []
   for (;;) {
-    const { flips, failed, isFull } = await expireOverdue({ database, cache, now: () => 0 }, 500)
+    const { flips, failed, isFull } = await expireOverdue({ database, now: () => 0 }, 500)
     expect(failed).toEqual([])
     reasons.push(...flips.map(({ reason }) => reason))
     if (!isFull) return reasons
@@ -60,34 +51,26 @@ async function addOverdue(): Promise<CheckRecord> {
   return check
 }
 
-it('a check that is postponed is refreshed in the cache of its process', async () => {
+it('a check that is postponed stays plain', async () => {
   const check = await addOverdue()
-  expect(await commit(check)).toEqual(OPTIMISTIC)
-  const { row: before } = await t.readBoth(one, check)
-  expect(await expire(one)).toEqual([])
-  const { cached, row } = await t.readBoth(one, check)
-  expect(row.wakeAt).toBeGreaterThan(before.wakeAt!)
-  expect(cached).toEqual(row)
-  expect(await commit(check)).toEqual(OPTIMISTIC)
-  await t.expectOrdered(check, 3)
-})
-
-it('a check that another process postpones is stale, and is not cached there', async () => {
-  const check = await addOverdue()
-  expect(await commit(check)).toEqual(OPTIMISTIC)
+  expect(await commit(check)).toEqual(PLAIN)
+  const wakeAt = async () =>
+    (await t.database.query<{ at: number }>('select wake_at as at from check_states where check_key = $1', [check.key]))
+      .rows[0]!.at
+  const before = await wakeAt()
   expect(await expire(two)).toEqual([])
-  expect(two.cache.find([check.key])).toEqual([])
-  expect(await commit(check)).toEqual(STALE)
+  expect(await wakeAt()).toBeGreaterThan(before)
+  expect(await commit(check)).toEqual(PLAIN)
   await t.expectOrdered(check, 3)
 })
 
 it.each([
-  ['its own process', () => one, LOCKED],
-  ['another process', () => two, STALE],
-])('a check that %s takes down is taken up once by the next ping', async (_, ofWhom, expected) => {
+  ['its own process', () => one],
+  ['another process', () => two],
+])('a check that %s takes down is taken up once by the next ping', async (_, ofWhom) => {
   const check = await addOverdue()
   expect(await expire(ofWhom())).toEqual(['missed'])
-  expect(await commit(check)).toEqual(expected)
+  expect(await commit(check)).toEqual(LEFT)
   expect((await t.stateOf(check)).status).toBe('up')
   expect(await t.reasonsOf(check)).toEqual(['recovered', 'missed', 'first_success', 'created'])
   expect(await t.eventsOf(check)).toEqual(['check.down', 'check.up'])
@@ -113,7 +96,7 @@ it(`the history tells the states, after two replicas, the evaluator and a person
     return round
   }
   const evaluating = untilOver(async () => {
-    // All are to be evaluated: each is postponed again, and refreshed in the cache of its process.
+    // All are to be evaluated: each is postponed again.
     for (const { key } of checks)
       await t.database.query('update check_states set wake_at = now() where check_key = $1 and wake_at > now()', [key])
     flips += (await expire(one)).length

@@ -1,7 +1,6 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { keepBeat } from '../../../src/checks/deadlines/beat.ts'
 import { expireOverdue } from '../../../src/checks/deadlines/expire-overdue.ts'
-import { createCheckCache } from '../../../src/checks/ping/cache.ts'
 import { systemClock } from '../../../src/runtime/clock.ts'
 import { WITHOUT_SPOOL } from '../../support/beats.ts'
 import type { CheckInput } from '../../support/check.ts'
@@ -29,7 +28,7 @@ async function expire({ batch = 500, now = (): number => 0 } = {}) {
   const flips: { reason: string; seconds: number }[] = []
   const failed: number[] = []
   for (;;) {
-    const expired = await expireOverdue({ database: replica.database, cache: createCheckCache(), now }, batch)
+    const expired = await expireOverdue({ database: replica.database, now }, batch)
     flips.push(...expired.flips)
     failed.push(...expired.failed.map(({ key }) => key))
     if (!expired.isFull) return { flips, failed }

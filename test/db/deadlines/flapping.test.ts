@@ -50,7 +50,7 @@ async function change(check: CheckRecord, count: number, agoMs: number, by = rep
 /** No search counts as a stall, however long it takes. */
 async function expire(by: Replica) {
   await t.stayUp()
-  return expireOverdue({ database: by.database, cache: by.cache, now: () => 0 }, 10)
+  return expireOverdue({ database: by.database, now: () => 0 }, 10)
 }
 const wakeAt = async ({ key }: CheckRecord) =>
   (await t.database.query<{ wake_at: number | null }>('select wake_at from check_states where check_key = $1', [key]))

@@ -2,10 +2,7 @@
 
 import pg from 'pg'
 import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest'
-import { MAX_BATCH, MIN_BATCH } from '../../../src/checks/deadlines/batch-size.ts'
-import { createEvaluator } from '../../../src/checks/deadlines/evaluator.ts'
-import { createCheckCache } from '../../../src/checks/ping/cache.ts'
-import { createPingWaits } from '../../../src/checks/ping/waits.ts'
+import { BATCH, createEvaluator } from '../../../src/checks/deadlines/evaluator.ts'
 import { oldestOverdueSeconds } from '../../../src/store/checks/states.ts'
 import { createDatabase, type Database } from '../../../src/store/postgres/database.ts'
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts'
@@ -51,17 +48,18 @@ function createRestlessClock() {
   return { now: () => 0, sleep, rests }
 }
 
-/** A replica. Its pings wait as the test says. */
-function createReplica() {
-  let now = 0
-  const waits = createPingWaits(() => now)
+function createReplica({ arePings = false } = {}) {
   const clock = createRestlessClock()
   const batches: number[] = []
   let flips = 0
   const evaluate = createEvaluator({
     database,
-    cache: createCheckCache(),
-    recorder: { isSpooling: () => false, oldestWaitMs: () => 0, yieldToPings: async () => {}, waits },
+    recorder: {
+      isSpooling: () => false,
+      oldestWaitMs: () => 0,
+      yieldToPings: async () => {},
+      arePings: () => arePings,
+    },
     clock,
     onFlip: () => {
       flips += 1
@@ -71,7 +69,6 @@ function createReplica() {
     },
   })
   return {
-    waits,
     rests: clock.rests,
     /** The flips of each run. */
     batches,
@@ -82,11 +79,6 @@ function createReplica() {
       const isMore = (await evaluate(new AbortController().signal)) === 'again'
       batches.push(flips - before)
       return isMore
-    },
-    /** A ping has its result now, for which it has waited so long. */
-    settle(waitedMs: number): void {
-      now += waitedMs
-      waits.onSettled(now - waitedMs)
     },
   }
 }
@@ -99,31 +91,19 @@ async function listBatches(): Promise<{ first: number; last: number }[]> {
   return rows
 }
 
-it('without pings batches grow, without a rest, and the oldest deadline comes first', async () => {
-  await seedOverdue(500)
-  const replica = createReplica()
+it.each([
+  ['without pings batches follow each other', false],
+  ['beside pings the evaluator rests after each full batch', true],
+])('%s, and the oldest deadline comes first', async (_, arePings) => {
+  await seedOverdue(3 * BATCH + 1)
+  const replica = createReplica({ arePings })
   while (await replica.run());
-  expect(replica.batches).toEqual([5, 10, 20, 40, 80, MAX_BATCH, MAX_BATCH, 500 - 155 - 2 * MAX_BATCH])
-  expect(replica.rests).toEqual([])
+  expect(replica.batches).toEqual([BATCH, BATCH, BATCH, 1])
+  expect(replica.rests).toHaveLength(arePings ? 3 : 0)
   const batches = await listBatches()
   expect(batches).toHaveLength(replica.batches.length)
   for (const [index, { first }] of batches.entries())
     if (index > 0) expect(first).toBeGreaterThan(batches[index - 1]!.last)
-})
-
-it('batches shrink, and rest, while pings wait longer beside them than without', async () => {
-  await seedOverdue(300)
-  const replica = createReplica()
-  for (let ping = 0; ping < 100; ping += 1) replica.settle(5)
-  const beside = async (waitedMs: number) => {
-    const running = replica.run()
-    replica.waits.begin()
-    replica.settle(waitedMs)
-    await running
-  }
-  for (const waitedMs of [5, 5, 5, 50, 50, 50, 50, 50]) await beside(waitedMs)
-  expect(replica.batches).toEqual([5, 10, 20, 40, 20, 10, 5, MIN_BATCH])
-  expect(replica.rests).toHaveLength(8)
 })
 
 it('two replicas on the same flood write each flip, its event and its delivery once', async () => {
@@ -166,7 +146,7 @@ it('the age of the oldest overdue deadline is that of the next one to evaluate, 
   }
   expect(await oldest()).toBeCloseTo(100, -1)
   const seen: number[] = []
-  for (let run = 0; run < 6; run += 1) {
+  for (let run = 0; run < 3; run += 1) {
     await replica.run()
     seen.push(await expected())
     expect(await oldest()).toBeCloseTo(seen.at(-1)!, 0)

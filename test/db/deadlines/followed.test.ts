@@ -2,7 +2,6 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { type Change, decideChanges } from '../../../src/checks/change.ts'
 import { keepBeat } from '../../../src/checks/deadlines/beat.ts'
 import { expireOverdue } from '../../../src/checks/deadlines/expire-overdue.ts'
-import { createCheckCache } from '../../../src/checks/ping/cache.ts'
 import { systemClock } from '../../../src/runtime/clock.ts'
 import { saveChanges } from '../../../src/store/checks/change-sets.ts'
 import type { CheckRecord } from '../../../src/store/checks/checks.ts'
@@ -31,10 +30,7 @@ beforeEach(async () => {
 })
 
 async function expire(batch = 100, by = replica) {
-  const { flips, failed } = await expireOverdue(
-    { database: by.database, cache: createCheckCache(), now: systemClock.now },
-    batch,
-  )
+  const { flips, failed } = await expireOverdue({ database: by.database, now: systemClock.now }, batch)
   expect(failed).toEqual([])
   return flips
 }
@@ -202,30 +198,26 @@ describe('ten thousand overdue checks of a cluster that is not seen', () => {
 })
 
 describe('a ping of a container whose Job is followed', () => {
-  it('is stored without a lock, and satisfies the slots up to its time', async () => {
-    const [check] = await t.addCached(replica, 1, { spec: { periodSeconds: 60, jobArea: 'c1' } })
+  it('is stored with a lock, and satisfies the slots up to its time', async () => {
+    const [check] = await t.addUp(replica, 1, { spec: { periodSeconds: 60, jobArea: 'c1' } })
     const before = await t.stateOf(check)
     const at = systemClock.now()
     expect(await replica.commit([pingOf(check, { type: 'start', at })])).toEqual({
       outcomes: ['stored'],
-      tries: ['optimistic'],
+      tries: ['locked'],
     })
     const state = await t.stateOf(check)
     expect(state.runs).toMatchObject([{ id: null }])
     expect(state.expectedAt!).toBeGreaterThanOrEqual(before.expectedAt!)
-    const { cached, row } = await t.readBoth(replica, check)
-    expect(cached).toEqual(row)
   })
 
   it('is decided on the row that a Job has changed', async () => {
-    const [check] = await t.addCached(replica, 1, { spec: { periodSeconds: 60, jobArea: 'c1' } })
+    const [check] = await t.addUp(replica, 1, { spec: { periodSeconds: 60, jobArea: 'c1' } })
     const at = systemClock.now()
     await t.database.transaction((tx) =>
       report(tx, check, { kind: 'start', runId: RUN, job: { at, slotAt: at, createdAt: 0 } }, 'start'),
     )
     expect((await replica.commit([pingOf(check, { type: 'fail', exitCode: 1 })])).outcomes).toEqual(['stored'])
     expect(await t.stateOf(check)).toMatchObject({ status: 'down', runs: [{ id: RUN, hasFailed: true }] })
-    const { cached, row } = await t.readBoth(replica, check)
-    expect(cached).toEqual(row)
   })
 })

@@ -2,7 +2,6 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import type { Change } from '../../../src/checks/change.ts'
 import { keepBeat } from '../../../src/checks/deadlines/beat.ts'
 import { expireOverdue } from '../../../src/checks/deadlines/expire-overdue.ts'
-import { createCheckCache } from '../../../src/checks/ping/cache.ts'
 import type { Instant } from '../../../src/domain/check.ts'
 import { systemClock } from '../../../src/runtime/clock.ts'
 import { type CheckRecord, saveSpec } from '../../../src/store/checks/checks.ts'
@@ -48,7 +47,7 @@ async function wakesOf({ key }: Pick<CheckRecord, 'key'>) {
 }
 
 async function expire() {
-  const options = { database: replica.database, cache: createCheckCache(), now: systemClock.now }
+  const options = { database: replica.database, now: systemClock.now }
   return (await expireOverdue(options, 100)).flips.map(({ reason }) => reason)
 }
 

@@ -1,7 +1,6 @@
 import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest'
 import { expireOverdue } from '../../../src/checks/deadlines/expire-overdue.ts'
 import { resumeCheck } from '../../../src/checks/pause-resume.ts'
-import { createCheckCache } from '../../../src/checks/ping/cache.ts'
 import { systemClock } from '../../../src/runtime/clock.ts'
 import { HOUR, MINUTE } from '../../support/builders.ts'
 import { createFixture, type Fixture } from '../delivery/fixture.ts'
@@ -17,7 +16,7 @@ beforeEach(() => fixture.clear())
 /** As if the service had run all the while. */
 const expire = async () => {
   await fixture.database.query('update service_beat set beat_at = clock_timestamp()')
-  const { failed } = await expireOverdue({ database: fixture.database, cache: createCheckCache(), now: () => 0 }, 10)
+  const { failed } = await expireOverdue({ database: fixture.database, now: () => 0 }, 10)
   expect(failed).toEqual([])
 }
 

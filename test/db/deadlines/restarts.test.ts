@@ -8,7 +8,6 @@ import { randomUUID } from 'node:crypto'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { keepBeat } from '../../../src/checks/deadlines/beat.ts'
 import { expireOverdue } from '../../../src/checks/deadlines/expire-overdue.ts'
-import { createCheckCache } from '../../../src/checks/ping/cache.ts'
 import type { Instant } from '../../../src/domain/check.ts'
 import { endBeat, listNewestGaps } from '../../../src/store/history/gaps.ts'
 import { createDatabase, type Database } from '../../../src/store/postgres/database.ts'
@@ -199,7 +198,7 @@ async function beatNow(life: Life): Promise<void> {
     onGap: () => {},
     onSettled: () => {},
   })
-  await expireOverdue({ database, cache: createCheckCache(), now: () => 0 }, 100)
+  await expireOverdue({ database, now: () => 0 }, 100)
 }
 
 /** Carries out the actions. Returns what happened. */

@@ -1,7 +1,6 @@
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { keepBeat } from '../../../src/checks/deadlines/beat.ts'
 import { expireOverdue } from '../../../src/checks/deadlines/expire-overdue.ts'
-import { createCheckCache } from '../../../src/checks/ping/cache.ts'
 import { systemClock } from '../../../src/runtime/clock.ts'
 import { createLoop, type Loop, type LoopOptions } from '../../../src/runtime/loop.ts'
 import { createDatabase, type Database } from '../../../src/store/postgres/database.ts'
@@ -67,7 +66,7 @@ function startReplica(): void {
     await keepBeat({ ...WITHOUT_SPOOL, database, recorder, onGap: () => {} })
     return 'done'
   })
-  const options = { database, cache: createCheckCache(), now: systemClock.now }
+  const options = { database, now: systemClock.now }
   run(EXPIRE_MS, async () => {
     const { failed, isFull } = await expireOverdue(options, BATCH)
     expect(failed).toEqual([])

@@ -6,7 +6,6 @@ import { removeChannel } from '../../../src/channels/remove-channel.ts'
 import { expireOverdue } from '../../../src/checks/deadlines/expire-overdue.ts'
 import { getCheck } from '../../../src/checks/find-checks.ts'
 import { pauseCheck } from '../../../src/checks/pause-resume.ts'
-import { createCheckCache } from '../../../src/checks/ping/cache.ts'
 import { updateCheck } from '../../../src/checks/update-check.ts'
 import { INSTALLATION_CHANNEL_ID } from '../../../src/domain/channel.ts'
 import { lockStates } from '../../../src/store/checks/states.ts'
@@ -54,7 +53,7 @@ describe('a check with chosen channels', () => {
         last_ping_at = last_ping_at - interval '1 day', since = since - interval '1 day'`,
     )
     await fixture.database.query('update service_beat set beat_at = clock_timestamp()')
-    await expireOverdue({ database: fixture.database, cache: createCheckCache(), now: () => 0 }, 10)
+    await expireOverdue({ database: fixture.database, now: () => 0 }, 10)
     expect(await typesOf(other)).toEqual(['check.down'])
     expect(await typesOf(chosen)).toEqual([])
   })

@@ -5,7 +5,6 @@ import type { EmailSettings } from '../../../src/channels/kinds/email/config.ts'
 import type { SlackSettings } from '../../../src/channels/kinds/slack/config.ts'
 import type { WebhookSettings } from '../../../src/channels/kinds/webhook/config.ts'
 import { createSealer } from '../../../src/channels/seal.ts'
-import { createCheckCache } from '../../../src/checks/ping/cache.ts'
 import { createPingRecorder, type Ping } from '../../../src/checks/ping/record.ts'
 import { type AttemptReport, createOutbox, type OutboxOptions } from '../../../src/delivery/outbox.ts'
 import type { Attempt, DigestAttempt, Outcome, Send, SendDigest, Senders } from '../../../src/delivery/outcome.ts'
@@ -56,7 +55,6 @@ export async function createFixture() {
   const sealer = createSealer(Buffer.alloc(32, 7), [])
   const recorder = createPingRecorder({
     database: pingDatabase,
-    cache: createCheckCache(),
     now: clock.now,
     onGroup: () => {},
     onError: (error) => {

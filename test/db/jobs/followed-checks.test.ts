@@ -9,7 +9,6 @@ import { findRecorded } from '../../../src/checks/jobs/find-recorded.ts'
 import { listFollowed, listFollowedDue, listOverdueRuns } from '../../../src/checks/jobs/followed-checks.ts'
 import { type DeadlineDetail, markSeen, markUnseen } from '../../../src/checks/jobs/mark-seen.ts'
 import { recordJobs } from '../../../src/checks/jobs/record-jobs.ts'
-import { createCheckCache } from '../../../src/checks/ping/cache.ts'
 import { STATUSES } from '../../../src/domain/check.ts'
 import { systemClock } from '../../../src/runtime/clock.ts'
 import { oldestOverdueSeconds } from '../../../src/store/checks/states.ts'
@@ -47,10 +46,7 @@ beforeEach(async () => {
 
 /** One evaluation by one replica; returns the reasons of its flips. */
 async function expire(): Promise<string[]> {
-  const { flips, failed } = await expireOverdue(
-    { database: t.database, cache: createCheckCache(), now: systemClock.now },
-    100,
-  )
+  const { flips, failed } = await expireOverdue({ database: t.database, now: systemClock.now }, 100)
   expect(failed).toEqual([])
   return flips.map(({ reason }) => reason)
 }

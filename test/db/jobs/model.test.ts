@@ -5,7 +5,6 @@ import { describe, expect, it } from 'vitest'
 import { expireOverdue } from '../../../src/checks/deadlines/expire-overdue.ts'
 import type { JobReport } from '../../../src/checks/jobs/job-report.ts'
 import { recordJobs } from '../../../src/checks/jobs/record-jobs.ts'
-import { createCheckCache } from '../../../src/checks/ping/cache.ts'
 import { type FlipReason, PING_TYPES, type PingType } from '../../../src/domain/check.ts'
 import { systemClock } from '../../../src/runtime/clock.ts'
 import type { StoredCheck } from '../../../src/store/checks/checks.ts'
@@ -64,7 +63,7 @@ async function see(until: number): Promise<void> {
 
 async function evaluate(): Promise<void> {
   await t.database.query('update service_beat set beat_at = now()')
-  const { failed } = await expireOverdue({ database: t.database, cache: createCheckCache(), now: systemClock.now }, 50)
+  const { failed } = await expireOverdue({ database: t.database, now: systemClock.now }, 50)
   expect(failed).toEqual([])
 }
 

@@ -3,7 +3,6 @@ import { connect, createServer, type Socket } from 'node:net'
 import pg from 'pg'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { pauseCheck } from '../../../src/checks/pause-resume.ts'
-import { createCheckCache } from '../../../src/checks/ping/cache.ts'
 import { createPingRecorder, type Ping } from '../../../src/checks/ping/record.ts'
 import { systemClock } from '../../../src/runtime/clock.ts'
 import { type FlipListenerOptions, listenForFlips } from '../../../src/store/outbox/flip-notices.ts'
@@ -101,7 +100,6 @@ describe('a flip of a declared check', () => {
     await until(() => connections === 1)
     const recorder = createPingRecorder({
       database: t.database,
-      cache: createCheckCache(),
       now: t.clock.now,
       onGroup: () => {},
       onError: (error) => problems.push(error),
@@ -156,7 +154,6 @@ describe('the statements of a ping', () => {
       } as never
       const recorder = createPingRecorder({
         database,
-        cache: createCheckCache(),
         now: t.clock.now,
         onGroup: () => {},
         onError: (error) => problems.push(error),

@@ -2,7 +2,6 @@
 
 import { describe, expect, test } from 'vitest'
 import { expireOverdue } from '../../../src/checks/deadlines/expire-overdue.ts'
-import { createCheckCache } from '../../../src/checks/ping/cache.ts'
 import type { Occurrence } from '../../../src/kubernetes/recorder.ts'
 import type { HeartbeatCheck } from '../../../src/operator/heartbeat-check.ts'
 import { createReporter } from '../../../src/operator/status/report.ts'
@@ -48,7 +47,7 @@ describe('the unreported flips of a check', () => {
       `update check_states set wake_at = now() - interval '1 minute', due_at = now() - interval '1 hour', expected_at = now() - interval '2 hours',
          since = now() - interval '1 day', stamped_at = now() - interval '1 day'`,
     )
-    await expireOverdue({ database: t.database, cache: createCheckCache(), now: () => 0 }, 10)
+    await expireOverdue({ database: t.database, now: () => 0 }, 10)
     expect(await unreported(check.key)).toEqual(['missed'])
   })
 

@@ -1,6 +1,5 @@
 import { describe, expect, test } from 'vitest'
 import { getCheck } from '../../../src/checks/find-checks.ts'
-import { createCheckCache } from '../../../src/checks/ping/cache.ts'
 import { createPingRecorder } from '../../../src/checks/ping/record.ts'
 import { removeCheck } from '../../../src/checks/remove-check.ts'
 import { updateCheck } from '../../../src/checks/update-check.ts'
@@ -56,7 +55,6 @@ describe('a deleted resource', () => {
     const { check } = await t.declare()
     const recorder = createPingRecorder({
       database: t.database,
-      cache: createCheckCache(),
       now: t.clock.now,
       onGroup: () => {},
       onError: (error) => {

@@ -3,14 +3,12 @@
 import pg from 'pg'
 import { expect } from 'vitest'
 import { getCheck } from '../../../src/checks/find-checks.ts'
-import { type CheckCache, createCheckCache } from '../../../src/checks/ping/cache.ts'
-import { createGroupCommitter, isDisconnected } from '../../../src/checks/ping/commit.ts'
+import { createGroupCommitter, type GroupCommit, isDisconnected, PING_LIMITS } from '../../../src/checks/ping/commit.ts'
 import type { KnownKeys } from '../../../src/checks/ping/known-checks.ts'
 import type { PingFailure, PingOutcome, PingResult } from '../../../src/checks/ping/ping.ts'
 import { createPingRecorder, type Ping, type PingRecorder } from '../../../src/checks/ping/record.ts'
 import { systemClock } from '../../../src/runtime/clock.ts'
 import type { CheckRecord } from '../../../src/store/checks/checks.ts'
-import { lockStates } from '../../../src/store/checks/states.ts'
 import { createDatabase, type Database, type Session } from '../../../src/store/postgres/database.ts'
 import { addCheck, type CheckInput } from '../../support/check.ts'
 import { createTestDatabase } from '../../support/database.ts'
@@ -20,31 +18,30 @@ import { until } from '../../support/until.ts'
 
 export const clock = { now: systemClock.now }
 
-/** A process of its own: its connections and its cache. */
+/** A process of its own: its connections, and the checks that it knows. */
 export interface Replica {
   readonly name: string
   readonly database: Database
-  readonly cache: CheckCache
   readonly recorder: PingRecorder
   readonly errors: unknown[]
   /** Pings of the transactions that committed. */
   readonly groups: number[]
   record(check: Pick<CheckRecord, 'publicId'>, overrides?: Partial<Ping>): Promise<PingResult>
   /** Commits the pings as one group, on a session that `wrap` may change. */
-  commit(pings: readonly Ping[], wrap?: (session: Session) => Session): Promise<Committed>
+  commit(pings: readonly Ping[], wrap?: (session: Session) => Session, wait?: GroupCommit['wait']): Promise<Committed>
 }
 
 export interface Committed {
   /** The kind of a failure in place of the failure. */
   readonly outcomes: (Exclude<PingResult, 'unavailable'> | PingFailure['kind'])[]
-  /** How it was tried, in order: once the keys of the checks are known. */
-  readonly tries: ('optimistic' | 'locked')[]
+  /** What was done, in order. */
+  readonly tries: ('look-up' | 'plain' | 'locked')[]
 }
 
-export const OPTIMISTIC: Committed = { outcomes: ['stored'], tries: ['optimistic'] }
+export const PLAIN: Committed = { outcomes: ['stored'], tries: ['plain'] }
 export const LOCKED: Committed = { outcomes: ['stored'], tries: ['locked'] }
-/** Tried without locks, found stale, and done again with them. */
-export const STALE: Committed = { outcomes: ['stored'], tries: ['optimistic', 'locked'] }
+/** The plain statement has left it alone. */
+export const LEFT: Committed = { outcomes: ['stored'], tries: ['plain', 'locked'] }
 
 export function pingOf({ publicId }: Pick<CheckRecord, 'publicId'>, overrides: Partial<Ping> = {}): Ping {
   const standard = { type: 'success', exitCode: 0, durationMs: null, runId: null, body: null } as const
@@ -54,22 +51,20 @@ export function pingOf({ publicId }: Pick<CheckRecord, 'publicId'>, overrides: P
 export function createReplica(url: string, name: string, known?: KnownKeys): Replica {
   // As the service makes it: with plans that take rows in the order of the keys, however few there are.
   const database = createDatabase({ url, name, connections: 2, genericPlans: true, looksUp: true })
-  const cache = createCheckCache()
   const groups: number[] = []
   const errors: unknown[] = []
   const onGroup = (size: number) => groups.push(size)
-  const options = { cache, now: clock.now, onGroup, ...(known === undefined ? {} : { known }) }
+  const options = { now: clock.now, onGroup, ...(known === undefined ? {} : { known }) }
   const commitGroup = createGroupCommitter(options)
   const recorder = createPingRecorder({ ...options, database, onError: (error) => errors.push(error) })
   return {
     name,
     database,
-    cache,
     recorder,
     errors,
     groups,
     record: (check, overrides) => recorder.record(pingOf(check, overrides)),
-    async commit(pings, wrap = (session) => session) {
+    async commit(pings, wrap = (session) => session, wait = 'wait') {
       const tries: Committed['tries'] = []
       let outcomes: readonly PingOutcome[] = []
       const committing = database.session(async (session) => {
@@ -77,6 +72,7 @@ export function createReplica(url: string, name: string, known?: KnownKeys): Rep
         outcomes = await commitGroup(
           watch(wrap(session), tries),
           pings.map((ping) => ({ ping, since })),
+          { limits: PING_LIMITS, wait },
         )
         // So that the pool closes it.
         const broken = outcomes.find(isDisconnected)
@@ -98,10 +94,16 @@ export function createReplica(url: string, name: string, known?: KnownKeys): Rep
 /** The same session. Notes in `tries` what it is used for. */
 function watch(session: Session, tries: Committed['tries']): Session {
   return {
-    within(budgetMs, work) {
-      tries.push('optimistic')
-      return session.within(budgetMs, work)
-    },
+    within: (budgetMs, work) =>
+      session.within(budgetMs, (db) =>
+        work({
+          ...db,
+          queryColumns(statement) {
+            tries.push(statement.name === 'find_keys' ? 'look-up' : 'plain')
+            return db.queryColumns(statement)
+          },
+        }),
+      ),
     groupTransaction(budgetMs, read, write) {
       tries.push('locked')
       return session.groupTransaction(budgetMs, read, write)
@@ -158,8 +160,8 @@ export async function createPingFixture() {
       Promise.all(Array.from({ length: count }, () => addCheck(test, tenant))) as Promise<
         [CheckRecord, CheckRecord, ...CheckRecord[]]
       >,
-    /** Up, and cached by the replica. In the order of their keys. */
-    async addCached(replica: Replica, count: number, input?: CheckInput) {
+    /** Up, as the replica knows. In the order of their keys. */
+    async addUp(replica: Replica, count: number, input?: CheckInput) {
       const checks: CheckRecord[] = []
       for (let i = 0; i < count; i += 1) checks.push(await addCheck(test, tenant, input))
       const { outcomes } = await replica.commit(checks.map((check) => pingOf(check)))
@@ -188,18 +190,6 @@ export async function createPingFixture() {
       expect(times).toHaveLength(count)
       expect(times).toEqual([...new Set(times)].sort((a, b) => b - a))
     },
-    /** What a replica has cached of a check, and its row. */
-    async readBoth({ cache }: Replica, { key }: Pick<CheckRecord, 'key'>) {
-      const row = await test.database.transaction(async (tx) => {
-        const [locked] = await lockStates(tx, [key])
-        const { rows } = await tx.query<{ xmin: string }>('select xmin::text from check_states where check_key = $1', [
-          key,
-        ])
-        return { ...locked!, version: Number(rows[0]!.xmin) }
-      })
-      return { cached: cache.find([key])[0] ?? null, row }
-    },
-
     /** As if the service had run all the while: what a test does before may take longer than a gap, five seconds, on a busy machine. */
     stayUp: () => test.database.query('update service_beat set beat_at = clock_timestamp()'),
 

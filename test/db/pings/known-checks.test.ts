@@ -7,6 +7,7 @@ import { removeCheck } from '../../../src/checks/remove-check.ts'
 import type { CheckRecord } from '../../../src/store/checks/checks.ts'
 import type { Queryable } from '../../../src/store/postgres/database.ts'
 import { createManualClock } from '../../support/manual-clock.ts'
+import { replayAll } from '../../support/replay.ts'
 import { createPingFixture, type PingFixture, pingOf } from './fixture.ts'
 
 let t: PingFixture
@@ -205,17 +206,31 @@ describe('a ping', () => {
     const { known } = createKnown()
     await known.refresh()
     const one = t.addReplica('one', known)
-    // Read without a lock first; the check becomes up, which takes one.
-    expect(await one.commit([pingOf(check)])).toEqual({ outcomes: ['stored'], tries: ['optimistic', 'locked'] })
-    expect(await one.commit([pingOf(check)])).toEqual({ outcomes: ['stored'], tries: ['optimistic'] })
+    // It becomes up, which takes a lock.
+    expect(await one.commit([pingOf(check)])).toEqual({ outcomes: ['stored'], tries: ['locked'] })
+    expect(await one.commit([pingOf(check)])).toEqual({ outcomes: ['stored'], tries: ['plain'] })
+  })
+
+  it('of a check that is up is plain from the first refresh on, under a period and a cron expression', async () => {
+    const two = t.addReplica('two')
+    const [hourly] = await t.addUp(two, 1)
+    const [nightly] = await t.addUp(two, 1, { spec: { schedule: '0 2 * * *', timeZone: 'Europe/Berlin' } })
+    const [started] = await t.addUp(two, 1)
+    await two.commit([pingOf(started, { type: 'start' })])
+    const { known } = createKnown()
+    await known.refresh()
+    const one = t.addReplica('one', known)
+    expect((await one.commit([hourly, nightly].map((of) => pingOf(of)))).tries).toEqual(['plain'])
+    expect((await one.commit([pingOf(started)])).tries).toEqual(['locked'])
+    for (const check of [hourly, nightly]) await t.expectOrdered(check, 2)
+    expect((await replayAll(t.database, { isGiven: () => false })).problems).toEqual([])
   })
 
   it('of a check that is not known is looked up once', async () => {
     const check = await t.addCheck()
     const { known } = createKnown()
     const one = t.addReplica('one', known)
-    // The look-up is a statement of its own, as the optimistic commit is.
-    expect((await one.commit([pingOf(check), pingOf(check)])).tries).toEqual(['optimistic', 'optimistic', 'locked'])
+    expect((await one.commit([pingOf(check), pingOf(check)])).tries).toEqual(['look-up', 'locked'])
     expect(known.keyOf(check.publicId)).toBe(check.key)
   })
 
@@ -235,10 +250,10 @@ describe('a ping', () => {
     await t.expectOrdered(other, 4)
   })
 
-  it('of a check that was made anew, and was cached, is stored at the first try', async () => {
+  it('of a check that was made anew, and was up, is stored at the first try', async () => {
     const { known } = createKnown()
     const one = t.addReplica('one', known)
-    const [before] = await t.addCached(one, 1)
+    const [before] = await t.addUp(one, 1)
     await remove(before)
     const check = await t.addCheck({ publicId: before.publicId })
     expect((await one.commit([pingOf(before)])).outcomes).toEqual(['stored'])

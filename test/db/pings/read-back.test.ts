@@ -11,7 +11,6 @@ import { createReadBack, type DropReason } from '../../../src/checks/ping/read-b
 import type { Ping } from '../../../src/checks/ping/record.ts'
 import { openSpool } from '../../../src/spool/open-spool.ts'
 import type { Spool } from '../../../src/spool/spool.ts'
-import type { CheckRecord } from '../../../src/store/checks/checks.ts'
 import { createDatabase } from '../../../src/store/postgres/database.ts'
 import { createPingFixture, type PingFixture, pingOf, type Replica } from './fixture.ts'
 
@@ -58,14 +57,15 @@ const aReadBack = (own = pings, database = replica.database) =>
   createReadBack({
     database,
     spool: own,
-    cache: replica.cache,
     recorder: {
       recovered() {
         recoveries += 1
       },
-      holdBack: (work) => work(),
+      isWell: () => true,
+      drain: (work) => work(),
     },
     now: t.context.clock.now,
+    processNow: t.context.clock.now,
     onDropped: (reason, count) => dropped.push([reason, count]),
     onEnd: (count) => ends.push(count),
   })
@@ -91,7 +91,7 @@ describe('the read-back', () => {
     expect(await t.stateOf(one)).toMatchObject({ status: 'up', pingsTotal: 2 })
     expect((await t.stateOf(one)).lastPingAt).toBeCloseTo(arrivals[2]!, -1)
     expect(await t.stateOf(two)).toMatchObject({ status: 'down' })
-    expect([pings.isEmpty(), pings.holds(one.publicId), dropped, ends, recoveries]).toEqual([true, false, [], [3], 1])
+    expect([pings.isEmpty(), dropped, ends, recoveries]).toEqual([true, [], [3], 1])
   })
 
   it('keeps the order of pings of one moment', async () => {
@@ -108,10 +108,10 @@ describe('the read-back', () => {
     await store(...Array.from({ length: 1_001 }, (_, index) => pingOf(check!, { at: at + index })))
     const readBack = aReadBack()
     expect(await readBack.run()).toBe('again')
-    expect(pings.holds(check!.publicId)).toBe(true)
+    expect(pings.waiting()).toBe(501)
     await readBack.drain()
     expect((await t.stateOf(check!)).pingsTotal).toBe(1_001)
-    expect(pings.holds(check!.publicId)).toBe(false)
+    expect(pings.isEmpty()).toBe(true)
   })
 
   it('a process that ended after the commit leaves nothing to repeat', async () => {
@@ -127,7 +127,6 @@ describe('the read-back', () => {
     ).rejects.toThrow('killed')
     await reopen()
     expect(pings.pings()).toBe(2)
-    expect(pings.holds(randomUUID())).toBe(true)
     await store(pingOf(check!, { at: ago(1_000) }))
     await aReadBack().drain()
     expect(await t.historyOf(check!)).toHaveLength(3)
@@ -262,13 +261,5 @@ describe('beside another replica', () => {
     await pauseCheck(t.context, t.tenant(), check!.id)
     await aReadBack().drain()
     expect(await t.stateOf(check!)).toMatchObject({ status: 'paused', pingsTotal: 2 })
-  })
-
-  it('another row in the cache of this process is refreshed: the next ping is not stale', async () => {
-    const [cached] = (await t.addCached(replica, 1)) as [CheckRecord, ...CheckRecord[]]
-    await store(pingOf(cached, { at: ago(0) }))
-    await aReadBack().drain()
-    const { cached: known, row } = await t.readBoth(replica, cached)
-    expect(known).toEqual(row)
   })
 })

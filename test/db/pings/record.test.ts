@@ -79,7 +79,7 @@ describe('a ping with a run id', () => {
     const holding = await t.holdRow(held)
     const runId = randomUUID()
     const twice = [held, held, gone, gone].map((check) => pingOf(check, { runId }))
-    expect((await one.commit(twice)).outcomes).toEqual(['held', 'held', 'unknown', 'unknown'])
+    expect((await one.commit(twice)).outcomes).toEqual(['locked elsewhere', 'locked elsewhere', 'unknown', 'unknown'])
     await holding.end()
   })
 })
@@ -118,9 +118,9 @@ describe('the pings of one group', () => {
     expect(String(one.errors[0])).toContain('cannot be read')
   })
 
-  it.each(['not cached', 'cached'])('are not harmed by a ping that PostgreSQL rejects: %s', async (kind) => {
-    const checks = kind === 'cached' ? await t.addCached(one, 8) : await t.addChecks(8)
-    const before = kind === 'cached' ? 1 : 0
+  it.each(['with locks', 'plain'])('are not harmed by a ping that PostgreSQL rejects: %s', async (kind) => {
+    const checks = kind === 'plain' ? await t.addUp(one, 8) : await t.addChecks(8)
+    const before = kind === 'plain' ? 1 : 0
     await t.database.query('alter table pings add constraint poison check (duration_ms is distinct from 666)')
     try {
       const pings = checks.map((check, index) =>
@@ -128,7 +128,7 @@ describe('the pings of one group', () => {
       )
       const { outcomes, tries } = await one.commit(pings)
       expect(outcomes).toEqual(checks.map((_, index) => (index === 3 ? 'rejected' : 'stored')))
-      expect(tries).toContain('optimistic')
+      expect(tries.includes('plain')).toBe(kind === 'plain')
       expect(one.errors).toHaveLength(1)
     } finally {
       await t.database.query('alter table pings drop constraint poison')
@@ -138,21 +138,24 @@ describe('the pings of one group', () => {
     expect((await one.commit([pingOf(checks[3]!)])).outcomes).toEqual(['stored'])
   })
 
-  it.each(['not cached', 'cached', 'stale'])('are not harmed by a row that is held: %s', async (kind) => {
-    const checks = kind === 'not cached' ? await t.addChecks(3) : await t.addCached(one, 3)
-    const [first, held, last] = checks as [(typeof checks)[0], (typeof checks)[0], (typeof checks)[0]]
-    if (kind === 'stale') await t.addReplica('two').record(held)
-    const before = (await t.historyOf(held)).length
-    const holding = await t.holdRow(held)
-    const startedAt = clock.now()
-    const results = await Promise.all([first, held, held, last].map((check) => one.record(check)))
-    expect(results).toEqual(['stored', 'unavailable', 'unavailable', 'stored'])
-    expect(clock.now() - startedAt).toBeLessThan(5_000)
-    expect(one.errors).toEqual([])
-    await holding.end()
-    expect(await one.record(held)).toBe('stored')
-    await t.expectOrdered(held, before + 1)
-  })
+  it.each(['with locks', 'plain', 'left by the plain statement'])(
+    'are not harmed by a locked row: %s',
+    async (kind) => {
+      const checks = kind === 'with locks' ? await t.addChecks(3) : await t.addUp(one, 3)
+      const [first, held, last] = checks as [(typeof checks)[0], (typeof checks)[0], (typeof checks)[0]]
+      if (kind.startsWith('left')) await t.addReplica('two').record(held, { type: 'start' })
+      const before = (await t.historyOf(held)).length
+      const holding = await t.holdRow(held)
+      const startedAt = clock.now()
+      const results = await Promise.all([first, held, held, last].map((check) => one.record(check)))
+      expect(results).toEqual(['stored', 'unavailable', 'unavailable', 'stored'])
+      expect(clock.now() - startedAt).toBeLessThan(5_000)
+      expect(one.errors).toEqual([])
+      await holding.end()
+      expect(await one.record(held)).toBe('stored')
+      await t.expectOrdered(held, before + 1)
+    },
+  )
 })
 
 describe('the hot row', () => {

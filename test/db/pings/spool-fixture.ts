@@ -1,7 +1,6 @@
 /** A process with a spool, whose read-back a test runs. */
 
-import { createCheckCache } from '../../../src/checks/ping/cache.ts'
-import { type CommitGroup, type SPOOL_LIMITS, SPOOL_LOCK_MS } from '../../../src/checks/ping/commit.ts'
+import { type CommitGroup, type GroupLimits, PING_LIMITS, ROW_LOCK_MS } from '../../../src/checks/ping/commit.ts'
 import type { Ping } from '../../../src/checks/ping/ping.ts'
 import { createPingSpool, type PingSpool } from '../../../src/checks/ping/ping-spool.ts'
 import { createReadBack, type DropReason } from '../../../src/checks/ping/read-back.ts'
@@ -19,7 +18,7 @@ export interface SpoolReplicaOptions {
   readonly wrap?: (session: Session) => Session
   readonly commit?: CommitGroup
   /** Default: short ones, so that a ping hears `spooled` soon. */
-  readonly limits?: typeof SPOOL_LIMITS
+  readonly limits?: GroupLimits
   /** As the read-back sees it. */
   readonly spoolOf?: (spool: PingSpool) => PingSpool
 }
@@ -35,21 +34,19 @@ export async function openSpoolReplica(options: SpoolReplicaOptions) {
     connections: 4,
     genericPlans: true,
     looksUp: true,
-    lockMs: SPOOL_LOCK_MS,
+    lockMs: ROW_LOCK_MS,
   })
-  const cache = createCheckCache()
   const spool = await openSpool({ folder, maxBytes, onProblem: () => {} })
   const pings = createPingSpool(spool, clock.now)
   const dropped: DropReason[] = []
   const errors: unknown[] = []
   const recorder = createPingRecorder(
     {
-      database: { ...database, session: (use) => database.session((session) => use(wrap(session))) },
-      cache,
+      database: { ...database, session: (use, signal) => database.session((session) => use(wrap(session)), signal) },
       now: clock.now,
       onGroup: () => {},
       onError: (error) => errors.push(error),
-      limits,
+      limits: { alone: PING_LIMITS, spool: limits },
       spool: { pings: () => pings, isKnown: () => true, onBegin: () => {} },
     },
     ...(commit === undefined ? [] : [commit]),
@@ -57,9 +54,9 @@ export async function openSpoolReplica(options: SpoolReplicaOptions) {
   const readBack = createReadBack({
     database,
     spool: spoolOf(pings),
-    cache,
     recorder,
     now: clock.now,
+    processNow: clock.now,
     onDropped: (reason, count) => dropped.push(...Array.from({ length: count }, () => reason)),
     onEnd: () => {},
   })

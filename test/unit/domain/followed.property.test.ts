@@ -38,7 +38,14 @@ const durationOf = ({ startedAt, end }: ModelJob) => (startedAt === null ? null 
 /** The check as it is declared, and what is done to it as the verb and the evaluator do it. */
 function createCheck() {
   const state = transition(SPEC, newState(CHECK.createdAt), { kind: 'arm' }, CHECK.createdAt).state
-  let row: LockedCheck = { key: 1, spec: SPEC, state, stampedAt: CHECK.createdAt, wakeAt: deadlineOf(state) }
+  let row: LockedCheck = {
+    key: 1,
+    specHash: 0,
+    spec: SPEC,
+    state,
+    stampedAt: CHECK.createdAt,
+    wakeAt: deadlineOf(state),
+  }
   const pings: NewPing[] = []
   const flips: NewFlip[] = []
   const over = new Set<string>()

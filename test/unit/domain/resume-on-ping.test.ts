@@ -17,7 +17,7 @@ const pause: CheckEvent = { kind: 'pause' }
 
 /** The events one after the other, a minute between them. */
 function apply(events: readonly CheckEvent[], spec = aSpec({ resumesOnPing: true }), state: Partial<CheckState> = {}) {
-  const check = { key: 1, spec, state: aState({ ...PAUSED, ...state }), stampedAt: NOON, wakeAt: null }
+  const check = { key: 1, specHash: 0, spec, state: aState({ ...PAUSED, ...state }), stampedAt: NOON, wakeAt: null }
   const changes = events.map((event, place) => ({ key: 1, event, at: AT + place * MINUTE }))
   const { changeSet, after } = decideChanges([check], changes, 'first')
   return {

@@ -1,7 +1,7 @@
 /** The recorder with a spool, over groups that the test commits and breaks as it likes: there is neither a database nor a disk. */
 
-import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
-import type { CommitGroup, PendingPing } from '../../../../src/checks/ping/commit.ts'
+import { beforeEach, describe, expect, it, vi } from 'vitest'
+import { type CommitGroup, type GroupLimits, PING_LIMITS, SPOOL_LIMITS } from '../../../../src/checks/ping/commit.ts'
 import type { Ping, PingOutcome } from '../../../../src/checks/ping/ping.ts'
 import { createPingRecorder, type PingRecorder, type PingResult } from '../../../../src/checks/ping/record.ts'
 import type { SpooledPing } from '../../../../src/checks/ping/spooled-ping.ts'
@@ -12,12 +12,13 @@ const PING_ID = Buffer.from('0123456789abcdef')
 const lost: PingOutcome = { kind: 'lost', error: BROKEN, pingId: PING_ID }
 const unsent: PingOutcome = { kind: 'unsent', error: BROKEN }
 const outage: PingOutcome = { kind: 'outage', error: new Error('read-only') }
-const held: PingOutcome = { kind: 'held', error: null }
+const locked: PingOutcome = { kind: 'locked elsewhere', error: null }
 const rejected: PingOutcome = { kind: 'rejected', error: new Error('invalid') }
 
 interface Group {
   readonly pings: string[]
-  readonly wait: 'wait' | 'skip locked'
+  /** How long the database had for it. */
+  readonly limits: GroupLimits
   end(outcome: PingOutcome | PingOutcome[]): Promise<void>
 }
 
@@ -32,39 +33,47 @@ const settle = () => new Promise<void>((resolve) => setImmediate(resolve))
 let groups: Group[]
 let appends: Append[]
 let isConnectable: boolean
+let onConnect: () => Promise<void>
 let accepts: boolean
+let hasRoom: boolean
 let onDisk: string[]
 let begun: unknown[]
 let errors: [unknown, number][]
 let settled: [string, PingResult][]
 let recorder: PingRecorder
 let refusals: number
+let isOpen: boolean
 let now: number
 
 beforeEach(() => {
   groups = []
   appends = []
   isConnectable = true
+  onConnect = async () => {}
   accepts = true
+  hasRoom = true
   onDisk = []
   begun = []
   errors = []
   settled = []
   refusals = 0
+  isOpen = true
   now = 1_000_000
   const database = {
-    async session<T>(use: (session: Session) => Promise<T>): Promise<T> {
+    async session<T>(use: (session: Session) => Promise<T>, signal?: AbortSignal): Promise<T> {
       await settle()
+      await onConnect()
       if (!isConnectable) throw BROKEN
+      signal?.addEventListener('abort', () => void groups.at(-1)?.end(lost))
       return use({} as Session)
     },
   } as Database
-  const commit: CommitGroup = async (_session: Session, group: readonly PendingPing[], wait = 'wait') => {
+  const commit: CommitGroup = async (_session, group, { limits }) => {
     await undefined
     const { promise, resolve } = Promise.withResolvers<readonly PingOutcome[]>()
     groups.push({
       pings: group.map(({ ping }) => ping.publicId),
-      wait,
+      limits,
       async end(outcome) {
         resolve(Array.isArray(outcome) ? outcome : group.map(() => outcome))
         await settle()
@@ -75,8 +84,8 @@ beforeEach(() => {
   }
   const spool = {
     accepts: () => accepts,
-    holds: (publicId: string) => onDisk.includes(publicId),
-    isEmpty: () => onDisk.length === 0,
+    hasRoom: () => accepts && hasRoom,
+    isCaughtUp: () => onDisk.length === 0,
     append(pings: readonly SpooledPing[]) {
       const ids = pings.map(({ ping }) => ping.publicId)
       onDisk.push(...ids)
@@ -98,11 +107,14 @@ beforeEach(() => {
   recorder = createPingRecorder(
     {
       database,
-      cache: undefined as never,
       now: () => now,
       onGroup: () => {},
       onError: (error, pings) => errors.push([error, pings]),
-      spool: { pings: () => spool, isKnown: (id) => !id.startsWith('unknown'), onBegin: (error) => begun.push(error) },
+      spool: {
+        pings: () => (isOpen ? spool : null),
+        isKnown: (id) => !id.startsWith('unknown'),
+        onBegin: (error) => begun.push(error),
+      },
     },
     commit,
   )
@@ -129,7 +141,7 @@ describe('a group that the database does not store', () => {
       await send('a')
       await send('b', 'unknown-1')
       await groups[0]!.end(outcome)
-      expect(spooled()).toEqual([['a'], ['b']])
+      expect(spooled().flat()).toEqual(['a', 'b'])
       expect(settled).toEqual([['unknown-1', 'unconfirmed']])
       for (const append of appends) await append.end()
       expect(settled.slice(1)).toEqual([
@@ -169,91 +181,15 @@ describe('a group that the database does not store', () => {
   })
 })
 
-describe('a row that another session holds', () => {
-  beforeEach(() => void vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] }))
-  afterEach(() => void vi.useRealTimers())
-
-  /** The time of a retry. */
-  async function rest(ms = 100): Promise<void> {
-    now += ms
-    await vi.advanceTimersByTimeAsync(ms)
-    await settle()
-    await settle()
-  }
-  const sent = () => groups.map(({ pings, wait }) => [wait, ...pings])
-
-  it('is tried again without waiting for it, with newer pings of its check behind it, while others go on', async () => {
-    await send('a', 'b')
-    await send('a', 'c')
-    await groups[0]!.end([held, 'stored'])
-    await send('a')
-    expect(sent().slice(1)).toEqual([['wait', 'c']])
-    await groups[1]!.end('stored')
-    await rest()
-    expect(sent().slice(2)).toEqual([['skip locked', 'a', 'a', 'a']])
-    await groups[2]!.end('stored')
-    expect(settled.map(([id, result]) => `${id} ${result}`)).toEqual([
-      'b stored',
-      'c stored',
-      ...Array(3).fill('a stored'),
-    ])
-    expect([recorder.waiting(), recorder.isWell()]).toEqual([0, true])
-    await send('a')
-    expect(sent().at(-1)).toEqual(['wait', 'a'])
-  })
-
-  it('gives 503 for a ping that has waited for it as long as without a spool', async () => {
-    await send('a')
-    now += 1_400
-    await groups[0]!.end(held)
-    await rest(99)
-    expect(groups).toHaveLength(1)
-    await rest(1)
-    await send('a')
-    await groups[1]!.end(held)
-    expect(settled).toEqual([['a', 'unavailable']])
-    await rest()
-    await groups[2]!.end('stored')
-    expect(settled.slice(1)).toEqual([['a', 'stored']])
-    expect([appends, errors]).toEqual([[], []])
-  })
-
-  it('has its pings spooled in their order when the database goes away', async () => {
-    await send('a')
-    await groups[0]!.end(held)
-    await send('a', 'b')
-    await groups[1]!.end(outage)
-    expect(spooled().flat()).toEqual(['b', 'a', 'a'])
-    await rest()
-    expect(groups).toHaveLength(2)
-  })
-
-  it('is not tried again behind a newer ping of its check that was stored', async () => {
-    await send('a', 'a')
-    await groups[0]!.end([held, 'stored'])
-    expect(settled.map(([, result]) => result)).toEqual(['unavailable', 'stored'])
-  })
-
-  it('is not tried for ever without a connection and a disk', async () => {
-    accepts = false
-    await send('a')
-    await groups[0]!.end(held)
-    isConnectable = false
-    await rest()
-    expect(settled).toEqual([['a', 'unavailable']])
-  })
-
-  it('is awaited by a stop', async () => {
-    await send('a')
-    await groups[0]!.end(held)
-    let isStopped = false
-    void recorder.stop().then(() => (isStopped = true))
-    await rest()
-    expect(isStopped).toBe(false)
-    await groups[1]!.end('stored')
-    expect(isStopped).toBe(true)
-    expect(settled).toEqual([['a', 'stored']])
-  })
+it('a row that another session has locked is no outage, and its pings go to the disk in their order when there is one', async () => {
+  await send('a', 'b')
+  await groups[0]!.end([locked, 'stored'])
+  expect(appends).toEqual([])
+  await send('a', 'c')
+  await new Promise((resolve) => setTimeout(resolve, 60))
+  await settle()
+  await groups[1]!.end([locked, locked, outage])
+  expect(spooled().flat()).toEqual(['a', 'a', 'c'])
 })
 
 describe('while the database is unavailable', () => {
@@ -284,41 +220,77 @@ describe('while the database is unavailable', () => {
     expect(refusals).toBe(1)
   })
 
-  it('without a disk that accepts anything, all is as without a spool', async () => {
-    accepts = false
+  it('a disk that takes pings again is used again', async () => {
     await send('a')
-    await groups[0]!.end(outage)
+    await groups[0]!.end(unsent)
+    await appends[0]!.end(new Error('full'))
+    hasRoom = false
     await send('b')
-    expect(appends).toEqual([])
-    expect(resultOf('a')).toBe('unavailable')
+    expect(spooled()).toEqual([['a']])
+    // Whether there is room only an append can tell.
+    await groups[1]!.end(outage)
+    expect(spooled()).toEqual([['a'], ['b']])
+  })
+
+  it.each([
+    ['is broken', () => (accepts = false)],
+    ['is full', () => (hasRoom = false)],
+    ['is not open', () => (isOpen = false)],
+  ])('a spool that %s is the same as none, in every limit of time', async (_name, make) => {
+    await send('a')
+    expect(groups[0]!.limits).toEqual(SPOOL_LIMITS)
+    make()
+    await send('b')
+    await groups[0]!.end('stored')
+    expect(groups[1]!.limits).toEqual(PING_LIMITS)
+    // What was not sent is sent once more, and what waits is not given up before the time that it has without a spool.
+    now += 2_000
+    await send('c')
+    await groups[1]!.end(unsent)
+    if (hasRoom) expect(groups[2]!.pings).toEqual(['b', 'c'])
+    else expect(spooled().flat()).toEqual(['b', 'c'])
+  })
+
+  it('pings go to the database while the disk is full, and a read-back makes room', async () => {
+    await send('a')
+    await groups[0]!.end(unsent)
+    await appends[0]!.end()
+    recorder.recovered()
+    hasRoom = false
+    await send('b')
     expect(groups[1]!.pings).toEqual(['b'])
+    hasRoom = true
+    await send('c')
+    expect(spooled()).toEqual([['a'], ['c']])
   })
 })
 
 describe('a full queue', () => {
   const ids = Array.from({ length: 20_000 }, (_, index) => `p${index}`)
 
-  it('is spooled when the database has not answered for a while, but for the checks in flight', async () => {
+  it('is spooled when the database has not answered for a while, behind the pings in flight', async () => {
     await send('a')
-    await send(...Array.from({ length: 24 }, () => 'b'))
     now += 600
-    await send('a', ...ids.slice(2), 'unknown-1')
-    expect([groups.length, appends.length]).toEqual([2, 0])
-    await send('last', 'b')
-    expect(new Set(spooled().flat())).toEqual(new Set([...ids.slice(2), 'last']))
-    expect([settled, begun.length, recorder.isSpooling()]).toEqual([[['unknown-1', 'unconfirmed']], 1, true])
-    expect(refusals).toBe(0)
-    await groups[0]!.end('stored')
-    expect([resultOf('a'), recorder.isWell()]).toEqual(['stored', true])
-    await groups[1]!.end('stored')
-    expect(groups[2]!.pings).toEqual(['a', 'b'])
+    await send(...ids)
+    expect([groups.length, appends.length, recorder.waiting()]).toEqual([1, 0, 20_000])
+    await send('last')
+    expect(spooled().flat()).toEqual(['a', ...ids, 'last'])
+    expect(appends[0]!.pings[0]!.pingId).toEqual(PING_ID)
+    expect([settled, begun.length, refusals, recorder.isSpooling()]).toEqual([[], 1, 0, true])
   })
 
-  it('is not spooled while one of two groups is answered', async () => {
+  it('is spooled while a connection cannot be had', async () => {
+    const session = Promise.withResolvers<void>()
+    onConnect = () => session.promise
     await send('a')
     now += 600
-    await send(...ids, 'last')
-    expect([groups.length, settled, appends.length]).toEqual([2, [['last', 'unavailable']], 0])
+    await send(...ids.slice(1))
+    expect(appends).toEqual([])
+    await send('last')
+    expect(spooled().flat()).toEqual(['a', ...ids.slice(1), 'last'])
+    session.resolve()
+    await settle()
+    expect(groups).toEqual([])
   })
 
   it.each([
@@ -334,86 +306,108 @@ describe('a full queue', () => {
   })
 })
 
-describe('order', () => {
-  it('a ping whose older one is in flight is not spooled before it', async () => {
-    await send('first')
-    // Enough for a second group, which breaks while the first one still hangs.
-    await send(...Array.from({ length: 24 }, (_, index) => `p${index}`))
-    await groups[1]!.end(lost)
-    await send('first', 'other')
-    expect(spooled().flat()).not.toContain('first')
-    expect(spooled().flat()).toContain('other')
-    await groups[0]!.end(lost)
-    const ofFirst = appends.flatMap(({ pings }) => pings).filter(({ ping }) => ping.publicId === 'first')
-    expect(ofFirst.map(({ pingId }) => pingId)).toEqual([PING_ID, null])
-  })
-
-  it('once the database is available, a ping goes to it, unless older ones of its check are on disk', async () => {
+describe('spooling', () => {
+  /** One ping is on disk. */
+  beforeEach(async () => {
     await send('a')
     await groups[0]!.end(unsent)
     await appends[0]!.end()
-    recorder.recovered()
-    await send('a', 'b')
-    expect(spooled()).toEqual([['a'], ['a']])
-    expect(groups[1]!.pings).toEqual(['b'])
-    expect(recorder.isSpooling()).toBe(true)
-    onDisk = []
-    expect(recorder.isSpooling()).toBe(false)
+    settled = []
   })
 
-  it('an id that is not known goes to the database, which says whether it names a check', async () => {
-    onDisk = ['unknown-1']
-    await send('unknown-1')
-    expect(groups[0]!.pings).toEqual(['unknown-1'])
+  it('goes on once the database is available, for all known ids, and unknown ones are looked up', async () => {
+    recorder.recovered()
+    await send('a', 'b', 'unknown-1')
+    expect(spooled()).toEqual([['a'], ['a'], ['b']])
+    expect(groups[1]!.pings).toEqual(['unknown-1'])
+    expect(recorder.isSpooling()).toBe(true)
   })
 
   it.each([
     [599_999, true],
     [600_000, false],
-  ])(
-    'pings that are still on disk %i ms after the database is back keep deadlines waiting: %s',
-    async (ms, expected) => {
-      await send('a')
-      await groups[0]!.end(unsent)
-      await appends[0]!.end()
-      now += 3_600_000
-      recorder.recovered()
-      now += ms
-      recorder.recovered()
-      expect(recorder.isSpooling()).toBe(expected)
-    },
-  )
+  ])('%i ms after the database is back keeps deadlines waiting: %s', async (ms, expected) => {
+    now += 3_600_000
+    recorder.recovered()
+    now += ms
+    recorder.recovered()
+    expect(recorder.isSpooling()).toBe(expected)
+  })
 
-  it('a ping waits in memory while the last one of its check on disk is recorded, and goes to the database then', async () => {
+  it('ends when the spool is closed', async () => {
+    isOpen = false
+    expect(recorder.isSpooling()).toBe(false)
+    await send('b')
+    expect(groups[1]!.pings).toEqual(['b'])
+  })
+})
+
+it('what a process before this one left is recorded first', async () => {
+  onDisk = ['a']
+  expect(recorder.isSpooling()).toBe(true)
+  await send('b')
+  expect([spooled(), groups]).toEqual([[['b']], []])
+})
+
+describe('draining', () => {
+  beforeEach(() => {
     onDisk = ['a']
+  })
+
+  it('pings queue meanwhile, and go to the database when the disk is empty', async () => {
     const work = Promise.withResolvers<void>()
-    const holding = recorder.holdBack(() => work.promise)
-    await send('a')
-    expect([spooled(), groups.length]).toEqual([[], 0])
+    const drained = recorder.drain(() => work.promise)
+    await send('a', 'unknown-1')
+    expect([spooled(), groups, recorder.isSpooling()]).toEqual([[], [], true])
     onDisk = []
     work.resolve()
-    await holding
+    await drained
     await settle()
     await settle()
-    expect([spooled(), groups.map(({ pings }) => pings)]).toEqual([[], [['a']]])
+    expect([spooled(), groups.map(({ pings }) => pings)]).toEqual([[], [['a', 'unknown-1']]])
+    expect(recorder.isSpooling()).toBe(false)
   })
 
-  it('pings with bodies of 16 MiB wait in memory meanwhile, and with one more byte all go to the disk', async () => {
-    onDisk = ['a']
-    void recorder.holdBack(() => new Promise(() => {}))
+  it('a ping in flight does not let those that queue go before it is over', async () => {
+    recorder.recovered()
+    await send('unknown-1')
+    const work = Promise.withResolvers<void>()
+    const drained = recorder.drain(() => work.promise)
+    await send('a')
+    await groups[0]!.end('unknown')
+    expect(groups).toHaveLength(1)
+    onDisk = []
+    work.resolve()
+    await drained
+    await settle()
+    await settle()
+    expect(groups[1]!.pings).toEqual(['a'])
+  })
+
+  it('whose work fails leaves the mode as it was', async () => {
+    const drained = recorder.drain(async () => {
+      await send('b')
+      throw BROKEN
+    })
+    await expect(drained).rejects.toThrow(BROKEN)
+    expect(spooled()).toEqual([['b']])
+    expect(recorder.isSpooling()).toBe(true)
+  })
+
+  it('pings with bodies of 32 MiB queue meanwhile, and with one more byte all go to the disk', async () => {
+    void recorder.drain(() => new Promise(() => {}))
     const long = (bytes: number) =>
       void recorder.record({ publicId: 'a', body: Buffer.alloc(bytes) } as Partial<Ping> as Ping)
-    for (let count = 0; count < 16; count += 1) long(2 ** 20)
+    for (let count = 0; count < 32; count += 1) long(2 ** 20)
     expect(appends).toEqual([])
     long(1)
-    expect(spooled().flat()).toHaveLength(17)
+    expect(spooled().flat()).toHaveLength(33)
   })
 
-  it('a ping waits in memory for a second and a half at most: the database may have gone away again', async () => {
+  it('a ping queues for a second and a half at most: the database may have gone away again', async () => {
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
     try {
-      onDisk = ['a']
-      void recorder.holdBack(() => new Promise(() => {}))
+      void recorder.drain(() => new Promise(() => {}))
       await send('a')
       vi.advanceTimersByTime(1_499)
       expect(spooled()).toEqual([])
@@ -424,5 +418,22 @@ describe('order', () => {
     } finally {
       vi.useRealTimers()
     }
+  })
+
+  it('is awaited by a stop, with the pings that queue', async () => {
+    const work = Promise.withResolvers<void>()
+    void recorder.drain(() => work.promise)
+    await send('a')
+    let isStopped = false
+    void recorder.stop().then(() => (isStopped = true))
+    await settle()
+    expect(isStopped).toBe(false)
+    onDisk = []
+    work.resolve()
+    await settle()
+    await settle()
+    await settle()
+    await groups[0]!.end('stored')
+    expect([isStopped, settled]).toEqual([true, [['a', 'stored']]])
   })
 })

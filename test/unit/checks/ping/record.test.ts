@@ -1,7 +1,7 @@
 /** The recorder over groups that the test commits, breaks and rejects as it likes: there is no database. */
 
-import { beforeEach, describe, expect, it } from 'vitest'
-import type { PendingPing } from '../../../../src/checks/ping/commit.ts'
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
+import type { CommitGroup } from '../../../../src/checks/ping/commit.ts'
 import type { Ping, PingOutcome } from '../../../../src/checks/ping/ping.ts'
 import { createPingRecorder, type PingRecorder, type PingResult } from '../../../../src/checks/ping/record.ts'
 import type { Database, Session } from '../../../../src/store/postgres/database.ts'
@@ -10,6 +10,7 @@ interface Group {
   /** The public ids of its pings. */
   readonly pings: string[]
   readonly connection: number
+  readonly wait: 'wait' | 'skip locked'
   /** Ends it; the same outcome for all pings when it is one. */
   end(outcome: PingOutcome | PingOutcome[]): Promise<void>
   /** Its commit throws, which is a fault of the service. */
@@ -19,7 +20,7 @@ interface Group {
 const BROKEN = new Error('Connection terminated unexpectedly')
 const unsent: PingOutcome = { kind: 'unsent', error: BROKEN }
 const lost: PingOutcome = { kind: 'lost', error: BROKEN }
-const held: PingOutcome = { kind: 'held', error: null }
+const locked: PingOutcome = { kind: 'locked elsewhere', error: null }
 
 /** Every promise reaction runs before. */
 const settle = () => new Promise<void>((resolve) => setImmediate(resolve))
@@ -48,13 +49,14 @@ beforeEach(() => {
       return use({ number: connections } as unknown as Session)
     },
   } as Database
-  const commit = async (session: Session, group: readonly PendingPing[]) => {
+  const commit: CommitGroup = async (session, group, { wait }) => {
     // As the real one, which sends its statement a microtask later.
     await undefined
     const { promise, resolve, reject } = Promise.withResolvers<readonly PingOutcome[]>()
     groups.push({
       pings: group.map(({ ping }) => ping.publicId),
       connection: (session as unknown as { number: number }).number,
+      wait,
       async end(outcome) {
         resolve(Array.isArray(outcome) ? outcome : group.map(() => outcome))
         await settle()
@@ -71,7 +73,6 @@ beforeEach(() => {
   recorder = createPingRecorder(
     {
       database,
-      cache: undefined as never,
       now: () => now,
       onGroup: () => {},
       onError: (error, pings) => errors.push([error, pings]),
@@ -143,102 +144,6 @@ describe('groups', () => {
     expect(recorder.oldestWaitMs()).toBe(50)
     await groups[1]!.end('stored')
     expect(recorder.oldestWaitMs()).toBe(0)
-  })
-})
-
-it('the waits beside a batch are those of the pings that were stored, from when they began to wait', async () => {
-  await send('a')
-  recorder.waits.begin()
-  now += 5
-  await send('b', 'rejected', 'unsent')
-  now += 10
-  await groups[0]!.end('stored')
-  now += 20
-  await groups[1]!.end(['stored', { kind: 'rejected', error: BROKEN }, unsent])
-  // Its connection broke, and it is sent once more.
-  now += 40
-  await groups[2]!.end('stored')
-  expect(recorder.waits.end()).toMatchObject({ besideMs: [15, 30, 70], arePings: true })
-})
-
-describe('a second group', () => {
-  it('is in flight on another connection when 24 pings wait, and not before; a third one never is', async () => {
-    await send('a')
-    await send(...many(23))
-    expect(groups).toHaveLength(1)
-    await send('b')
-    expect(groups[1]).toMatchObject({ pings: [...many(23), 'b'], connection: 2 })
-    await send(...many(100))
-    expect(groups).toHaveLength(2)
-    expect(recorder.waiting()).toBe(100)
-  })
-
-  it('never holds a ping of a check of the first: that waits for its turn', async () => {
-    await send('a')
-    await send('a', ...many(23))
-    expect(groups[1]!.pings).toEqual(many(23))
-    await send('p0', 'a')
-    await groups[1]!.end('stored')
-    // Two pings wait, and one of them for the first group: no reason for a second one.
-    expect(groups).toHaveLength(2)
-    await groups[0]!.end('stored')
-    expect(groups[2]).toMatchObject({ pings: ['a', 'p0', 'a'], connection: 1 })
-    await groups[2]!.end('stored')
-    expect(settled.map(([id]) => id).filter((id) => id === 'a' || id === 'p0')).toEqual(['p0', 'a', 'a', 'p0', 'a'])
-    expect(recorder.waiting()).toBe(0)
-  })
-
-  it('does not start when most pings wait for checks of the first', async () => {
-    await send('a')
-    await send(...Array(13).fill('a'), ...many(11))
-    expect(groups).toHaveLength(1)
-    await groups[0]!.end('stored')
-    expect(groups[1]!.pings).toHaveLength(24)
-  })
-
-  it('goes on when the connection of the first one breaks, and takes its pings that were not sent', async () => {
-    await send('a')
-    await send(...many(24))
-    await groups[0]!.end(unsent)
-    expect(groups).toHaveLength(2)
-    await groups[1]!.end('stored')
-    expect(groups[2]).toMatchObject({ pings: ['a'], connection: 2 })
-    await groups[2]!.end('stored')
-    expect(resultsOf('a', 'p23')).toEqual(['stored', 'stored'])
-  })
-
-  it('leaves what waits to the first, when it gets no connection', async () => {
-    await send('a')
-    failuresToConnect = 1
-    now += 3_000
-    await send(...many(24))
-    expect(groups).toHaveLength(1)
-    expect(settled).toEqual([])
-    expect(recorder.isWell()).toBe(true)
-    await groups[0]!.end('stored')
-    expect(groups[1]!.pings).toEqual(many(24))
-  })
-
-  it('does not start while the first one only tries to connect', async () => {
-    failuresToConnect = 1
-    await send(...many(48))
-    // One failure, and all are given up with it: a second one would have waited for its own connection.
-    expect(resultsOf('p0', 'p47')).toEqual(['unavailable', 'unavailable'])
-    expect(connections).toBe(0)
-  })
-
-  it('counts for the oldest wait, for background work and for a stop', async () => {
-    await send('a')
-    now += 10
-    await send(...many(24))
-    const ended = Promise.all([recorder.yieldToPings(), recorder.stop()]).then(() => settled.push(['end', 'stored']))
-    await groups[0]!.end('stored')
-    expect(settled.at(-1)).toEqual(['a', 'stored'])
-    now += 10
-    expect(recorder.oldestWaitMs()).toBe(10)
-    await groups[1]!.end('stored')
-    await ended
-    expect(settled).toHaveLength(26)
   })
 })
 
@@ -323,12 +228,12 @@ describe('a connection that breaks', () => {
 })
 
 describe('pings that cannot be stored', () => {
-  it('are unavailable; each error is reported once, and a row that is held is none', async () => {
+  it('are unavailable; each error is reported once', async () => {
     const error = new Error('poison')
     const rejected: PingOutcome = { kind: 'rejected', error }
-    await send('a', 'b', 'c', 'd')
-    await groups[0]!.end([rejected, held, 'stored', rejected])
-    expect(resultsOf('a', 'b', 'c', 'd')).toEqual(['unavailable', 'unavailable', 'stored', 'unavailable'])
+    await send('a', 'b', 'c')
+    await groups[0]!.end([rejected, 'stored', rejected])
+    expect(resultsOf('a', 'b', 'c')).toEqual(['unavailable', 'stored', 'unavailable'])
     expect(errors).toEqual([[error, 2]])
     expect(recorder.isWell()).toBe(true)
   })
@@ -340,7 +245,7 @@ describe('pings that cannot be stored', () => {
     await send('a')
     await groups[0]!.end(outcome)
     expect(recorder.isWell()).toBe(false)
-    for (const neither of ['unknown', 'duplicate', held] as const) {
+    for (const neither of ['unknown', 'duplicate'] as const) {
       await send('b')
       await groups.at(-1)!.end(neither)
       expect(recorder.isWell()).toBe(false)
@@ -355,6 +260,102 @@ describe('pings that cannot be stored', () => {
     await groups[0]!.end({ kind: 'outage', error: BROKEN })
     recorder.recovered()
     expect(recorder.isWell()).toBe(true)
+  })
+})
+
+describe('a row that another session has locked', () => {
+  beforeEach(() => void vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] }))
+  afterEach(() => void vi.useRealTimers())
+
+  async function pass(ms: number): Promise<void> {
+    now += ms
+    await vi.advanceTimersByTimeAsync(ms)
+    await settle()
+    await settle()
+  }
+  const sent = () => groups.map(({ pings, wait }) => [wait, ...pings])
+
+  it('is not waited for again: its ping is in each group, in front of newer ones of its check, and others go on', async () => {
+    await send('a', 'b')
+    await send('a', 'c')
+    await groups[0]!.end([locked, 'stored'])
+    expect(sent().slice(1)).toEqual([['skip locked', 'a', 'a', 'c']])
+    await groups[1]!.end([locked, locked, 'stored'])
+    expect(settled.map(([id]) => id)).toEqual(['b', 'c'])
+    await pass(49)
+    expect(groups).toHaveLength(2)
+    await pass(1)
+    expect(sent().slice(2)).toEqual([['skip locked', 'a', 'a']])
+    await groups[2]!.end('stored')
+    expect(settled.slice(2)).toEqual(Array(2).fill(['a', 'stored']))
+    expect([recorder.waiting(), recorder.isWell(), errors]).toEqual([0, true, []])
+    await send('a')
+    expect(sent().at(-1)).toEqual(['wait', 'a'])
+  })
+
+  it.each([
+    [1_999, []],
+    [2_000, [['a', 'unavailable']]],
+  ])('makes its ping unavailable after two seconds: %i ms', async (ms, expected) => {
+    await send('a')
+    now += ms
+    await groups[0]!.end(locked)
+    expect(settled).toEqual(expected)
+  })
+
+  it('is awaited by a hundred pings, and by no more: they are in each group', async () => {
+    await send(...Array(101).fill('a'), 'b')
+    await groups[0]!.end([...Array(101).fill(locked), 'stored'])
+    expect(settled).toEqual([
+      ['a', 'unavailable'],
+      ['b', 'stored'],
+    ])
+    await pass(50)
+    expect(groups[1]!.pings).toEqual(Array(100).fill('a'))
+  })
+
+  it('keeps no deadline of another check waiting', async () => {
+    await send('a')
+    now += 600
+    expect(recorder.oldestWaitMs()).toBe(600)
+    await groups[0]!.end(locked)
+    expect(recorder.oldestWaitMs()).toBe(0)
+    await send('b')
+    now += 100
+    expect(recorder.oldestWaitMs()).toBe(100)
+  })
+
+  it('does not let a ping come after a newer one of its check that was stored', async () => {
+    await send('a', 'a', 'a')
+    await groups[0]!.end([locked, 'stored', locked])
+    expect(settled).toEqual([
+      ['a', 'unavailable'],
+      ['a', 'stored'],
+    ])
+  })
+
+  it('is awaited by a stop', async () => {
+    await send('a')
+    await groups[0]!.end(locked)
+    let isStopped = false
+    void recorder.stop().then(() => (isStopped = true))
+    await pass(50)
+    expect(isStopped).toBe(false)
+    await groups[1]!.end('stored')
+    expect(isStopped).toBe(true)
+    expect(settled).toEqual([['a', 'stored']])
+  })
+})
+
+describe('the last second', () => {
+  it.each([
+    [999, true],
+    [1_000, false],
+  ])('has a ping, for a while: %i ms', async (ms, expected) => {
+    expect(recorder.arePings()).toBe(false)
+    await send('a')
+    now += ms
+    expect(recorder.arePings()).toBe(expected)
   })
 })
 

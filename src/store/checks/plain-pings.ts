@@ -1,0 +1,94 @@
+/**
+ * The common ping in one statement, a transaction by itself: a success without a run id, of a check that is up, does not
+ * flap and has no run open. Its effect follows from the spec, which the process has in memory, so that neither the row
+ * is read nor a lock is held over a round trip. What the statement relies on is its condition: a row for which that does
+ * not hold is left as it is. It repeats `complete` (domain/transition.ts) for this case; test/db/pings/plain.test.ts
+ * shows that both agree.
+ */
+
+import type { CheckState, Instant } from '../../domain/check.ts'
+import {
+  boolArray,
+  byteaArray,
+  instantArray,
+  int2Array,
+  int4Array,
+  int8Array,
+  uuidArray,
+} from '../postgres/binary-arrays.ts'
+import type { Queryable } from '../postgres/database.ts'
+import { pingSourceCode, pingTypeCode, statusCode } from './columns.ts'
+
+export interface PlainPing {
+  readonly key: number
+  /** Of the spec that the times below follow from. */
+  readonly specHash: number
+  /** To the microsecond. */
+  readonly at: Instant
+  readonly expectedAt: Instant
+  readonly dueAt: Instant
+  readonly id: Buffer
+  readonly exitCode: number | null
+  readonly durationMs: number | null
+  readonly body: Buffer | null
+  readonly isBodyTruncated: boolean
+}
+
+/** Over a row `s` of check_states. */
+const IS_PLAIN = `s.status = ${statusCode('up')} and s.runs is null and s.changes is null and s.notified is null and s.quiet_at is null`
+
+/** The same of a state in memory. */
+export function isPlain({ status, runs, changes, notified, quietAt }: CheckState): boolean {
+  return status === 'up' && runs.length === 0 && changes.length === 0 && notified === null && quietAt === null
+}
+
+/** The hash of the spec of a check, where its next success is likely to be plain, or 0. `key`: in SQL. */
+export const plainSpecHash = (key: string): string =>
+  `coalesce((select s.spec_hash from check_states s where s.check_key = ${key} and s.job_area is null and ${IS_PLAIN}), 0)`
+
+/** The deadline of a row may come earlier than `wake_at` says, and never later: then the evaluator would miss it. */
+const TEXT = `with given as (
+    select unnest($1::int8[]) as check_key, unnest($2::int8[]) as spec_hash, unnest($3::timestamptz[]) as at,
+      unnest($4::timestamptz[]) as expected_at, unnest($5::timestamptz[]) as due_at, unnest($6::uuid[]) as id,
+      unnest($7::int2[]) as exit_code, unnest($8::int4[]) as duration_ms, unnest($9::bytea[]) as body,
+      unnest($10::bool[]) as is_truncated),
+  saved as (
+    update check_states s set last_ping_at = date_trunc('milliseconds', g.at),
+      last_success_at = date_trunc('milliseconds', g.at), last_duration_ms = g.duration_ms,
+      pings_total = s.pings_total + 1, expected_at = g.expected_at, due_at = g.due_at, stamped_at = g.at
+    from given g where s.check_key = g.check_key and s.spec_hash = g.spec_hash and ${IS_PLAIN}
+      and s.stamped_at < g.at and s.wake_at <= g.due_at
+    returning s.check_key),
+  added as (
+    insert into pings (id, check_key, type, exit_code, duration_ms, source, created_at)
+    select id, check_key, ${pingTypeCode('success')}, exit_code, duration_ms, ${pingSourceCode('http')}, at
+    from given where (check_key in (select check_key from saved)) is true),
+  added_bodies as (
+    insert into ping_bodies (check_key, ping_id, body, is_truncated)
+    select check_key, id, body, is_truncated from given
+    where (body is not null or is_truncated) and (check_key in (select check_key from saved)) is true)
+  select check_key from saved`
+
+/**
+ * Stores at most one ping of each check, and returns the keys of the checks whose pings are stored. `pings`: in the order
+ * of their keys, in which the rows are locked, as by `lockStates`.
+ */
+export async function savePlainPings(db: Queryable, pings: readonly PlainPing[]): Promise<ReadonlySet<number>> {
+  const rows = await db.queryColumns({
+    name: 'plain_pings',
+    text: TEXT,
+    values: [
+      int8Array(pings.map((ping) => ping.key)),
+      int8Array(pings.map((ping) => ping.specHash)),
+      instantArray(pings.map((ping) => ping.at)),
+      instantArray(pings.map((ping) => ping.expectedAt)),
+      instantArray(pings.map((ping) => ping.dueAt)),
+      uuidArray(pings.map((ping) => ping.id)),
+      int2Array(pings.map((ping) => ping.exitCode)),
+      int4Array(pings.map((ping) => ping.durationMs)),
+      byteaArray(pings.map((ping) => ping.body)),
+      boolArray(pings.map((ping) => ping.isBodyTruncated)),
+    ],
+  })
+  return new Set(rows.map(([key]) => key as number))
+}
