@@ -20,14 +20,9 @@ export interface PingWithEnd extends PingRow {
   readonly text: BodyEnd | null
 }
 
-export interface PingEndsContext extends Context {
-  /** Resolves when no ping is being stored, or after a short time. */
-  readonly yieldToPings?: () => Promise<void>
-}
-
 /** A page of a check's pings, newest first. Throws AppError `not_found` for an unknown, foreign or malformed id. */
 export async function listPingEnds(
-  context: PingEndsContext,
+  context: Context,
   tenant: Tenant,
   checkId: string,
   filter: PingFilter,
@@ -35,20 +30,14 @@ export async function listPingEnds(
 ): Promise<Page<PingWithEnd>> {
   const { rows, next } = await listPings(context, tenant, checkId, { ...filter, body: 'none' }, request)
   const key = await findKey(context, tenant, checkId)
-  return { rows: await addEnds(context.database, key, rows, context.yieldToPings), next }
+  return { rows: await addEnds(context.database, key, rows), next }
 }
 
 /** These pings with the ends of their texts, which are read in pieces. */
-export async function addEnds(
-  database: Queryable,
-  key: number,
-  pings: readonly PingRow[],
-  yieldToPings: () => Promise<void> = async () => {},
-): Promise<PingWithEnd[]> {
+export async function addEnds(database: Queryable, key: number, pings: readonly PingRow[]): Promise<PingWithEnd[]> {
   const ends = new Map<string, BodyEnd>()
   for (let at = 0; at < pings.length; at += PIECE_TEXTS) {
     const ids = pings.slice(at, at + PIECE_TEXTS).map(({ id }) => id)
-    await yieldToPings()
     for (const end of await readBodyEnds(database, key, ids, TEXT_END_BYTES)) ends.set(end.pingId, end)
   }
   return pings.map((ping) => ({ ...ping, text: ends.get(ping.id) ?? null }))

@@ -26,7 +26,6 @@ export interface BusyPrunerOptions {
   readonly maxPings: number
   readonly maxFlips: number
   readonly counts: PingCounts
-  readonly yieldToPings: () => Promise<void>
   readonly onPruned: (rows: number) => void
 }
 
@@ -40,7 +39,7 @@ const LATE_MS = 300_000
 
 /** Returns the run of a loop, whose interval is the longest time that such a check stays unpruned. What a run that failed has left is done by the next. */
 export function createBusyPruner({ database, clock }: Context, options: BusyPrunerOptions): LoopOptions['run'] {
-  const { maxPings, maxFlips, counts, yieldToPings, onPruned } = options
+  const { maxPings, maxFlips, counts, onPruned } = options
   /** Flips from then on may not have been seen yet. */
   let flipsSince: Instant = clock.now()
 
@@ -99,7 +98,6 @@ export function createBusyPruner({ database, clock }: Context, options: BusyPrun
     prune: (tx: Queryable) => Promise<{ deleted: number; isDone: boolean }>,
   ): Promise<void> {
     for (let isDone = false; !isDone && !signal.aborted; ) {
-      await yieldToPings()
       const pruned = await database.transaction(prune)
       if (pruned.deleted > 0) onPruned(pruned.deleted)
       isDone = pruned.isDone

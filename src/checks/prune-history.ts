@@ -174,7 +174,6 @@ function startOfNext({ table }: PrunePosition): PrunePosition | null {
 const REST_SHARE = 20
 
 export interface PrunerOptions extends PruneLimits {
-  readonly yieldToPings?: () => Promise<void>
   readonly onPruned: (rows: number) => void
 }
 
@@ -184,10 +183,7 @@ export interface PrunerOptions extends PruneLimits {
  * again. Where the smallest one fails, the walk goes on with the next table: a table that cannot be pruned must not
  * keep the others.
  */
-export function createPruner(
-  context: Context,
-  { yieldToPings, onPruned, ...limits }: PrunerOptions,
-): LoopOptions['run'] {
+export function createPruner(context: Context, { onPruned, ...limits }: PrunerOptions): LoopOptions['run'] {
   let position = PRUNE_START
   let share = 1
   let walkBeganAt = context.clock.now()
@@ -201,7 +197,6 @@ export function createPruner(
     const now = context.clock.now()
     if (signal.aborted || now < restUntil) return 'done'
     if (position === PRUNE_START) walkBeganAt = now
-    await yieldToPings?.()
     const batch = { rows: Math.ceil(BATCH.rows * share), entries: Math.ceil(BATCH.entries * share) }
     try {
       const pruned = await pruneHistory(context, limits, position, batch)

@@ -1,4 +1,4 @@
-/** All that the page of a check says about it. Each statement reads a bounded number of rows, when pings leave room. */
+/** All that the page of a check says about it. Each statement reads a bounded number of rows. */
 
 import type { Tenant } from '../domain/access.ts'
 import type { Instant } from '../domain/check.ts'
@@ -6,11 +6,12 @@ import { type DurationSummary, findRuns, type PastRun, summarizeDurations } from
 import { measureUptime, type StatusSpan, statusSpans, type Uptime } from '../domain/uptime.ts'
 import { firstIdAt } from '../runtime/ids.ts'
 import type { StoredCheck } from '../store/checks/checks.ts'
+import type { Context } from '../store/context.ts'
 import { type FlipRecord, listNewestFlips } from '../store/history/flips.ts'
 import { listNewestGaps } from '../store/history/gaps.ts'
 import { type BodyEnd, findNewestBodyEnd, findPing, listNewestPings, type PingRow } from '../store/history/pings.ts'
 import { getCheck } from './find-checks.ts'
-import { addEnds, type PingEndsContext, type PingWithEnd, TEXT_END_BYTES } from './list-ping-ends.ts'
+import { addEnds, type PingWithEnd, TEXT_END_BYTES } from './list-ping-ends.ts'
 
 export type { PingRow, PingWithEnd } from './list-ping-ends.ts'
 
@@ -65,20 +66,18 @@ export interface CheckReview {
 
 /** `kept`: without it, nothing is known of the time before the oldest flip. Throws AppError `not_found` for an unknown, foreign or malformed id. */
 export async function reviewCheck(
-  context: PingEndsContext,
+  context: Context,
   tenant: Tenant,
   checkId: string,
   kept: Kept | null = null,
 ): Promise<CheckReview> {
-  const { database, clock, yieldToPings = async () => {} } = context
+  const { database, clock } = context
   const asOf = clock.now()
   const check = await getCheck(context, tenant, checkId)
   const { key, state } = check
-  await yieldToPings()
   const flips = await listNewestFlips(database, key, { fromId: firstIdAt(0), limit: ROWS.flips })
   const rows = await readPingRows(context, key)
-  const pings = await addEnds(database, key, rows.slice(0, SHOWN_PINGS), yieldToPings)
-  await yieldToPings()
+  const pings = await addEnds(database, key, rows.slice(0, SHOWN_PINGS))
   const gaps = await listNewestGaps(database, asOf - LONGEST_MS, ROWS.gaps)
   const now = clock.now()
 
@@ -115,10 +114,9 @@ export async function reviewCheck(
   }
 }
 
-async function readPingRows({ database, yieldToPings }: PingEndsContext, key: number): Promise<PingRow[]> {
+async function readPingRows({ database }: Context, key: number): Promise<PingRow[]> {
   const rows: PingRow[] = []
   while (rows.length < ROWS.pings) {
-    await yieldToPings?.()
     const beforeId = rows.at(-1)?.id ?? LAST_ID
     const piece = await listNewestPings(database, key, { beforeId, limit: PIECE_PINGS })
     rows.push(...piece)
@@ -127,11 +125,11 @@ async function readPingRows({ database, yieldToPings }: PingEndsContext, key: nu
   return rows
 }
 
-async function findRow({ database }: PingEndsContext, key: number, rows: readonly PingRow[], id: string) {
+async function findRow({ database }: Context, key: number, rows: readonly PingRow[], id: string) {
   return rows.find((row) => row.id === id) ?? (await findPing(database, key, id))
 }
 
-async function findLastText(context: PingEndsContext, key: number, rows: readonly PingRow[]) {
+async function findLastText(context: Context, key: number, rows: readonly PingRow[]) {
   const text = await findNewestBodyEnd(context.database, key, TEXT_END_BYTES)
   const ping = text === null ? null : await findRow(context, key, rows, text.pingId)
   return text === null || ping === null ? null : { ping, text }

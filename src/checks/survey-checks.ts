@@ -45,13 +45,12 @@ export interface CheckSurvey {
 
 /**
  * Rows that do not move meanwhile are on one page each, whatever comes and goes between two pages. Throws AppError `invalid` for a cursor that is
- * not of this order, `not_found` for a project that the tenant does not have. `yieldToPings`: awaited before each statement.
+ * not of this order, `not_found` for a project that the tenant does not have.
  */
 export async function surveyChecks(
   { database, clock }: Context,
   tenant: Tenant,
   { project: wanted, sort = SURVEY_SORTS[0], cursor, status, q }: SurveyRequest,
-  yieldToPings: () => Promise<void> = async () => {},
 ): Promise<CheckSurvey> {
   const after = cursor === undefined ? null : decodeSurveyCursor(cursor, sort)
   const project = wanted === undefined ? null : await findProjectByName(database, tenant, wanted)
@@ -62,13 +61,11 @@ export async function surveyChecks(
     ...(status === undefined ? {} : { status }),
     ...(q === undefined ? {} : { q }),
   }
-  await yieldToPings()
   const range = { sort, after, limit: SURVEY_LIMIT + 1, now }
   const { rows, counts, nextLateAt } = await surveyRows(database, tenant, filter, range)
   const shown = rows.slice(0, SURVEY_LIMIT)
   const strips = new Map<number, RunBar[]>()
   for (let at = 0; at < shown.length; at += PIECE_CHECKS) {
-    await yieldToPings()
     const keys = shown.slice(at, at + PIECE_CHECKS).map(({ key }) => key)
     for (const [key, runs] of await readStrips(database, keys)) strips.set(key, runs)
   }

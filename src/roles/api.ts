@@ -166,7 +166,6 @@ export function createApiRole(base: ApiRoleOptions): ApiRole {
   const pruning = {
     maxPings: config.historyMaxPings,
     maxFlips: config.historyMaxFlips,
-    yieldToPings,
     onPruned: (rows: number) => metrics.pruned.inc(rows),
   }
   const pruneLoop = loopOf(

@@ -32,7 +32,7 @@ import { PAGES } from './routes.ts'
 import { createSharedReads, type ShareRead } from './shared-reads.ts'
 import { createTurns, type Turns } from './turns.ts'
 
-export interface DashboardParts extends Omit<Dashboard, 'yieldToPings' | 'isPasswordLoginOn' | 'kept'> {
+export interface DashboardParts extends Omit<Dashboard, 'isPasswordLoginOn' | 'kept'> {
   readonly log: Log
   /** When true, responses ask clients to close their connections. */
   readonly isStopping: () => boolean
@@ -93,7 +93,7 @@ export function createDashboardApp(parts: DashboardParts): Koa {
     await yieldTurn()
     await parts.yieldToPings?.()
   }
-  const dashboard: Dashboard = { context, baseUrl, pingUrl, isPasswordLoginOn, signIn, kept, yieldToPings }
+  const dashboard: Dashboard = { context, baseUrl, pingUrl, isPasswordLoginOn, signIn, kept }
   const assets = readAssets()
   const findCaller = createFindDashboardCaller(context, isPasswordLoginOn)
   const countRejection = createRejectionCount(context.clock)

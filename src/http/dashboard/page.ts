@@ -20,8 +20,6 @@ export interface Dashboard {
   readonly signIn: SignIn
   /** What pruning keeps of each check; null: not known. */
   readonly kept: Kept | null
-  /** Resolves when no ping is being stored, or after a short time. Call it between pieces of a large page. */
-  readonly yieldToPings: () => Promise<void>
 }
 
 export interface Request<Who extends DashboardCaller | null = DashboardCaller> extends Dashboard {

@@ -365,15 +365,6 @@ describe('the last runs', () => {
   })
 })
 
-test('pings go first, before each statement that reads much', async () => {
-  await addMany(SURVEY_LIMIT)
-  let yields = 0
-  await surveyChecks(fixture.context, tenant, {}, async () => {
-    yields += 1
-  })
-  expect(yields).toBe(5)
-})
-
 async function addRun(
   key: number,
   at: number,

@@ -8,6 +8,7 @@ import { PING_TYPES, type PingSource, type PingType } from '../../../../domain/c
 import { AppError } from '../../../../domain/errors.ts'
 import { decodeCursor, encodeCursor } from '../../../../domain/page.ts'
 import { toOneLine } from '../../../../domain/plain-text.ts'
+import { yieldTurn } from '../../../../runtime/clock.ts'
 import { type Html, html } from '../../html.ts'
 import { type Page, type Plain, page, type Request } from '../../page.ts'
 import { type Crumb, crumbs } from '../../ui/crumbs.ts'
@@ -38,10 +39,7 @@ export function describePing({ type, exitCode, durationMs }: PingRow): string {
   return `${type}${code}${durationMs === null ? '' : `, took ${durationWords(durationMs)}`}`
 }
 
-export async function renderPings(
-  request: Pick<Request, 'yieldToPings'>,
-  { check, pings, hasOlderPings, now }: CheckReview,
-): Promise<Html> {
+export async function renderPings({ check, pings, hasOlderPings, now }: CheckReview): Promise<Html> {
   const { id: checkId } = check
   const words = entriesOf(check)
   const title = html`<h2 id="pings-title">${words}</h2>`
@@ -49,7 +47,7 @@ export async function renderPings(
     return html`<section aria-labelledby="pings-title">${title}<p class="muted">${check.spec.jobArea === null ? 'No ping has come yet.' : 'No run has started yet.'}</p></section>`
   return html`<section aria-labelledby="pings-title">
 ${title}
-${await renderList(request, check, pings, whenOf(check, now))}
+${await renderList(check, pings, whenOf(check, now))}
 <p>${hasOlderPings ? html`These are the newest ${SHOWN_PINGS}. <a href="${olderThan(checkId, pings.at(-1)!)}">Older ${words.toLowerCase()}</a> · ` : ''}<a href="/checks/${checkId}/pings">${words} by type</a></p>
 </section>`
 }
@@ -63,18 +61,17 @@ function olderThan(checkId: string, { id, createdAt }: PingRow): string {
   return `/checks/${checkId}/pings?cursor=${encodeCursor({ at: createdAt, id })}`
 }
 
-/** Pings between two pauses: the text of each takes a part of a millisecond to clean and to escape, and pings to the service come first. */
+/** Pings between two turns of the event loop: the text of each takes a part of a millisecond to clean and to escape. */
 const PIECE_PINGS = 10
 
 async function renderList(
-  { yieldToPings }: Pick<Request, 'yieldToPings'>,
   check: Pick<StoredCheck, 'id' | 'spec'>,
   pings: readonly PingWithEnd[],
   when: When,
 ): Promise<Html> {
   const rows: Html[] = []
   for (const [index, ping] of pings.entries()) {
-    if (index % PIECE_PINGS === PIECE_PINGS - 1) await yieldToPings()
+    if (index % PIECE_PINGS === PIECE_PINGS - 1) await yieldTurn()
     rows.push(renderRow(check, ping, when))
   }
   return html`<ol class="rows pings">${rows}</ol>`
@@ -124,13 +121,13 @@ const crumbsTo = ({ id, name }: StoredCheck): readonly Crumb[] => [
 ]
 
 async function showPings(request: Request): Promise<Page> {
-  const { context, caller, params, query, yieldToPings, now } = request
+  const { context, caller, params, query, now } = request
   const check = await getCheck(context, caller, params.id!)
   const type = readType(query.get('type'))
   const after = readCursor(query.get('cursor'))
   const filter = type === null ? {} : { type }
   const page = { limit: SHOWN_PINGS, after }
-  const { rows, next } = await listPingEnds({ ...context, yieldToPings }, caller, check.id, filter, page)
+  const { rows, next } = await listPingEnds(context, caller, check.id, filter, page)
   const path = `/checks/${check.id}/pings`
   const link = (to: string, words: string, isCurrent: boolean) =>
     html`<li><a href="${to}"${isCurrent ? html` aria-current="page"` : ''}>${words}</a></li>`
@@ -143,7 +140,7 @@ ${PING_TYPES.map((one) => link(addressOf(path, { type: one }), TYPE_WORDS[one], 
 ${
   rows.length === 0
     ? html`<p class="muted">${after === null ? `No such ${check.spec.jobArea === null ? 'ping' : 'report'} is in the history.` : 'There are no older ones.'}</p>`
-    : await renderList(request, check, rows, whenOf(check, now))
+    : await renderList(check, rows, whenOf(check, now))
 }
 ${pager({
   first: after && addressOf(path, { type }),

@@ -30,8 +30,8 @@ import { describePing, renderPings, renderText } from './check-pings.ts'
 export const checkRoutes = [page('/checks/{id}', 'read', showCheck)]
 
 async function showCheck(request: Request): Promise<Page> {
-  const { context, caller, params, kept, yieldToPings } = request
-  const review = await reviewCheck({ ...context, yieldToPings }, caller, params.id!, kept)
+  const { context, caller, params, kept } = request
+  const review = await reviewCheck(context, caller, params.id!, kept)
   const { check, now } = review
   const project = await getProject(context, caller, check.projectId)
   const mayWrite = includesScope(caller.scope, 'write')
@@ -58,7 +58,7 @@ ${renderUptime(review)}
 ${renderHistory(review)}
 ${renderFlips(review)}
 ${await renderDeliveries(request, check.id, now)}
-${await renderPings(request, review)}
+${await renderPings(review)}
 ${renderAbout(review, project.slug, mayWrite ? `${request.pingUrl()}/ping/${check.publicId}` : null)}`
   const nextLateAt = status === 'up' ? check.state.expectedAt : null
   return { kind: 'page', title: `${toOneLine(check.name)} is ${status}`, main, live: 'check', nextLateAt }

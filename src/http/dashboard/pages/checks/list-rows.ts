@@ -12,6 +12,7 @@ import {
 import { firstBytes, toOneLine } from '../../../../domain/plain-text.ts'
 import { orderOf, type SurveyOrder, type SurveySort } from '../../../../domain/survey.ts'
 import { deadlineOf } from '../../../../domain/transition.ts'
+import { yieldTurn } from '../../../../runtime/clock.ts'
 import { type Html, html } from '../../html.ts'
 import { icon } from '../../icons.ts'
 import { renderStrip } from '../../plots/strip.ts'
@@ -26,18 +27,16 @@ export interface CheckTable {
   readonly now: Instant
   /** The address of the list with this filter in another order. */
   readonly hrefOf: (sort: SurveySort) => string
-  /** Resolves when no ping is being stored, or after a short time. */
-  readonly yieldToPings: () => Promise<void>
 }
 
 /** Rows that are made at a time: about a millisecond. */
 const PIECE_ROWS = 10
 
 // The roles stand for the elements' own ones, which browsers drop where a row is shown as a card.
-export async function renderCheckTable({ checks, sort, now, hrefOf, yieldToPings }: CheckTable): Promise<Html> {
+export async function renderCheckTable({ checks, sort, now, hrefOf }: CheckTable): Promise<Html> {
   const rows: Html[] = []
   for (const [index, check] of checks.entries()) {
-    if (index % PIECE_ROWS === PIECE_ROWS - 1) await yieldToPings()
+    if (index % PIECE_ROWS === PIECE_ROWS - 1) await yieldTurn()
     rows.push(renderRow(check, now))
   }
   const heading = (order: SurveyOrder, text: string) => renderHeading(order, text, sort, hrefOf)

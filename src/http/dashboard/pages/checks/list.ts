@@ -28,9 +28,9 @@ export const checksRoutes = [
 /** Projects that the filter offers; of an organization with more, it takes a slug. */
 const OFFERED_PROJECTS = 100
 
-async function showChecks({ context, caller, query, yieldToPings }: Request): Promise<Page> {
+async function showChecks({ context, caller, query }: Request): Promise<Page> {
   const asked = readQuery(query)
-  const survey = await surveyChecks(context, caller, asked, yieldToPings)
+  const survey = await surveyChecks(context, caller, asked)
   const { rows: projects, next } = await listProjects(context, caller, { limit: OFFERED_PROJECTS, after: null })
   const list: List = {
     asked,
@@ -44,7 +44,7 @@ async function showChecks({ context, caller, query, yieldToPings }: Request): Pr
     kind: 'page',
     title: down > 0 ? `${down} down` : late > 0 ? `${late} late` : 'Checks',
     mood: down > 0 ? 'down' : late > 0 ? 'late' : 'calm',
-    main: await renderList(list, yieldToPings),
+    main: await renderList(list),
     live: 'list',
     nextLateAt: survey.nextLateAt,
   }
@@ -94,7 +94,7 @@ function hrefOf(
   return addressOf('/checks', { ...asked, cursor: undefined, ...change })
 }
 
-async function renderList(list: List, yieldToPings: Request['yieldToPings']): Promise<Html> {
+async function renderList(list: List): Promise<Html> {
   const { asked, survey, scope } = list
   const mayWrite = includesScope(scope, 'write')
   const total = sum(survey.counts)
@@ -108,7 +108,6 @@ async function renderList(list: List, yieldToPings: Request['yieldToPings']): Pr
           sort: asked.sort ?? SURVEY_SORTS[0],
           now: survey.now,
           hrefOf: (sort) => hrefOf(asked, { sort }),
-          yieldToPings,
         })
   return html`<div class="list-head">
 <h1>Checks</h1>
