@@ -234,11 +234,13 @@ export function createApiRole(base: ApiRoleOptions): ApiRole {
     find: createFindAddressed({
       database: pingDatabase,
       context,
+      now: clock.now,
       countCreation: (projectId) => takeCreation(context, projectId, config.pingCreatePerMinute),
       maxChecks: config.pingCreateMaxChecks,
       onRefused: () => spool.pings()?.noteRefusal(),
     }),
     now: databaseClock.now,
+    processNow: clock.now,
     isStopping,
     onPing: (type, result) => metrics.pings.inc({ type, result }),
     onRequest: (method, status, seconds, route) =>

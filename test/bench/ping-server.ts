@@ -76,6 +76,7 @@ function createProductApp(record: RecordPing): Koa {
     hasCheck: async () => true,
     find: { byName: async () => null, byToken: async () => null },
     now: systemClock.now,
+    processNow: systemClock.now,
     onPing: () => {},
     onRequest: () => {},
     onWarning: () => {},

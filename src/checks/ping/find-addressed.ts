@@ -23,6 +23,8 @@ export interface FindAddressedOptions {
   readonly database: Database
   /** For the checks that pings create. */
   readonly context: Context
+  /** This process's clock, for limits of time: the database's clock may jump. */
+  readonly now: () => number
   /** Counts the creation of a check of the project. Throws AppError `too_many_requests` for one too many. */
   readonly countCreation: (projectId: string) => Promise<void>
   /** A project that has so many checks, however they were created, gets no more from pings. Default: no limit. */
@@ -60,8 +62,7 @@ const RETRY_MS = 500
 const LATE = Symbol('late')
 
 export function createFindAddressed(options: FindAddressedOptions): FindAddressed {
-  const { database, context, countCreation, maxChecks, onRefused, remembered } = options
-  const { now } = context.clock
+  const { database, context, now, countCreation, maxChecks, onRefused, remembered } = options
   const lookUpName = inTurn(findNamed)
   const lookUpToken = inTurn(findTokens)
   const names = createLastFound(remembered)

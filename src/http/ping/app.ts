@@ -55,7 +55,7 @@ export type RecordPing = (
     /** Arrival, by the database's clock. */
     readonly at: number
   },
-  /** When it began to wait, by the database's clock. Default: now. */
+  /** When it began to wait, by this process's clock. Default: now. */
   since?: number,
 ) => Promise<'stored' | 'run_refused' | 'duplicate' | 'spooled' | 'unknown' | 'unconfirmed' | 'unavailable'>
 
@@ -72,8 +72,10 @@ export interface PingAppOptions {
   /** Whether a check has this public id. Throws when the database cannot be asked, as the next one does. */
   readonly hasCheck: (publicId: string) => Promise<boolean>
   readonly find: FindAddressed
-  /** By the database's clock. */
+  /** The database's clock, for arrivals. */
   readonly now: () => number
+  /** This process's clock, for what takes time: the database's clock may jump. */
+  readonly processNow: () => number
   readonly isStopping?: () => boolean
   readonly onPing: (type: string, result: string) => void
   /** After each response. `route`: never the path, which holds the right to ping. */
@@ -101,16 +103,18 @@ interface Sent {
 }
 
 export function createPingApp(options: PingAppOptions): Koa {
-  const { record, hasCheck, find, now, isStopping = () => false, onPing, onRequest, onWarning, onError } = options
+  const { record, hasCheck, find, now, processNow, onPing, onRequest, onWarning, onError } = options
+  const { isStopping = () => false } = options
   const app = new Koa()
   app.silent = true
   app.use(async (ctx) => {
     const at = now()
+    const startedAt = processNow()
     // From the start of the drain on: closing the port may cut an idle connection with a ping on its way.
     if (isStopping()) ctx.res.setHeader('Connection', 'close')
     const path = parsePingPath(ctx.path)
     await serve(ctx, at, path)
-    onRequest(ctx.method, ctx.res.statusCode, (now() - at) / 1_000, routeOf(path))
+    onRequest(ctx.method, ctx.res.statusCode, (processNow() - startedAt) / 1_000, routeOf(path))
   })
   return app
 
@@ -172,7 +176,7 @@ export function createPingApp(options: PingAppOptions): Koa {
   }
 
   async function recordFound(check: Find, ping: Omit<Parameters<RecordPing>[0], 'publicId'>) {
-    const since = now()
+    const since = processNow()
     let isNew = false
     for (let attempt = 1; ; attempt += 1) {
       const found = await check()

@@ -6,6 +6,7 @@ import {
 } from '../../../src/checks/ping/find-addressed.ts'
 import { removeCheck } from '../../../src/checks/remove-check.ts'
 import { AppError, unavailable } from '../../../src/domain/errors.ts'
+import { systemClock } from '../../../src/runtime/clock.ts'
 import { insertPushToken } from '../../../src/store/checks/push-tokens.ts'
 import { createDatabase, type Database } from '../../../src/store/postgres/database.ts'
 import { createProjectKey, revokeProjectKey } from '../../../src/tenancy/project-keys.ts'
@@ -31,7 +32,7 @@ function createReplica(limits: Partial<Pick<FindAddressedOptions, 'countCreation
   })
   databases.push(database)
   const countCreation = async (projectId: string) => void created.push(projectId)
-  return createFindAddressed({ database, context: fixture.context, countCreation, ...limits })
+  return createFindAddressed({ database, context: fixture.context, now: systemClock.now, countCreation, ...limits })
 }
 
 beforeEach(async () => {
@@ -180,6 +181,7 @@ describe('a look-up', () => {
     const { byName, byToken } = createFindAddressed({
       database: away,
       context: fixture.context,
+      now: systemClock.now,
       countCreation: async () => {},
     })
     for (const asked of [byName({ pingKey, slug: 'job' }, true), byToken('token')]) {
@@ -200,6 +202,7 @@ describe('a look-up', () => {
     const { byName, byToken } = createFindAddressed({
       database: { ...database, session },
       context: fixture.context,
+      now: systemClock.now,
       countCreation: async () => {},
     })
     const name = { pingKey, slug: 'job' }

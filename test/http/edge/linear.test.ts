@@ -55,6 +55,7 @@ beforeAll(async () => {
     hasCheck: async () => true,
     find: { byName: async () => null, byToken: async () => null },
     now: () => 0,
+    processNow: () => 0,
     onPing: () => {},
     onRequest: () => {},
     onWarning: () => {},

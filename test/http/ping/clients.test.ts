@@ -38,6 +38,7 @@ async function startScriptedServer(...results: (Awaited<ReturnType<RecordPing>> 
     hasCheck: async () => true,
     find: { byName: async () => null, byToken: async () => null },
     now: () => 0,
+    processNow: () => 0,
     onPing: () => {},
     onRequest: () => {},
     onWarning: () => {},

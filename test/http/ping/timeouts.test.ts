@@ -33,6 +33,7 @@ async function startServer(limits: Limits, record: RecordPing = async () => 'sto
     hasCheck: async () => true,
     find: { byName: async () => null, byToken: async () => null },
     now: () => 0,
+    processNow: () => 0,
     onPing: () => {},
     onRequest: () => {},
     onWarning: () => {},

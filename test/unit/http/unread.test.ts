@@ -120,6 +120,7 @@ describe('a body that is dropped', () => {
         },
         find: { byName: async () => null, byToken: async () => null },
         now: () => 0,
+        processNow: () => 0,
         onPing: () => {},
         onRequest: () => {},
         onWarning: () => {},

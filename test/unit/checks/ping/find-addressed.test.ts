@@ -9,6 +9,8 @@ import type { Database } from '../../../../src/store/postgres/database.ts'
 /** A database whose look-ups are answered one by one, and a clock that is moved by hand. */
 function createStage() {
   const clock = { time: 0, now: () => clock.time }
+  /** The database's clock. */
+  const databaseClock = { jumpMs: 0, now: () => clock.time + databaseClock.jumpMs }
   const asked: (PromiseWithResolvers<unknown[][]> & { tokens: string[]; budgetMs: number })[] = []
   const session = (use: (session: unknown) => Promise<unknown>) =>
     use({
@@ -24,7 +26,8 @@ function createStage() {
   const database = { session } as unknown as Database
   const { byName, byToken } = createFindAddressed({
     database,
-    context: { database, clock } as unknown as Context,
+    context: { database, clock: databaseClock } as unknown as Context,
+    now: clock.now,
     countCreation: async () => {},
     remembered: 2,
   })
@@ -36,7 +39,7 @@ function createStage() {
     for (const { reject } of asked) reject(unavailable())
     await settle()
   }
-  return { byName, byToken, asked, clock, answer, hang }
+  return { byName, byToken, asked, clock, databaseClock, answer, hang }
 }
 
 const settle = () => new Promise<void>((resolve) => setImmediate(resolve))
@@ -57,6 +60,23 @@ it('a look-up that waited more than 1.5 seconds behind another one is given up; 
   ])
   asked[1]!.resolve([['in-time', 'id-2']])
   expect(await Promise.all(others)).toEqual(['id-2', 'id-2', null])
+  expect(await late).toMatchObject({ code: 'unavailable' })
+})
+
+it.each([10_000, -10_000])("a jump of the database's clock by %i ms changes no limit of time", async (jumpMs) => {
+  const { byToken, asked, clock, databaseClock } = createStage()
+  const first = byToken('first')
+  const late = byToken('late').catch((error) => error)
+  clock.time = 1
+  const other = byToken('in-time')
+  clock.time = 1_501
+  databaseClock.jumpMs = jumpMs
+  asked[0]!.resolve([['first', 'id-1']])
+  expect(await first).toBe('id-1')
+  await settle()
+  expect(asked[1]!.tokens).toEqual(['in-time'])
+  asked[1]!.resolve([['in-time', 'id-2']])
+  expect(await other).toBe('id-2')
   expect(await late).toMatchObject({ code: 'unavailable' })
 })
 
