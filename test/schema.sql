@@ -305,6 +305,7 @@ create table ping_beats (
   pending_since timestamp with time zone,
   refused_at timestamp with time zone,
   has_stopped boolean not null default false,
+  locked_checks bigint[] not null default '{}'::bigint[],
   constraint ping_beats_pkey PRIMARY KEY (id)
 ) with (fillfactor=50);
 

@@ -44,6 +44,8 @@ export interface SpoolRoleOptions extends Base {
 /** The database is noticed within this time. */
 const READ_BACK_MS = 500
 const WARN_MS = 60_000
+/** With more locked checks than a beat names, all deadlines wait. */
+const MAX_LOCKED = 1_000
 /** While there is none: the process before this one may have the lock until it has stopped, and some errors of a disk pass. */
 const OPEN_MS = 30_000
 const CLOSE_MS = 5_000
@@ -196,9 +198,12 @@ export function createSpoolRole(options: SpoolRoleOptions): SpoolRole {
     pings: () => pings,
     report() {
       if (pings === null) return null
+      const lockedChecks = pings.lockedKeys()
+      const isPending = !pings.isCaughtUp() || lockedChecks.length > MAX_LOCKED
       return {
-        pendingSince: pings.isCaughtUp() ? null : (pings.oldestAt() ?? databaseClock.now()),
+        pendingSince: isPending ? (pings.oldestAt() ?? databaseClock.now()) : null,
         refusedAt: pings.refusedAt(),
+        lockedChecks: isPending ? [] : lockedChecks,
       }
     },
     drain,

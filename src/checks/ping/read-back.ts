@@ -79,8 +79,8 @@ export function createReadBack(options: ReadBackOptions): ReadBack {
     const before = position
     if (spool.isCaughtUp() || spool.waiting() > FEW) await recordNext(BUDGET_MS)
     else await recorder.drain(recordRest)
-    if (!spool.isCaughtUp()) return position > before
-    if (recorded > 0) onEnd(recorded)
+    if (!spool.isEmpty()) return position > before
+    onEnd(recorded)
     recorded = 0
     return false
   }

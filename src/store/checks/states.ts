@@ -11,7 +11,7 @@ import {
 } from '../../domain/check.ts'
 import { parseCron } from '../../domain/cron.ts'
 import { NEVER } from '../../domain/schedule.ts'
-import { NOTHING_SPOOLED } from '../history/gaps.ts'
+import { LOCKED_CHECKS, NOTHING_SPOOLED } from '../history/gaps.ts'
 import { int2Array, int8Array, uuidArray } from '../postgres/binary-arrays.ts'
 import type { Queryable } from '../postgres/database.ts'
 import { timestamp } from '../postgres/instants.ts'
@@ -101,8 +101,9 @@ export interface DueCheck extends LockedCheck {
 /**
  * Locks and reads checks whose time of the next evaluation has come, oldest first, without those that another replica has locked: up to `limit`
  * that pings report, and up to `limit` that Jobs report. None while the service beat is older than `freshMs`: after an outage the gap must be on
- * record before a check counts as missed (design, section 4, "Own downtime"). None either while pings wait in a spool. A check that follows a source waits until its area's Jobs are seen
- * up to that time, and while something of it is not recorded. `now`: the database's time, 0 without any check.
+ * record before a check counts as missed (design, section 4, "Own downtime"). None either while pings wait in a spool; for
+ * a ping that waits there for its row alone, only its check waits. A check that follows a source waits until its area's
+ * Jobs are seen up to that time, and while something of it is not recorded. `now`: the database's time, 0 without any check.
  */
 export async function lockDueStates(
   tx: Queryable,
@@ -114,7 +115,7 @@ export async function lockDueStates(
     // Each part reads an index of its own (0023_followed_checks.sql). The limits stand inside, so that neither part keeps the other waiting.
     text: `with beating as (select from service_beat where beat_at > now() - $2 * interval '1 millisecond' and ${NOTHING_SPOOLED}),
       pinged as (select ${COLUMNS}, now() as read_at, null::timestamptz as seen_at from check_states
-        where wake_at <= now() and exists (select from beating)
+        where wake_at <= now() and exists (select from beating) and check_key <> all(${LOCKED_CHECKS})
         order by wake_at limit $1 for no key update skip locked),
       followed as (select due.*, now() as read_at, a.seen_at from seen_areas a cross join lateral (
           select ${COLUMNS} from check_states

@@ -25,6 +25,8 @@ export interface SpoolReport {
   readonly pendingSince: Instant | null
   /** When a ping was refused last because it was full or broken; null: never. */
   readonly refusedAt: Instant | null
+  /** The checks whose pings wait in it for their rows alone. Only their deadlines wait for these pings. Absent: none. */
+  readonly lockedChecks?: readonly number[]
 }
 
 /** `id`: of the process. `spool`: null without one. */
@@ -51,17 +53,25 @@ export async function beat(tx: Queryable, { id, spool }: PingBeat): Promise<Gap 
     name: 'beat',
     text: `with last as (select beat_at, greatest(beat_at, clock_timestamp()) as at from service_beat),
       moved as (update service_beat set beat_at = last.at from last),
-      own as (insert into ping_beats (id, started_at, beat_at, has_spool, pending_since, refused_at)
-        select $2, at, at, $3, $4::timestamptz, $5::timestamptz from last
+      own as (insert into ping_beats (id, started_at, beat_at, has_spool, pending_since, refused_at, locked_checks)
+        select $2, at, at, $3, $4::timestamptz, $5::timestamptz, $6::int8[] from last
         on conflict (id) do update set beat_at = excluded.beat_at, has_spool = excluded.has_spool,
-          pending_since = excluded.pending_since, refused_at = excluded.refused_at, has_stopped = false),
+          pending_since = excluded.pending_since, refused_at = excluded.refused_at,
+          locked_checks = excluded.locked_checks, has_stopped = false),
       alive as (select has_spool from ping_beats b, last
         where b.beat_at >= last.beat_at - $1 * interval '1 millisecond' and not b.has_stopped)
       insert into gaps (started_at, ended_at, spooled)
       select beat_at, at, case when (select coalesce(bool_and(has_spool), false) from alive) then null else false end
       from last where at - beat_at >= $1 * interval '1 millisecond'
       returning started_at as "startedAt", ended_at as "endedAt"`,
-    values: [SHORTEST_GAP_MS, id, spool !== null, toTimestamp(spool?.pendingSince), toTimestamp(spool?.refusedAt)],
+    values: [
+      SHORTEST_GAP_MS,
+      id,
+      spool !== null,
+      toTimestamp(spool?.pendingSince),
+      toTimestamp(spool?.refusedAt),
+      spool?.lockedChecks ?? [],
+    ],
   })
   return rows[0] ?? null
 }
@@ -112,6 +122,10 @@ export async function settleGaps(tx: Queryable): Promise<{ isSpooled: boolean; g
 export const NOTHING_SPOOLED = `not exists (select from gaps where spooled is null) and not exists (
   select from ping_beats where pending_since > now() - interval '${PENDING_MS} milliseconds' and beat_at > now() - interval '${AWAITED_MS} milliseconds'
   or has_spool and not has_stopped and beat_at between now() - interval '${GONE_MS} milliseconds' and now() - interval '${MISSED_MS} milliseconds')`
+
+/** SQL: the keys of checks whose pings wait on a disk for their rows. */
+export const LOCKED_CHECKS = `array(select unnest(locked_checks) from ping_beats
+  where beat_at > now() - interval '${AWAITED_MS} milliseconds')`
 
 /** Gaps that ended at or after `since`, oldest first, without those whose pings were spooled. */
 export async function listGaps(tx: Queryable, since: Instant): Promise<Gap[]> {

@@ -3,6 +3,7 @@
 import { randomUUID } from 'node:crypto'
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { keepBeat } from '../../../src/checks/deadlines/beat.ts'
+import type { CheckRecord } from '../../../src/store/checks/checks.ts'
 import { lockDueStates } from '../../../src/store/checks/states.ts'
 import {
   beat,
@@ -68,14 +69,24 @@ async function letPass(ms: number): Promise<void> {
 const settled = async () => (await settleGaps(t.database)).map(({ isSpooled }) => isSpooled)
 const gaps = async () => (await listNewestGaps(t.database, 0, 10)).map(({ isSpooled }) => isSpooled)
 
-/** Whether a deadline that passed long ago is found. */
-async function isEvaluated(): Promise<boolean> {
-  await setBeat(0)
+async function addOverdue(): Promise<CheckRecord> {
   const replica = t.addReplica(randomUUID())
   const check = await t.addCheck({ spec: { periodSeconds: 10, graceSeconds: 0 } }, now() - 61_000)
   await replica.record(check, pingOf(check, { at: now() - 60_000 }))
+  return check
+}
+
+/** The keys of the checks that are evaluated now. */
+async function listDue(): Promise<number[]> {
+  await setBeat(0)
   const { checks } = await t.database.transaction((tx) => lockDueStates(tx, 10, 5_000))
-  return checks.some(({ key }) => key === check.key)
+  return checks.map(({ key }) => key)
+}
+
+/** Whether a deadline that passed long ago is found. */
+async function isEvaluated(): Promise<boolean> {
+  const { key } = await addOverdue()
+  return (await listDue()).includes(key)
 }
 
 /** The process and what it reports after an outage of `ms`. */
@@ -244,6 +255,27 @@ describe('deadlines wait', () => {
     expect(await isEvaluated()).toBe(false)
     await process.beat()
     expect(await isEvaluated()).toBe(true)
+  })
+
+  it('of a check whose pings wait on disk for its row, and of no other check', async () => {
+    const [locked, other] = [await addOverdue(), await addOverdue()]
+    const process = aProcess()
+    await process.beat({ ...DRAINED, lockedChecks: [locked.key] })
+    await aProcess().beat()
+    expect(await listDue()).toEqual([other.key])
+    await process.beat()
+    expect((await listDue()).sort()).toEqual([locked.key, other.key].sort())
+  })
+
+  it('of such a check no longer than 15 s after the last beat of the process', async () => {
+    const { key } = await addOverdue()
+    const process = aProcess()
+    await process.beat({ ...DRAINED, lockedChecks: [key] })
+    await process.end()
+    await letPass(14_000)
+    expect(await listDue()).toEqual([])
+    await letPass(2_000)
+    expect(await listDue()).toEqual([key])
   })
 
   it.each([

@@ -3,7 +3,13 @@
 import pg from 'pg'
 import { expect } from 'vitest'
 import { getCheck } from '../../../src/checks/find-checks.ts'
-import { createGroupCommitter, type GroupCommit, isDisconnected, PING_LIMITS } from '../../../src/checks/ping/commit.ts'
+import {
+  createGroupCommitter,
+  type GroupCommit,
+  isDisconnected,
+  PING_LIMITS,
+  ROW_LOCK_MS,
+} from '../../../src/checks/ping/commit.ts'
 import type { KnownKeys } from '../../../src/checks/ping/known-checks.ts'
 import type { PingFailure, PingOutcome, PingResult } from '../../../src/checks/ping/ping.ts'
 import { createPingRecorder, type Ping, type PingRecorder } from '../../../src/checks/ping/record.ts'
@@ -50,7 +56,8 @@ export function pingOf({ publicId }: Pick<CheckRecord, 'publicId'>, overrides: P
 
 export function createReplica(url: string, name: string, known?: KnownKeys): Replica {
   // As the service makes it: with plans that take rows in the order of the keys, however few there are.
-  const database = createDatabase({ url, name, connections: 2, genericPlans: true, looksUp: true })
+  const settings = { genericPlans: true, looksUp: true, lockMs: ROW_LOCK_MS }
+  const database = createDatabase({ url, name, connections: 2, ...settings })
   const groups: number[] = []
   const errors: unknown[] = []
   const onGroup = (size: number) => groups.push(size)

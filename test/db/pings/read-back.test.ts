@@ -11,7 +11,7 @@ import { createReadBack, type DropReason } from '../../../src/checks/ping/read-b
 import type { Ping } from '../../../src/checks/ping/record.ts'
 import { openSpool } from '../../../src/spool/open-spool.ts'
 import type { Spool } from '../../../src/spool/spool.ts'
-import { createDatabase } from '../../../src/store/postgres/database.ts'
+import { createDatabase, type Database } from '../../../src/store/postgres/database.ts'
 import { createPingFixture, type PingFixture, pingOf, type Replica } from './fixture.ts'
 
 let t: PingFixture
@@ -22,6 +22,8 @@ let pings: PingSpool
 let dropped: [DropReason, number][]
 let ends: number[]
 let recoveries: number
+/** How many pings were found locked, by run. */
+let locks: number[]
 
 beforeAll(async () => {
   t = await createPingFixture()
@@ -34,6 +36,7 @@ beforeEach(async () => {
   dropped = []
   ends = []
   recoveries = 0
+  locks = []
   await open()
 })
 afterEach(async () => {
@@ -67,6 +70,7 @@ const aReadBack = (own = pings, database = replica.database) =>
     now: t.context.clock.now,
     processNow: t.context.clock.now,
     onDropped: (reason, count) => dropped.push([reason, count]),
+    onLocked: (count) => locks.push(count),
     onEnd: (count) => ends.push(count),
   })
 
@@ -206,17 +210,6 @@ describe('the read-back', () => {
     expect((await t.stateOf(other)).pingsTotal).toBe(1)
   })
 
-  it('waits for a row that another transaction holds, and then records in order', async () => {
-    const [check] = await t.addChecks(1)
-    await store(pingOf(check!, { at: ago(2) }))
-    const holder = await t.holdRow(check!)
-    expect(await aReadBack().run()).toBe('done')
-    expect([pings.isEmpty(), recoveries]).toEqual([false, 0])
-    await holder.end()
-    await aReadBack().drain()
-    expect(await t.historyOf(check!)).toHaveLength(1)
-  })
-
   it('does nothing while the database is unavailable', async () => {
     const [check] = await t.addChecks(1)
     await store(pingOf(check!, { at: ago(2) }))
@@ -237,6 +230,112 @@ describe('the read-back', () => {
     await expect(aReadBack().drain()).rejects.toThrow(/format 2, which this version cannot read: start the version/)
     expect(await t.historyOf(check!)).toHaveLength(1)
     expect(spool.records).toBe(2)
+  })
+})
+
+describe('a row that another session has locked', () => {
+  const lockedKeys = () => [...pings.lockedKeys()]
+
+  it('keeps no ping of another check waiting: its pings go to the end, with their arrivals', async () => {
+    const [held, other] = await t.addChecks(2)
+    const at = ago(60_000)
+    await store(
+      pingOf(held, { at, ...textOf('first') }),
+      pingOf(held, { at: at + 1, type: 'fail', exitCode: 1, ...textOf('second') }),
+      pingOf(other, { at: at + 2 }),
+    )
+    const holder = await t.holdRow(held)
+    const readBack = aReadBack()
+    while ((await readBack.run()) === 'again');
+    expect((await t.historyOf(other))[0]!.createdAt).toBeCloseTo(at + 2, 1)
+    expect([pings.isCaughtUp(), pings.isEmpty(), pings.pings(), lockedKeys()]).toEqual([true, false, 2, [held.key]])
+    expect([ends, locks]).toEqual([[], [2, 2]])
+    // Nothing waits behind them: they stay where they are.
+    const { last } = spool
+    await readBack.run()
+    expect([spool.last, pings.pings(), lockedKeys()]).toEqual([last, 2, [held.key]])
+    await holder.end()
+    await readBack.run()
+    expect([pings.isEmpty(), lockedKeys(), dropped, ends]).toEqual([true, [], [], [3]])
+    expect(await t.textsOf(held)).toEqual(['second', 'first'])
+    expect((await t.historyOf(held)).map(({ createdAt }) => Math.round(createdAt))).toEqual(
+      [at + 1, at].map(Math.round),
+    )
+    expect(await t.stateOf(held)).toMatchObject({ status: 'down', pingsTotal: 2 })
+  })
+
+  it('is found again by the next process, which goes on with what comes in behind it', async () => {
+    const [held, other] = await t.addChecks(2)
+    await store(pingOf(held, { at: ago(5_000) }))
+    const holder = await t.holdRow(held)
+    await aReadBack().run()
+    await reopen()
+    expect([pings.isCaughtUp(), lockedKeys()]).toEqual([false, []])
+    const readBack = aReadBack()
+    await readBack.run()
+    expect([pings.isCaughtUp(), lockedKeys()]).toEqual([true, [held.key]])
+    await store(pingOf(other, { at: ago(1_000) }))
+    expect(pings.isCaughtUp()).toBe(false)
+    await readBack.run()
+    expect(await t.historyOf(other)).toHaveLength(1)
+    expect([pings.isCaughtUp(), pings.pings()]).toEqual([true, 1])
+    await holder.end()
+    await readBack.run()
+    expect(pings.isEmpty()).toBe(true)
+    await t.expectOrdered(held, 1)
+  })
+
+  it('whose check is removed meanwhile drops its pings', async () => {
+    const [held] = await t.addChecks(1)
+    await store(pingOf(held!, { at: ago(5_000) }))
+    const holder = await t.hold('delete from checks where key = $1', [held!.key])
+    await aReadBack().run()
+    await holder.end('commit')
+    await aReadBack().run()
+    expect([pings.isEmpty(), dropped]).toEqual([true, [['check_removed', 1]]])
+  })
+
+  it('by hundreds of pings keeps none waiting either', async () => {
+    const [held, other] = await t.addChecks(2)
+    const at = ago(60_000)
+    await store(...Array.from({ length: 700 }, (_, index) => pingOf(held, { at: at + index })))
+    await store(pingOf(other, { at: at + 700 }))
+    const holder = await t.holdRow(held)
+    const readBack = aReadBack()
+    while ((await readBack.run()) === 'again');
+    expect(await t.historyOf(other)).toHaveLength(1)
+    expect([pings.isCaughtUp(), pings.pings()]).toEqual([true, 700])
+    await holder.end()
+    await readBack.drain()
+    expect(pings.isEmpty()).toBe(true)
+    expect((await t.stateOf(held)).pingsTotal).toBe(700)
+  })
+
+  it('and a process that ends before the commit leaves the ping and its copy, which are recorded once', async () => {
+    const [held, other] = await t.addChecks(2)
+    await store(pingOf(held, { at: ago(5_000), ...textOf('once') }), pingOf(other, { at: ago(4_000) }))
+    const holder = await t.holdRow(held)
+    const killed: Database = {
+      ...replica.database,
+      session: (use) =>
+        replica.database.session((session) =>
+          use({
+            ...session,
+            groupTransaction: (budgetMs, read) =>
+              session.groupTransaction(budgetMs, read, () => Promise.reject(new Error('Connection terminated'))),
+          }),
+        ),
+    }
+    expect(await aReadBack(pings, killed).run()).toBe('done')
+    expect(pings.pings()).toBe(3)
+    await reopen()
+    await holder.end()
+    await aReadBack().drain()
+    expect(pings.isEmpty()).toBe(true)
+    expect(await t.textsOf(held)).toEqual(['once'])
+    for (const check of [held, other]) await t.expectOrdered(check, 1)
+    expect((await t.stateOf(held)).pingsTotal).toBe(1)
+    expect(dropped).toEqual([])
   })
 })
 

@@ -12,3 +12,7 @@ begin
   alter table ping_bodies alter column body set compression lz4;
 exception when feature_not_supported then null;
 end $$;
+
+-- Checks whose pings wait on the disk of this process because another session has locked their rows: the deadlines of
+-- these checks wait, and no others.
+alter table ping_beats add column locked_checks int8[] not null default '{}';
