@@ -15,8 +15,8 @@ export interface EvaluatorOptions {
   readonly onFailed: (error: unknown, checkKey: number) => void
 }
 
-/** A batch of so many takes about 25 ms (docs/benchmarks.md); more gain little. */
-export const BATCH = 80
+/** A batch of so many takes about 30 ms (docs/benchmarks.md). */
+export const BATCH = 100
 
 /** Returns the run of a loop. */
 export function createEvaluator({ database, recorder, clock, onFlip, onFailed }: EvaluatorOptions) {

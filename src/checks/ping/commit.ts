@@ -89,6 +89,7 @@ export function createGroupCommitter(options: CommitOptions): CommitGroup {
     if (failures < group.length) onGroup(group.length - failures, (now() - startedAt) / 1_000)
     return outcomes
 
+    /** Writes the outcomes of these pings, as the functions below do. */
     async function commitAll(indexes: readonly number[]): Promise<void> {
       // A row that is gone looks like one that is locked, so that all are looked up then.
       const isKnown = (index: number) => wait === 'wait' && known.keyOf(group[index]!.ping.publicId) !== undefined
@@ -107,7 +108,7 @@ export function createGroupCommitter(options: CommitOptions): CommitGroup {
         return [{ index, ping, change: toChange(ping, key) }]
       })
       if (wait === 'wait') await storePlain(wanted)
-      else await commitParts(wanted, wait)
+      else await storeLocked(wanted, wait)
       const gone = wanted.filter(({ index }) => outcomes[index] === 'unknown')
       for (const { ping } of gone) known.forget(ping.publicId)
       // Its check may have been made anew, with another key.
@@ -126,7 +127,6 @@ export function createGroupCommitter(options: CommitOptions): CommitGroup {
       }
     }
 
-    /** Writes the outcomes of these pings. */
     async function storePlain(pings: readonly Known[]): Promise<void> {
       const candidates = pings.map(({ ping, change: { key } }) => ({ ping, key, spec: known.plainSpecOf(key) }))
       let left = pings
@@ -136,44 +136,46 @@ export function createGroupCommitter(options: CommitOptions): CommitGroup {
         for (const [at, { index }] of pings.entries()) if (stored[at]) outcomes[index] = 'stored'
         left = pings.filter((_, at) => !stored[at])
       } catch (error) {
-        if (error instanceof GroupUnknown) {
-          for (const [at, { index }] of pings.entries()) {
-            const isSent = error.pingIds[at] !== null
-            outcomes[index] = isSent ? toFailure(error, at) : { kind: 'unsent', error: error.cause }
-          }
+        // Nothing is stored. With locks PostgreSQL says which rows are locked, and which pings it rejects.
+        if (sqlStateOf(error) === LOCK_NOT_AVAILABLE) how = 'skip locked'
+        else if (isOfAll(error)) {
+          failAll(pings, error)
           return
         }
-        // Nothing is stored. With locks PostgreSQL says which pings it rejects.
-        if (sqlStateOf(error) === LOCK_NOT_AVAILABLE) how = 'skip locked'
       }
-      await commitParts(left, how)
+      await storeLocked(left, how)
     }
 
-    /** The same with row locks. Returns whether the connection is still there. */
-    async function commitParts(pings: readonly Known[], how: GroupCommit['wait']): Promise<boolean> {
+    /** Returns whether the connection is still there. */
+    async function storeLocked(pings: readonly Known[], how: GroupCommit['wait']): Promise<boolean> {
       if (pings.length === 0) return true
-      const changes = pings.map(({ change }) => change)
       try {
+        const changes = pings.map(({ change }) => change)
         const done = await commitLocked(session, budgetOf(), changes, how)
         for (const [at, outcome] of done.outcomes.entries()) outcomes[pings[at]!.index] = outcome
         for (const row of done.after) known.noteRow(row)
         return true
       } catch (error) {
-        if (how === 'wait' && sqlStateOf(error) === LOCK_NOT_AVAILABLE) return commitParts(pings, 'skip locked')
-        const isBroken = isConnectionError(error)
-        if (isBroken || pings.length === 1 || (isOutage(error) && !isRetriable(error))) {
-          for (const [at, { index }] of pings.entries()) outcomes[index] = toFailure(error, at)
-          return !isBroken
-        }
+        if (how === 'wait' && sqlStateOf(error) === LOCK_NOT_AVAILABLE) return storeLocked(pings, 'skip locked')
+        if (pings.length === 1 || isOfAll(error)) return failAll(pings, error)
         const middle = pings.length >> 1
         const rest = pings.slice(middle)
-        if (await commitParts(pings.slice(0, middle), how)) return commitParts(rest, how)
+        if (await storeLocked(pings.slice(0, middle), how)) return storeLocked(rest, how)
         for (const { index } of rest) outcomes[index] = { kind: 'unsent', error }
         return false
       }
     }
+
+    /** The same: whether the connection is still there. */
+    function failAll(pings: readonly Known[], error: unknown): boolean {
+      for (const [at, { index }] of pings.entries()) outcomes[index] = toFailure(error, at)
+      return !isConnectionError(error)
+    }
   }
 }
+
+/** Whether no ping can be stored now. */
+const isOfAll = (error: unknown) => isConnectionError(error) || (isOutage(error) && !isRetriable(error))
 
 /** Whether the connection broke over it. */
 export function isDisconnected(outcome: PingOutcome): outcome is PingFailure {
@@ -182,7 +184,10 @@ export function isDisconnected(outcome: PingOutcome): outcome is PingFailure {
 
 /** `at`: the place of the ping among those that were sent together. */
 function toFailure(error: unknown, at = 0): PingFailure {
-  if (error instanceof GroupUnknown) return { kind: 'lost', error: error.cause, pingId: error.pingIds[at] ?? null }
+  if (error instanceof GroupUnknown) {
+    const pingId = error.pingIds[at]
+    return pingId === undefined ? { kind: 'unsent', error: error.cause } : { kind: 'lost', error: error.cause, pingId }
+  }
   if (isConnectionError(error)) return { kind: 'unsent', error }
   return { kind: isOutage(error) ? 'outage' : 'rejected', error }
 }

@@ -56,10 +56,10 @@ export type PingOutcome = Exclude<PingResult, 'spooled' | 'unconfirmed' | 'unava
 
 /** A CommitUnknown that knows the ids of its pings. */
 export class GroupUnknown extends CommitUnknown {
-  /** In the order of the group; null for a ping that was not written. */
-  readonly pingIds: readonly (Buffer | null)[]
+  /** In the order of the group. Null for a ping that is not written, undefined for a ping that was not sent. */
+  readonly pingIds: readonly (Buffer | null | undefined)[]
 
-  constructor(cause: unknown, pingIds: readonly (Buffer | null)[]) {
+  constructor(cause: unknown, pingIds: GroupUnknown['pingIds']) {
     super(cause)
     this.pingIds = pingIds
   }

@@ -18,7 +18,7 @@ export interface Candidate {
 
 /**
  * Returns which of the pings are stored, in their order; the others are as before. Throws the error of PostgreSQL, or
- * GroupUnknown, whose ids are null for pings that were not sent.
+ * GroupUnknown.
  */
 export async function commitPlain(
   session: Session,
@@ -36,7 +36,7 @@ export async function commitPlain(
     return plain.map((ping) => ping !== null && saved.has(ping.key))
   } catch (error) {
     if (!isConnectionError(error)) throw error
-    const ids = plain.map((ping) => ping?.id ?? null)
+    const ids = plain.map((ping) => ping?.id)
     throw new GroupUnknown(error, ids)
   }
 }
