@@ -177,11 +177,6 @@ export function createGroupCommitter(options: CommitOptions): CommitGroup {
 /** Whether no ping can be stored now. */
 const isOfAll = (error: unknown) => isConnectionError(error) || (isOutage(error) && !isRetriable(error))
 
-/** Whether the connection broke over it. */
-export function isDisconnected(outcome: PingOutcome): outcome is PingFailure {
-  return typeof outcome !== 'string' && (outcome.kind === 'unsent' || outcome.kind === 'lost')
-}
-
 /** `at`: the place of the ping among those that were sent together. */
 function toFailure(error: unknown, at = 0): PingFailure {
   if (error instanceof GroupUnknown) {

@@ -13,17 +13,10 @@
 
 import { pause, startTimer } from '../../runtime/clock.ts'
 import type { Database, Session } from '../../store/postgres/database.ts'
-import {
-  type CommitOptions,
-  createGroupCommitter,
-  type GroupLimits,
-  isDisconnected,
-  type PendingPing,
-  PING_LIMITS,
-  SPOOL_LIMITS,
-} from './commit.ts'
-import type { Ping, PingFailure, PingOutcome, PingResult } from './ping.ts'
-import type { PingSpool } from './ping-spool.ts'
+import { type CommitOptions, createGroupCommitter, type GroupLimits, PING_LIMITS, SPOOL_LIMITS } from './commit.ts'
+import { createDisk, type RecorderSpool, type Unstored } from './disk.ts'
+import { isDisconnected, isLockedElsewhere, isOut, type Sent, sortOutcomes } from './outcomes.ts'
+import type { Ping, PingOutcome, PingResult } from './ping.ts'
 import { createPingQueue, oldestOf } from './queue.ts'
 
 export type { Ping, PingResult } from './ping.ts'
@@ -58,30 +51,12 @@ export interface PingRecorderOptions extends CommitOptions {
   /** These pings are lost, as far as is known. */
   readonly onError: (error: unknown, pings: number) => void
   /** Null: none. */
-  readonly spool?: {
-    /** Null while it is not open. */
-    readonly pings: () => Pick<
-      PingSpool,
-      'accepts' | 'append' | 'flushed' | 'hasRoom' | 'isCaughtUp' | 'noteRefusal'
-    > | null
-    /** Whether a check has this public id, as far as is known: invented ids must not fill the spool. */
-    readonly isKnown: (publicId: string) => boolean
-    /** The database stores no pings, and they are spooled from now on. */
-    readonly onBegin: (error: unknown) => void
-  } | null
+  readonly spool?: RecorderSpool | null
   /** For tests. `spool`: while the disk takes pings. */
   readonly limits?: { readonly alone: GroupLimits; readonly spool: GroupLimits }
 }
 
-interface QueuedPing extends PendingPing {
-  /** It was not sent, and is sent for the second time. */
-  readonly isRetry: boolean
-  /** Another session had locked its row when it was sent last. */
-  readonly isLocked: boolean
-  /** As in SpooledPing. */
-  readonly pingId: Buffer | null
-  readonly settle: (result: PingResult) => void
-}
+type QueuedPing = Sent & Unstored
 
 interface Flight {
   /** The last answer of the database, or when the flight began. */
@@ -101,16 +76,8 @@ const MAX_PENDING_MS = 600_000
 const MAX_DRAIN_MS = 1_500
 /** With no answer for so long, a full queue does not wait until the group in flight is cut off. Above ROW_LOCK_MS. */
 const HUNG_MS = 600
-/** A ping whose row another session has locked gets 503 after this time ... */
-const MAX_LOCKED_MS = 2_000
-/** ... is tried again after this one, without waiting for the row ... */
+/** When all that waits are pings whose rows another session has locked. */
 const LOCKED_RETRY_MS = 50
-/** ... and so many at a time: each of them is in each group, and must leave room for others. */
-const MAX_LOCKED = 100
-/** A disk that has not stored a ping by then hangs. The client hears 503, although it may be stored later. */
-const MAX_APPEND_MS = 2_500
-/** One append is stored as a whole, in one file of 4 MiB. Those of one turn share an fsync anyway. */
-const MAX_APPENDED = 100
 
 /** `commit` is for tests. */
 export function createPingRecorder(options: PingRecorderOptions, commit = createGroupCommitter(options)): PingRecorder {
@@ -126,14 +93,13 @@ export function createPingRecorder(options: PingRecorderOptions, commit = create
   let isStopping = false
   const onIdle = new Set<() => void>()
 
-  const disk = () => spool?.pings() ?? null
-  const isBehind = () => disk()?.isCaughtUp() === false
-  /** A disk that is full is the same as none, until there is room. */
-  const limits = () => (disk()?.hasRoom() ? both.spool : both.alone)
+  const disk = createDisk(spool, giveUp)
+  /** A disk that takes no pings is the same as none. */
+  const limits = () => (disk.takes() ? both.spool : both.alone)
 
   function mode(): typeof kept {
-    if (disk() === null) kept = 'direct'
-    else if (kept === 'direct' && isBehind()) kept = 'spooling'
+    if (!disk.isOpen()) kept = 'direct'
+    else if (kept === 'direct' && disk.isBehind()) kept = 'spooling'
     return kept
   }
 
@@ -146,9 +112,9 @@ export function createPingRecorder(options: PingRecorderOptions, commit = create
   }
 
   function take(pending: QueuedPing): void {
-    const isForDisk = mode() === 'spooling' && disk()!.hasRoom()
+    const isForDisk = mode() === 'spooling' && disk.takes()
     // While the database is available, it says whether an id that is not known names a check.
-    if (isForDisk && (!isWell || spool!.isKnown(pending.ping.publicId))) append([pending])
+    if (isForDisk && (!isWell || disk.isKnown(pending.ping.publicId))) disk.append([pending])
     else if (queue.add(pending)) fly()
     else makeRoomFor(pending)
   }
@@ -163,10 +129,10 @@ export function createPingRecorder(options: PingRecorderOptions, commit = create
       }
     }
     const isHung = flight !== null && now() - flight.answeredAt >= HUNG_MS
-    if (isHung && disk()?.hasRoom()) endFlight(pending)
+    if (isHung && disk.takes()) endFlight(pending)
     else {
       // Beside a database that answers: the disk would take what the database has to take soon after.
-      disk()?.noteRefusal()
+      disk.noteRefusal()
       pending.settle('unavailable')
     }
   }
@@ -179,37 +145,18 @@ export function createPingRecorder(options: PingRecorderOptions, commit = create
     else beginSpooling([], error)
   }
 
-  // The disk -------------------------------------------------------------------------------------------------------
+  // The mode -------------------------------------------------------------------------------------------------------
 
   /** The database has not stored `failed`, whose pings are older than those of the queue. */
   function beginSpooling(failed: readonly QueuedPing[], error: unknown): void {
     isWell = false
-    if (!disk()?.accepts()) {
+    if (!disk.mayTake()) {
       giveUp(failed, error)
       return
     }
-    if (mode() === 'direct') spool!.onBegin(error)
+    if (mode() === 'direct') disk.onBegin(error)
     kept = 'spooling'
-    append([...failed, ...queue.takeAll()])
-  }
-
-  /** Of an id that is not known nothing says whether it names a check. */
-  function append(pings: readonly QueuedPing[]): void {
-    const known = pings.filter(({ ping }) => spool!.isKnown(ping.publicId))
-    for (const one of pings) if (!spool!.isKnown(one.ping.publicId)) one.settle('unconfirmed')
-    for (let at = 0; at < known.length; at += MAX_APPENDED) appendTogether(known.slice(at, at + MAX_APPENDED))
-  }
-
-  function appendTogether(pings: readonly QueuedPing[]): void {
-    const onHung = () => giveUp(pings, new Error('the disk of the spool does not respond'))
-    const stopTimer = startTimer(MAX_APPEND_MS, onHung)
-    const onStored = () => {
-      for (const { settle } of pings) settle('spooled')
-    }
-    void disk()!
-      .append(pings)
-      .then(onStored, (error) => giveUp(pings, error))
-      .finally(stopTimer)
+    disk.append([...failed, ...queue.takeAll()])
   }
 
   function drain(work: () => Promise<void>): Promise<void> {
@@ -225,7 +172,7 @@ export function createPingRecorder(options: PingRecorderOptions, commit = create
 
   function endDraining(): void {
     if (kept !== 'draining') return
-    kept = isBehind() ? 'spooling' : 'direct'
+    kept = disk.isBehind() ? 'spooling' : 'direct'
     if (kept === 'spooling') for (const pending of queue.takeAll()) take(pending)
     else fly()
   }
@@ -296,40 +243,19 @@ export function createPingRecorder(options: PingRecorderOptions, commit = create
 
   function settle(group: readonly QueuedPing[], outcomes: readonly PingOutcome[]): void {
     const out = outcomes.find(isOut)
-    const isForDisk = out !== undefined && (disk()?.accepts() ?? false)
-    const unstored: QueuedPing[] = []
-    const again: QueuedPing[] = []
-    const errors = new Map<unknown, number>()
-    for (const [index, pending] of group.entries()) {
-      const outcome = outcomes[index]!
-      if (typeof outcome === 'string') pending.settle(outcome)
-      else if (isForDisk && outcome.kind !== 'rejected') unstored.push({ ...pending, pingId: outcome.pingId ?? null })
-      else if (isLockedElsewhere(outcome) && again.length < MAX_LOCKED && mayBeTriedAgain(pending, index))
-        again.push({ ...pending, isLocked: true })
-      else if (outcome.kind === 'unsent' && !pending.isRetry) again.push({ ...pending, isRetry: true })
-      else {
-        if (!isLockedElsewhere(outcome)) errors.set(outcome.error, (errors.get(outcome.error) ?? 0) + 1)
-        pending.settle('unavailable')
-      }
-    }
+    const isForDisk = out !== undefined && disk.mayTake()
+    const { settled, unstored, again, errors } = sortOutcomes(group, outcomes, { isForDisk, now: now() })
+    for (const [{ settle }, result] of settled) settle(result)
     queue.putBack(again)
     if (out !== undefined) beginSpooling(unstored, out.error)
     else if (outcomes.includes('stored') || outcomes.includes('run_refused')) recovered()
     for (const [error, pings] of errors) onError(error, pings)
-
-    /** Of a group that was committed in parts, a newer ping of the check may be stored: this one must not come after it. */
-    function mayBeTriedAgain({ ping: { publicId }, since }: QueuedPing, index: number): boolean {
-      const isNewerStored = group.some(
-        ({ ping }, at) => at > index && typeof outcomes[at] === 'string' && ping.publicId === publicId,
-      )
-      return now() - since < MAX_LOCKED_MS && !isNewerStored
-    }
   }
 
-  function giveUp(group: readonly QueuedPing[], error: unknown): void {
+  function giveUp(group: readonly Unstored[], error: unknown): void {
     if (group.length === 0) return
     onError(error, group.length)
-    disk()?.noteRefusal()
+    disk.noteRefusal()
     for (const { settle } of group) settle('unavailable')
   }
 
@@ -369,16 +295,7 @@ export function createPingRecorder(options: PingRecorderOptions, commit = create
       isStopping = true
       await draining
       await whenIdle()
-      await disk()?.flushed()
+      await disk.flushed()
     },
   }
-}
-
-function isLockedElsewhere(outcome: PingOutcome): boolean {
-  return typeof outcome !== 'string' && outcome.kind === 'locked elsewhere'
-}
-
-/** Whether the database stores no pings now. */
-function isOut(outcome: PingOutcome): outcome is PingFailure {
-  return typeof outcome !== 'string' && outcome.kind !== 'locked elsewhere' && outcome.kind !== 'rejected'
 }

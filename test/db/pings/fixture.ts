@@ -3,14 +3,9 @@
 import pg from 'pg'
 import { expect } from 'vitest'
 import { getCheck } from '../../../src/checks/find-checks.ts'
-import {
-  createGroupCommitter,
-  type GroupCommit,
-  isDisconnected,
-  PING_LIMITS,
-  ROW_LOCK_MS,
-} from '../../../src/checks/ping/commit.ts'
+import { createGroupCommitter, type GroupCommit, PING_LIMITS, ROW_LOCK_MS } from '../../../src/checks/ping/commit.ts'
 import type { KnownKeys } from '../../../src/checks/ping/known-checks.ts'
+import { isDisconnected } from '../../../src/checks/ping/outcomes.ts'
 import type { PingFailure, PingOutcome, PingResult } from '../../../src/checks/ping/ping.ts'
 import { createPingRecorder, type Ping, type PingRecorder } from '../../../src/checks/ping/record.ts'
 import { systemClock } from '../../../src/runtime/clock.ts'

@@ -251,6 +251,30 @@ describe('while the database is unavailable', () => {
     else expect(spooled().flat()).toEqual(['b', 'c'])
   })
 
+  it('a disk that hangs is the same as none until it responds: pings go to the database', async () => {
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
+    try {
+      await send('a')
+      await groups[0]!.end(unsent)
+      recorder.recovered()
+      vi.advanceTimersByTime(2_499)
+      await send('b')
+      expect([settled, spooled()]).toEqual([[], [['a'], ['b']]])
+      vi.advanceTimersByTime(1)
+      await send('c')
+      expect([settled, groups[1]!.pings]).toEqual([[['a', 'unavailable']], ['c']])
+      expect(groups[1]!.limits).toEqual(PING_LIMITS)
+      await groups[1]!.end(outage)
+      expect(spooled()).toHaveLength(2)
+      expect(resultOf('c')).toBe('unavailable')
+      await appends[0]!.end()
+      await send('d')
+      expect(spooled().at(-1)).toEqual(['d'])
+    } finally {
+      vi.useRealTimers()
+    }
+  })
+
   it('pings go to the database while the disk is full, and a read-back makes room', async () => {
     await send('a')
     await groups[0]!.end(unsent)
