@@ -136,6 +136,8 @@ describe('the read-back', () => {
     expect(await t.historyOf(check!)).toHaveLength(3)
     expect((await t.stateOf(check!)).pingsTotal).toBe(3)
     expect(pings.isEmpty()).toBe(true)
+    // None was tried a second time: its id would be rejected.
+    expect(dropped).toEqual([])
   })
 
   it('two at once on copies of one spool record each ping once', async () => {
