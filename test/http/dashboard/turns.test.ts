@@ -55,13 +55,12 @@ describe('pages', () => {
     expect((await Promise.all(pages)).map(({ status }) => status)).toEqual([200, 200, 200])
   })
 
-  it('with many checks let pings through between the statements and between the rows', async () => {
+  it('let pings through once, before they are read', async () => {
     const tenant = { ...anAdmin(api.organizationId), projectId: null, project: api.project }
     for (let index = 0; index < 30; index += 1) await addCheck(api.context, tenant)
     yields = 0
     expect((await visitor.get('/checks')).status).toBe(200)
-    // Its turn, the list, two times its runs, three times after nearly ten rows.
-    expect(yields).toBe(7)
+    expect(yields).toBe(1)
   })
 
   it('and changes: an organization makes four at a time, and others pass', async () => {
