@@ -3,8 +3,8 @@
  * SHA-256 of the whole text. A slow hash is not needed: a secret of 40 random letters (238 bits) cannot be guessed.
  */
 
-import { createHash, timingSafeEqual } from 'node:crypto'
 import { readKeyPrefix } from '../domain/api-key.ts'
+import { hashText } from '../runtime/hashes.ts'
 import { randomText } from './random-text.ts'
 
 export interface ParsedApiKey {
@@ -23,10 +23,5 @@ export function makeApiKey(): string {
 /** Null when the text does not have the form of an API key. */
 export function parseApiKey(text: string): ParsedApiKey | null {
   const prefix = readKeyPrefix(text)
-  return prefix === null ? null : { prefix, hash: createHash('sha256').update(text).digest() }
-}
-
-/** Compares in constant time. */
-export function isSameHash(one: Buffer, other: Buffer): boolean {
-  return one.length === other.length && timingSafeEqual(one, other)
+  return prefix === null ? null : { prefix, hash: hashText(text) }
 }

@@ -5,12 +5,13 @@
 
 import type { Caller } from '../domain/access.ts'
 import type { Instant } from '../domain/check.ts'
+import { isSameHash } from '../runtime/hashes.ts'
 import { createFindInTurn } from '../store/ask-in-turn.ts'
 import type { Context } from '../store/context.ts'
 import { findApiKeys, touchApiKey } from '../store/tenancy/api-keys.ts'
 import { touchSession } from '../store/tenancy/sessions.ts'
 import { findUserByEmail, findUserOfSession, type KnownUser } from '../store/tenancy/users.ts'
-import { isSameHash, parseApiKey } from './api-key.ts'
+import { parseApiKey } from './api-key.ts'
 import {
   endedSession,
   expiredCredential,
@@ -42,7 +43,7 @@ export function createAuthenticate(
   const { database, clock } = context
   const findKey = createFindInTurn((prefixes) => findApiKeys(database, prefixes))
   const touchKey = createTouch((id, now) => touchApiKey(database, id, now, TOUCH_EVERY_MS))
-  const touchUsed = createTouch((id, now) => touchSession(database, id, now, TOUCH_EVERY_MS))
+  const touchUsed = createTouch((id, now) => touchSession(database, id, now, TOUCH_EVERY_MS, null))
 
   async function authenticateKey(text: string, address: string): Promise<Caller> {
     const given = parseApiKey(text)

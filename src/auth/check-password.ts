@@ -1,11 +1,12 @@
 /**
- * Judges an e-mail address and a password: for a log-in, and for a change of one's own password. Neither the outcome nor its time shows
- * whether the account exists.
+ * Judges an e-mail address and a password: for a log-in, and for a change of one's own password. Neither the outcome
+ * nor its time shows whether the account exists.
  */
 
 import { type Audited, audited } from '../audit/audited.ts'
 import type { Instant } from '../domain/check.ts'
 import { isEmail, toUserEmail } from '../domain/email.ts'
+import { AppError } from '../domain/errors.ts'
 import { addressGroup, networkGroup } from '../runtime/addresses.ts'
 import { pause } from '../runtime/clock.ts'
 import type { Context } from '../store/context.ts'
@@ -14,7 +15,7 @@ import { hasLoginAddress } from '../store/tenancy/login-addresses.ts'
 import { findUserByEmail, type KnownUser, lockUser, type UserWithHash } from '../store/tenancy/users.ts'
 import { actorOf, actsOfFailure } from './acts.ts'
 import { type Keys, verifyPassword } from './passwords.ts'
-import { createLoginThrottle, type LoginThrottle, type ThrottleState } from './throttle.ts'
+import { createLoginThrottle, type LoginThrottle, type ThrottleState, tooManyFailures } from './throttle.ts'
 
 export interface PasswordAttempt {
   readonly email: string
@@ -23,20 +24,17 @@ export interface PasswordAttempt {
   readonly address: string
 }
 
-/** `user` is null when there is no such account. `locks`: this failure was the last one that the limits allow. */
-export type PasswordOutcome<T> =
-  | { readonly kind: 'right'; readonly result: T }
-  | { readonly kind: 'wrong'; readonly user: KnownUser | null; readonly locks: boolean }
-  | { readonly kind: 'throttled'; readonly user: KnownUser | null; readonly waitMs: number }
-
 /** What a right password does, in the transaction that judges it. The user's row is locked. */
 export type OnRight<T> = (tx: Queryable, user: UserWithHash, now: Instant) => Promise<Audited<T>>
+
+/** The error is thrown after the transaction that counts the failure. */
+type Outcome<T> = { readonly result: T } | AppError
 
 /** The pruner deletes older addresses. */
 const KNOWN_ADDRESS_MS = 30 * 86_400_000
 /**
- * Longer than the computation of a hash. Over a wide limit only passwords of accounts that know the address are computed, which must not show:
- * it would name the accounts that log in from there.
+ * Longer than the computation of a hash. Over a wide limit only passwords of accounts that know the address are
+ * computed, which must not show: it would name the accounts that log in from there.
  */
 const ABOVE_WIDE_MS = 1_000
 
@@ -46,14 +44,16 @@ function keysOf(email: string, address: string): Keys {
 }
 
 /**
- * A right password runs `right` in the transaction that judges the attempt; a wrong one is counted in it. Throws AppError `unavailable` when
- * too many passwords are computed at once, and `too_many_requests` after too many right ones.
+ * A right password runs `right` in the transaction that judges the attempt. A wrong password is counted in that
+ * transaction, and throws `wrong`. Throws AppError `too_many_requests` after too many wrong passwords or right ones,
+ * and `unavailable` when too many passwords are computed at once.
  */
-export async function checkPassword<T>(
+export async function withPassword<T>(
   context: Context,
   attempt: PasswordAttempt,
+  wrong: AppError,
   right: OnRight<T>,
-): Promise<PasswordOutcome<T>> {
+): Promise<T> {
   const { database, clock } = context
   const given = attempt.email.trim()
   const email = toUserEmail(given) ?? given
@@ -61,23 +61,26 @@ export async function checkPassword<T>(
   const user = isEmail(email) ? await findUserByEmail(database, email) : null
   const before = await throttle.read(database, clock.now())
 
-  async function decide(): Promise<PasswordOutcome<T>> {
+  async function decide(): Promise<Outcome<T>> {
     // A throttled caller is rejected before it waits for the computation of the hash.
-    if (before.waitMs !== null && !(await passes(database, before, user, attempt.address, clock.now()))) {
-      return { kind: 'throttled', user, waitMs: before.waitMs }
-    }
+    if (before.waitMs !== null && !(await passes(database, before, user, attempt.address, clock.now())))
+      return tooManyFailures(before.waitMs)
     const keys = keysOf(email, attempt.address)
     const isRight = await verifyPassword(attempt.password, user?.passwordHash ?? null, context.passwordCost, keys)
-    if (user === null || !isRight) return countFailure(context, throttle, user, attempt.address, before)
-    return judge(context, throttle, attempt, user, right)
+    if (user === null || !isRight)
+      return (await countFailure(context, throttle, user, attempt.address, before)) ?? wrong
+    return (await judge(context, throttle, attempt, user, right)) ?? wrong
   }
 
-  if (before.wideMs === null) return decide()
-  const [outcome] = await Promise.all([decide(), pause(ABOVE_WIDE_MS)])
-  return outcome
+  const [outcome] = await Promise.all([decide(), before.wideMs === null ? null : pause(ABOVE_WIDE_MS)])
+  if (outcome instanceof AppError) throw outcome
+  return outcome.result
 }
 
-/** Whether a right password is accepted: over the strict limit never, over a wide one if the account has logged in from this address lately. */
+/**
+ * Whether a right password is accepted: over the strict limit never, over a wide one if the account has logged in from
+ * this address lately.
+ */
 async function passes(
   db: Queryable,
   { strictMs, wideMs }: ThrottleState,
@@ -94,8 +97,10 @@ function isKnownAddress(db: Queryable, user: KnownUser, address: string, now: In
 }
 
 /**
- * Of many attempts at the same time, only as many as are left learn their outcome. Where a right password would have passed a wide limit, the 429
- * of a wrong one is an outcome: it counts for the strict limit, and has its entry. `before`: the limits when the attempt began.
+ * Returns the 429 of a throttled attempt, null for an attempt that learns that its password is wrong: of many attempts
+ * at the same time, only as many as the limits leave learn it. Where a right password would have passed a wide limit,
+ * the 429 says that the password is wrong, too: the failure counts for the strict limit, and has its entry. `before`:
+ * the limits when the attempt began.
  */
 function countFailure(
   context: Context,
@@ -103,17 +108,17 @@ function countFailure(
   user: KnownUser | null,
   address: string,
   before: ThrottleState,
-): Promise<PasswordOutcome<never>> {
-  return audited<PasswordOutcome<never>>(context, actorOf(user, address), async (tx) => {
+): Promise<AppError | null> {
+  return audited<AppError | null>(context, actorOf(user, address), async (tx) => {
     const now = context.clock.now()
     const state = await throttle.lock(tx, now)
     const waitMs = before.waitMs ?? state.waitMs
     if (waitMs === null) {
       await throttle.count(tx, now)
       const locks = (await throttle.read(tx, now)).waitMs !== null
-      return { result: { kind: 'wrong', user, locks }, acts: await actsOfFailure(tx, user, locks) }
+      return { result: null, acts: await actsOfFailure(tx, user, locks) }
     }
-    const result = { kind: 'throttled', user, waitMs } as const
+    const result = tooManyFailures(waitMs)
     if (!(await passes(tx, state, user, address, now))) return { result, acts: [] }
     await throttle.countAboveWide(tx, now)
     const locks = (await throttle.read(tx, now)).strictMs !== null
@@ -121,24 +126,25 @@ function countFailure(
   })
 }
 
+/** Null when the password is no longer right. */
 function judge<T>(
   context: Context,
   throttle: LoginThrottle,
   { address }: PasswordAttempt,
   user: UserWithHash,
   right: OnRight<T>,
-): Promise<PasswordOutcome<T>> {
-  return audited<PasswordOutcome<T>>(context, actorOf(user, address), async (tx) => {
+): Promise<Outcome<T> | null> {
+  return audited<Outcome<T> | null>(context, actorOf(user, address), async (tx) => {
     const now = context.clock.now()
     const state = await throttle.lock(tx, now)
     if (state.waitMs !== null && !(await passes(tx, state, user, address, now))) {
-      return { result: { kind: 'throttled', user, waitMs: state.waitMs }, acts: [] }
+      return { result: tooManyFailures(state.waitMs), acts: [] }
     }
     // Removed, or with another password since the computation began: its sessions have ended, and none may begin.
     const current = await lockUser(tx, user.id, user.passwordHash)
-    if (current === null) return { result: { kind: 'wrong', user: null, locks: false }, acts: [] }
+    if (current === null) return { result: null, acts: [] }
     await throttle.countRight(tx)
     const { result, acts } = await right(tx, current, now)
-    return { result: { kind: 'right', result }, acts }
+    return { result: { result }, acts }
   })
 }

@@ -1,16 +1,17 @@
 /**
- * Sign-in to the dashboard with an identity provider (SIGN_IN). What a sign-in needs to finish is in a cookie of its browser, encrypted with a
- * key derived from SECRET_KEY: any replica can finish it, and no other browser. The provider identifies a user and grants no rights: the scope
- * is that of the user here.
+ * Sign-in to the dashboard with an identity provider (SIGN_IN). What a sign-in needs to finish is in a cookie of its
+ * browser, encrypted with a key derived from SECRET_KEY: any replica can finish it, and no other browser. The provider
+ * identifies a user and grants no rights: the scope is that of the user here.
  */
 
-import { createHash, hkdfSync, timingSafeEqual } from 'node:crypto'
+import { hkdfSync } from 'node:crypto'
 import { EncryptJWT, errors, jwtDecrypt } from 'jose'
 import { audited } from '../audit/audited.ts'
 import { SYSTEM } from '../domain/access.ts'
 import { AppError, notFound } from '../domain/errors.ts'
 import type { SignInProvider } from '../domain/issuer.ts'
 import { addressGroup, networkGroup } from '../runtime/addresses.ts'
+import { hashText, isSameSecret } from '../runtime/hashes.ts'
 import { newId } from '../runtime/ids.ts'
 import { createLimiter } from '../runtime/limiter.ts'
 import type { Context } from '../store/context.ts'
@@ -19,7 +20,6 @@ import { findOldestOrganization } from '../store/tenancy/organizations.ts'
 import { takeFromSlidingWindow } from '../store/tenancy/rate-windows.ts'
 import { findUserByEmail, insertUser, type KnownUser, lockSessionsOf } from '../store/tenancy/users.ts'
 import { actOnAccount, actorOf, actsOfFailure } from './acts.ts'
-import { BY_PROVIDER, beginDashboardSession, type FormerSession } from './dashboard-session.ts'
 import {
   createHandshake,
   createIdentityProvider,
@@ -30,6 +30,7 @@ import {
 } from './identity-provider.ts'
 import { findEmail } from './issuers.ts'
 import { hashOfNone } from './passwords.ts'
+import { beginSession, type FormerSession } from './sessions.ts'
 
 /** A sign-in that has begun. */
 export interface Attempt extends Handshake {
@@ -56,8 +57,8 @@ export interface SignIn {
   /** The attempt in a cookie; null when there is none, or when it has expired or is of another provider. */
   open(name: string, cookie: string | undefined): Promise<Attempt | null>
   /**
-   * Returns the token of a new session (dashboard-session.ts). Throws AppError `unauthenticated`, with what to do, `unavailable`, and `not_found`
-   * for an unknown name.
+   * Returns the token of a new session (sessions.ts). Throws AppError `unauthenticated`, with what to do,
+   * `unavailable`, and `not_found` for an unknown name.
    */
   finish(name: string, attempt: Attempt | null, back: Return): Promise<string>
 }
@@ -132,14 +133,14 @@ export function createSignIn(
     async finish(name, attempt, { origin, query, address, former = null }) {
       const { config, provider } = find(name)
       const callback = new URL(`${redirectUri(origin, name)}${query}`)
-      if (attempt === null || !isSame(callback.searchParams.get('state') ?? '', attempt.state))
+      if (attempt === null || !isSameSecret(callback.searchParams.get('state') ?? '', attempt.state))
         throw rejected(
           'this sign-in began in another browser, at another address of this service, or more than ten minutes ago: sign in again',
         )
       const signIn = async () => {
         const identity = await inTurn(() => provider.exchange(callback, attempt))
         const user = await findOrCreate(context, config, identity, address)
-        return await enter(context, user, { address, former }, name, attempt)
+        return await beginSignedIn(context, user, { address, former }, name, attempt)
       }
       return await inTurnOfNetwork(signIn, [networkGroup(address)])
     },
@@ -197,7 +198,7 @@ function auditUnknown(context: Context, provider: string, address: string): Prom
   })
 }
 
-async function enter(
+async function beginSignedIn(
   context: Context,
   user: KnownUser,
   { address, former }: Required<Pick<Return, 'address' | 'former'>>,
@@ -207,7 +208,7 @@ async function enter(
   return audited(context, actorOf(user, address), async (tx) => {
     if (!(await lockSessionsOf(tx, user.id))) throw removed()
     // Also where the provider takes its code twice, an attempt makes one session, as long as its cookie is valid.
-    const spent = createHash('sha256').update(state).digest('base64url')
+    const spent = hashText(state).toString('base64url')
     const { isAllowed } = await takeFromSlidingWindow(tx, {
       bucket: `sign-in:${spent}`,
       limit: 1,
@@ -216,8 +217,9 @@ async function enter(
     if (!isAllowed) throw rejected('this sign-in was finished already: sign in again')
     const now = context.clock.now()
     await noteLoginAddress(tx, user.id, addressGroup(address), now)
-    const token = await beginDashboardSession(tx, user, address, now, former, BY_PROVIDER)
-    return { result: token, acts: [{ ...actOnAccount(user, 'login.succeeded'), detail: { provider } }] }
+    const start = { userId: user.id, address, now, former, isByProvider: true }
+    const { secret } = await beginSession(tx, 'dashboard', start)
+    return { result: secret, acts: [{ ...actOnAccount(user, 'login.succeeded'), detail: { provider } }] }
   })
 }
 
@@ -237,12 +239,6 @@ function noAddress(provider: string, { email, email_verified }: Identity): AppEr
       `${provider} has not verified your e-mail address: verify it there and sign in again, or ${otherwise}`,
     )
   return rejected(`your e-mail address at ${provider} cannot be that of a user here: ${otherwise}`)
-}
-
-/** Of equal time, whatever the texts. */
-function isSame(one: string, other: string): boolean {
-  const [a, b] = [one, other].map((text) => createHash('sha256').update(text).digest())
-  return timingSafeEqual(a!, b!)
 }
 
 function tooManySignIns(): AppError {

@@ -1,12 +1,13 @@
 /**
- * Throttles guesses of passwords for each account and each network address, over all replicas (design, section 3.4). A guess that gets 429
- * counts for no wide limit, and for the strict limit only if a right password would have passed. Right passwords have a limit of their own.
+ * Throttles guesses of passwords for each account and each network address, over all replicas (design, section 3.4). A
+ * guess that gets 429 counts for no wide limit, and for the strict limit only if a right password would have passed.
+ * Right passwords have a limit of their own.
  */
 
-import { createHash } from 'node:crypto'
 import type { Instant } from '../domain/check.ts'
 import { AppError } from '../domain/errors.ts'
 import { addressGroup, networkGroup } from '../runtime/addresses.ts'
+import { hashText } from '../runtime/hashes.ts'
 import type { Queryable } from '../store/postgres/database.ts'
 import {
   addFailure,
@@ -19,8 +20,8 @@ import { takeFromSlidingWindow } from '../store/tenancy/rate-windows.ts'
 
 const WINDOW_MS = 15 * 60_000
 /**
- * Strict: for an account from one address. Wide: for an account from all addresses, for an address with all accounts, and for an IPv6 network,
- * which has 256 addresses in this sense.
+ * Strict: for an account from one address. Wide: for an account from all addresses, for an address with all accounts,
+ * and for an IPv6 network, which has 256 addresses in this sense.
  */
 const FAILURES = { strict: 10, account: 100, address: 50, network: 100 }
 /** Of right passwords for an account from one address: a program that logs in every three seconds has a fault. */
@@ -31,7 +32,10 @@ const TOO_MANY_RIGHT = 'too many log-ins of this account from this address: keep
 export interface ThrottleState {
   readonly strictMs: number | null
   readonly wideMs: number | null
-  /** The one of the wide limits, if there is one: that of the strict limit would show that guesses above the wide ones were counted. */
+  /**
+   * The wait of the wide limits, if one is full: the wait of the strict limit would show that guesses above the wide
+   * limits were counted.
+   */
   readonly waitMs: number | null
 }
 
@@ -105,5 +109,5 @@ function throttled(why: string, waitMs: number): AppError {
 
 /** A hash, so that keys are short and the table holds no addresses. */
 function bucketOf(kind: string, text: string, limit: number): FailureBucket {
-  return { bucket: `${kind}:${createHash('sha256').update(text).digest('base64url')}`, limit }
+  return { bucket: `${kind}:${hashText(text).toString('base64url')}`, limit }
 }

@@ -1,12 +1,13 @@
 /** Makes what the first start needs: an organization, a project, an admin and an API key (design, sections 3.4 and 12). */
 
 import { audited } from '../audit/audited.ts'
-import { isSameHash, parseApiKey } from '../auth/api-key.ts'
+import { parseApiKey } from '../auth/api-key.ts'
 import { hashPassword } from '../auth/passwords.ts'
 import { randomText } from '../auth/random-text.ts'
 import { SYSTEM } from '../domain/access.ts'
 import { FIRST_PROJECT_SLUG } from '../domain/slug.ts'
 import { PUBLISHED } from '../domain/weak-secret.ts'
+import { isSameHash } from '../runtime/hashes.ts'
 import { newId } from '../runtime/ids.ts'
 import type { Context } from '../store/context.ts'
 import type { Queryable } from '../store/postgres/database.ts'

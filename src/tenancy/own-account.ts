@@ -2,10 +2,9 @@
 
 import { audited } from '../audit/audited.ts'
 import { actOnAccount } from '../auth/acts.ts'
-import { checkPassword } from '../auth/check-password.ts'
+import { withPassword } from '../auth/check-password.ts'
 import { unknownToken } from '../auth/errors.ts'
 import { hashPassword } from '../auth/passwords.ts'
-import { tooManyFailures } from '../auth/throttle.ts'
 import type { Caller } from '../domain/access.ts'
 import { AppError, notFound } from '../domain/errors.ts'
 import { isUuid } from '../domain/ids.ts'
@@ -41,17 +40,15 @@ export async function changeOwnPassword(
   if (user === null) throw unknownToken()
   assertPassword(newPassword, user.email, 'newPassword')
   const attempt = { email: user.email, password: currentPassword, address }
-  const outcome = await checkPassword(context, attempt, async (_, { passwordHash }) => ({
+  const current = await withPassword(context, attempt, wrongPassword(), async (_, { passwordHash }) => ({
     result: passwordHash,
     acts: [],
   }))
-  if (outcome.kind === 'throttled') throw tooManyFailures(outcome.waitMs)
-  if (outcome.kind === 'wrong') throw wrongPassword()
   // Computed only after the check, and outside its transaction, which holds locks.
   const passwordHash = await hashPassword(newPassword, context.passwordCost, [user.id])
   await audited(context, caller, async (tx) => {
     // Of two changes at the same time, the second one has a wrong current password.
-    if (!(await replacePasswordHash(tx, user.id, outcome.result, passwordHash))) throw wrongPassword()
+    if (!(await replacePasswordHash(tx, user.id, current, passwordHash))) throw wrongPassword()
     await store.deleteSessions(tx, user.id, caller.sessionId)
     return { result: undefined, acts: [actOnAccount(user, 'password.changed')] }
   })

@@ -6,7 +6,7 @@
 
 import { request } from 'node:http'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { beginDashboardSession } from '../../src/auth/dashboard-session.ts'
+import { beginSession } from '../../src/auth/sessions.ts'
 import { createDatabase } from '../../src/store/postgres/database.ts'
 import { startPostgresServer } from '../support/postgres-server.ts'
 import { databaseEnvironment, LOG_IN, PROJECT_ID, startService } from '../support/service-process.ts'
@@ -107,9 +107,11 @@ async function measure(name: string, get: () => Promise<Sent>, maxMs: number, ma
 
 async function beginSessions(count: number): Promise<string[]> {
   const { rows } = await database.query<{ id: string }>('select id from users')
-  const begin = () => database.transaction((tx) => beginDashboardSession(tx, rows[0]!, '127.0.0.1', Date.now()))
+  const userId = rows[0]!.id
+  const begin = () =>
+    database.transaction((tx) => beginSession(tx, 'dashboard', { userId, address: '127.0.0.1', now: Date.now() }))
   const cookies: string[] = []
-  while (cookies.length < count) cookies.push(`heartbeat_session=${await begin()}`)
+  while (cookies.length < count) cookies.push(`heartbeat_session=${(await begin()).secret}`)
   return cookies
 }
 

@@ -5,7 +5,7 @@ import { once } from 'node:events'
 import { type IncomingMessage, request } from 'node:http'
 import { createInterface } from 'node:readline'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { beginDashboardSession } from '../../src/auth/dashboard-session.ts'
+import { beginSession } from '../../src/auth/sessions.ts'
 import type { Database } from '../../src/store/postgres/database.ts'
 import type { DeadNameServer } from './dead-names.ts'
 import type { Arrived } from './receivers.ts'
@@ -78,9 +78,10 @@ export function tenantAttacks(scene: Scene): TenantAttack[] {
 
 /** Also for forms: the cookies of new sessions of a user. */
 export async function beginSessions({ database }: Pick<Scene, 'database'>, userId: string, count: number) {
-  const begin = () => database.transaction((tx) => beginDashboardSession(tx, { id: userId }, '127.0.0.1', Date.now()))
+  const begin = () =>
+    database.transaction((tx) => beginSession(tx, 'dashboard', { userId, address: '127.0.0.1', now: Date.now() }))
   const cookies: string[] = []
-  while (cookies.length < count) cookies.push(`heartbeat_session=${await begin()}`)
+  while (cookies.length < count) cookies.push(`heartbeat_session=${(await begin()).secret}`)
   return cookies
 }
 

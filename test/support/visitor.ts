@@ -1,6 +1,6 @@
 /** A user of the dashboard without a browser: it keeps cookies, and sends what a browser sends with a form. */
 
-import { BY_PROVIDER, beginDashboardSession } from '../../src/auth/dashboard-session.ts'
+import { beginSession } from '../../src/auth/sessions.ts'
 import type { Scope } from '../../src/domain/access.ts'
 import { newId } from '../../src/runtime/ids.ts'
 import { insertUser } from '../../src/store/tenancy/users.ts'
@@ -75,9 +75,8 @@ export async function visit(api: Pick<TestApi, 'url' | 'context' | 'organization
   const { database, clock } = api.context
   const now = clock.now()
   const id = scope === undefined ? await findAdmin(api) : await addUser(api, scope)
-  const token = await database.transaction((tx) =>
-    beginDashboardSession(tx, { id }, '127.0.0.1', now, null, BY_PROVIDER),
-  )
+  const start = { userId: id, address: '127.0.0.1', now, isByProvider: true }
+  const { secret: token } = await database.transaction((tx) => beginSession(tx, 'dashboard', start))
   const visitor = createVisitor(new URL(api.url).origin)
   visitor.cookies.set('heartbeat_session', token)
   return visitor

@@ -7,7 +7,7 @@ import {
   DASHBOARD_SESSION_MS,
   type DashboardCaller,
   isSessionToken,
-} from '../../auth/dashboard-session.ts'
+} from '../../auth/sessions.ts'
 import { SIGN_IN_SECONDS } from '../../auth/sign-in.ts'
 import { includesScope } from '../../domain/access.ts'
 import { AppError } from '../../domain/errors.ts'

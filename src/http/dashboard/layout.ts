@@ -1,6 +1,6 @@
 /** The document around the content of every page. */
 
-import type { DashboardCaller } from '../../auth/dashboard-session.ts'
+import type { DashboardCaller } from '../../auth/sessions.ts'
 import type { Instant } from '../../domain/check.ts'
 import { toIso } from '../../domain/instant.ts'
 import { toOneLine } from '../../domain/plain-text.ts'

@@ -6,7 +6,7 @@
 
 import type { ServerResponse } from 'node:http'
 import type { Context as KoaContext } from 'koa'
-import { type DashboardCaller, findEndedSessions } from '../../auth/dashboard-session.ts'
+import { type DashboardCaller, findEndedSessions } from '../../auth/sessions.ts'
 import type { ChannelContext } from '../../channels/context.ts'
 import type { Changed, ChangeHub } from '../../checks/watch-changes.ts'
 import { AppError } from '../../domain/errors.ts'

@@ -1,6 +1,6 @@
 /** Pages of the dashboard as data: a route, the scope that it needs, and a function from a request to a page or a redirect. */
 
-import type { DashboardCaller } from '../../auth/dashboard-session.ts'
+import type { DashboardCaller } from '../../auth/sessions.ts'
 import type { SignIn } from '../../auth/sign-in.ts'
 import type { ChannelContext } from '../../channels/context.ts'
 import type { Kept } from '../../checks/review-check.ts'

@@ -3,7 +3,7 @@
  * look at many pages slow neither pings nor each other's organization, nor one user the others of the organization.
  */
 
-import type { DashboardCaller } from '../../auth/dashboard-session.ts'
+import type { DashboardCaller } from '../../auth/sessions.ts'
 import { AppError } from '../../domain/errors.ts'
 import { createLimiter } from '../../runtime/limiter.ts'
 

@@ -1,7 +1,7 @@
 /** Probes and metrics, for Kubernetes and Prometheus. No probe queries the database. */
 
-import { createHash, timingSafeEqual } from 'node:crypto'
 import Koa from 'koa'
+import { isSameSecret } from '../../runtime/hashes.ts'
 import { createMetricsHandler, type MetricsSource } from './metrics.ts'
 
 export interface OpsAppOptions {
@@ -22,11 +22,9 @@ export interface OpsAppOptions {
 
 const CLIENT_GONE = new Set(['ECONNRESET', 'EPIPE', 'ERR_STREAM_PREMATURE_CLOSE'])
 
-/** Compares hashes, in constant time: they have one length. */
 function hasToken(authorization: string, token: string): boolean {
   const [, given] = /^bearer +(\S+) *$/i.exec(authorization) ?? []
-  const hash = (text: string) => createHash('sha256').update(text).digest()
-  return given !== undefined && timingSafeEqual(hash(given), hash(token))
+  return given !== undefined && isSameSecret(given, token)
 }
 
 const ROUTES = ['/livez', '/readyz', '/startupz', '/metrics']

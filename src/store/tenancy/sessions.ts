@@ -1,8 +1,8 @@
 /**
- * Sessions: one for each log-in. A session of the kind `token` has a family of refresh tokens with its id; one of the kind `dashboard` has a token,
- * of which the hash is stored. A transaction that begins, renews or
- * ends sessions first locks the row of their user, so that no session survives the end of all; one that only ends the former session of a browser
- * need not.
+ * Sessions: one for each log-in. A session of the kind `token` has a family of refresh tokens with its id. A session of
+ * the kind `dashboard` has a token, of which the hash is stored. A transaction that begins, renews or ends sessions
+ * first locks the row of their user, so that no session survives the end of all. A transaction that only ends the
+ * former session of a browser need not.
  */
 
 import type { Instant } from '../../domain/check.ts'
@@ -27,34 +27,36 @@ export interface NewSession {
   readonly kind: SessionKind
   readonly address: string
   readonly now: Instant
-  readonly expiresAt: Instant
+  /** Of the token of the dashboard. */
+  readonly tokenHash?: Buffer
 }
 
-/** A session that is renewed ends so long after its log-in at the latest. */
-const RENEWED_DAYS = 90
+/** How long a session lives without use, and in all. */
+export interface SessionLife {
+  readonly idleMs: number
+  readonly mostMs: number
+}
+
 /** Of a user, of both kinds together. */
 const MOST_SESSIONS = 50
 
-/**
- * Begins the session, or renews it, which the log-in of the session bounds. Returns when the session ends. A replica of the release before adds
- * families without a session.
- */
-export async function saveSession(tx: Queryable, session: NewSession): Promise<Instant> {
-  const { id, userId, kind, address, now, expiresAt } = session
+/** Begins the session, or renews it. Returns when the session ends. */
+export async function saveSession(tx: Queryable, session: NewSession, life: SessionLife): Promise<Instant> {
+  const { id, userId, kind, address, now, tokenHash = null } = session
   const { rows } = await tx.query<{ expiresAt: Instant }>(
-    `insert into sessions as s (id, user_id, kind, address, created_at, last_used_at, expires_at)
-      values ($1, $2, $3, $4, $5::timestamptz, $5::timestamptz, $6::timestamptz)
+    `insert into sessions as s (id, user_id, kind, address, created_at, last_used_at, expires_at, token_hash)
+      values ($1, $2, $3, $4, $5::timestamptz, $5::timestamptz, $6::timestamptz, $7)
       on conflict (id) do update set address = excluded.address, last_used_at = excluded.last_used_at,
-        expires_at = least(excluded.expires_at, s.created_at + interval '${RENEWED_DAYS * 24} hours')
+        expires_at = least(excluded.expires_at, s.created_at + $8 * interval '1 millisecond')
       returning expires_at as "expiresAt"`,
-    [id, userId, kind, address, timestamp(now), timestamp(expiresAt)],
+    [id, userId, kind, address, timestamp(now), timestamp(now + life.idleMs), tokenHash, life.mostMs],
   )
   return rows[0]!.expiresAt
 }
 
 /**
- * Ends the sessions of a user that are too many, with their refresh tokens: those that were unused for longest. The caller has begun a session,
- * and holds the lock of the user's row.
+ * Ends the sessions of a user that are too many, with their refresh tokens: those that were unused for longest. The
+ * caller has begun a session, and holds the lock of the user's row.
  */
 export async function boundSessions(tx: Queryable, userId: string, now: Instant): Promise<void> {
   await tx.query(
@@ -65,43 +67,6 @@ export async function boundSessions(tx: Queryable, userId: string, now: Instant)
       delete from sessions where id in (select id from surplus)`,
     [userId, timestamp(now)],
   )
-}
-
-/** The life of a session of the dashboard, without use and in all. */
-export interface DashboardLife {
-  readonly idleMs: number
-  readonly mostMs: number
-}
-
-/** Begins a session of the dashboard. */
-export async function insertDashboardSession(
-  tx: Queryable,
-  session: Omit<NewSession, 'kind'> & { readonly tokenHash: Buffer },
-): Promise<void> {
-  const { id, userId, address, now, expiresAt, tokenHash } = session
-  await tx.query(
-    `insert into sessions (id, user_id, kind, address, created_at, last_used_at, expires_at, token_hash)
-      values ($1, $2, 'dashboard', $3, $4::timestamptz, $4::timestamptz, $5::timestamptz, $6)`,
-    [id, userId, address, timestamp(now), timestamp(expiresAt), tokenHash],
-  )
-}
-
-/** Writes at most once in `everyMs`, over all replicas, as touchSession does, and puts off the end of the session. */
-export async function touchDashboardSession(
-  db: Queryable,
-  id: string,
-  now: Instant,
-  { everyMs, idleMs, mostMs }: DashboardLife & { readonly everyMs: number },
-): Promise<void> {
-  await db.query({
-    name: 'touch_dashboard_session',
-    text: `update sessions set last_used_at = $2::timestamptz, expires_at = least(
-        $2::timestamptz + $4 * interval '1 millisecond', created_at + $5 * interval '1 millisecond')
-      where id = (
-        select id from sessions where id = $1 and last_used_at <= $2::timestamptz - $3 * interval '1 millisecond'
-        for no key update skip locked)`,
-    values: [id, timestamp(now), everyMs, idleMs, mostMs],
-  })
 }
 
 /** In order of creation, without those that have expired. */
@@ -141,15 +106,25 @@ export async function deleteSessions(tx: Queryable, userId: string, except: stri
   )
 }
 
-/** Writes at most once in `everyMs`, over all replicas. Skips a locked row: another call is writing it. */
-export async function touchSession(db: Queryable, id: string, now: Instant, everyMs: number): Promise<void> {
+/**
+ * Writes at most once in `everyMs`, over all replicas, and skips a locked row: another call is writing it. `life`: the
+ * use puts off the end of the session; null: it does not.
+ */
+export async function touchSession(
+  db: Queryable,
+  id: string,
+  now: Instant,
+  everyMs: number,
+  life: SessionLife | null,
+): Promise<void> {
   await db.query({
     name: 'touch_session',
-    text: `update sessions set last_used_at = $2::timestamptz
+    text: `update sessions set last_used_at = $2::timestamptz, expires_at = coalesce(least(
+        $2::timestamptz + $4 * interval '1 millisecond', created_at + $5 * interval '1 millisecond'), expires_at)
       where id = (
         select id from sessions where id = $1 and last_used_at <= $2::timestamptz - $3 * interval '1 millisecond'
         for no key update skip locked)`,
-    values: [id, timestamp(now), everyMs],
+    values: [id, timestamp(now), everyMs, life?.idleMs ?? null, life?.mostMs ?? null],
   })
 }
 

@@ -55,8 +55,8 @@ export async function anOrganization(database: Database, name = 'acme') {
     /** A session as a log-in at the start of the test makes it: what an access token names. */
     async addSession(userId: string, address = '192.0.2.1') {
       const sessionId = randomUUID()
-      const expiresAt = START + 30 * 86_400_000
-      await saveSession(database, { id: sessionId, userId, kind: 'token', address, now: START, expiresAt })
+      const life = { idleMs: 30 * 86_400_000, mostMs: 90 * 86_400_000 }
+      await saveSession(database, { id: sessionId, userId, kind: 'token', address, now: START }, life)
       return { userId, sessionId }
     },
     /** A caller of this organization that is bound to one project. */

@@ -2,8 +2,8 @@
 
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { createAuthenticate } from '../../../src/auth/authenticate.ts'
-import { createFindDashboardCaller, logInToDashboard } from '../../../src/auth/dashboard-session.ts'
-import { logIn, refresh } from '../../../src/auth/log-in.ts'
+import { logIn, logInToDashboard, refresh } from '../../../src/auth/log-in.ts'
+import { createFindDashboardCaller } from '../../../src/auth/sessions.ts'
 import { AppError } from '../../../src/domain/errors.ts'
 import { createDatabase, type Database } from '../../../src/store/postgres/database.ts'
 import { createApiKey } from '../../../src/tenancy/api-keys.ts'

@@ -1,8 +1,8 @@
 /** `/settings`: each list and form, by scope. The rules of the verbs are tested with them (test/db/tenancy). */
 
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { beginDashboardSession } from '../../../src/auth/dashboard-session.ts'
 import { hashPassword } from '../../../src/auth/passwords.ts'
+import { beginSession } from '../../../src/auth/sessions.ts'
 import { newId } from '../../../src/runtime/ids.ts'
 import { insertUser } from '../../../src/store/tenancy/users.ts'
 import { readForm } from '../../support/form.ts'
@@ -36,9 +36,8 @@ async function aUser() {
     email,
     password: PASSWORD,
     async visit(): Promise<Visitor> {
-      const token = await database.transaction((tx) =>
-        beginDashboardSession(tx, { id }, '192.0.2.1', api.context.clock.now()),
-      )
+      const start = { userId: id, address: '192.0.2.1', now: api.context.clock.now() }
+      const { secret: token } = await database.transaction((tx) => beginSession(tx, 'dashboard', start))
       const visitor = createVisitor(new URL(url).origin)
       visitor.cookies.set('heartbeat_session', token)
       return visitor

@@ -1,7 +1,8 @@
 /** Sign-in with an identity provider over HTTP: pages, cookies and redirects. What decides is tested in test/db/auth/sign-in.test.ts. */
 
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
-import { createFindDashboardCaller, logInToDashboard } from '../../../src/auth/dashboard-session.ts'
+import { logInToDashboard } from '../../../src/auth/log-in.ts'
+import { createFindDashboardCaller } from '../../../src/auth/sessions.ts'
 import { systemClock } from '../../../src/runtime/clock.ts'
 import { startTestApp, type TestApp } from '../../support/app.ts'
 import { CLIENT, startIdentityProvider, type TestProvider } from '../../support/identity-provider.ts'

@@ -1,8 +1,9 @@
 import { createHash } from 'node:crypto'
 import { describe, expect, it } from 'vitest'
-import { isSameHash, makeApiKey, parseApiKey } from '../../../src/auth/api-key.ts'
+import { makeApiKey, parseApiKey } from '../../../src/auth/api-key.ts'
 import { randomText } from '../../../src/auth/random-text.ts'
 import { findBootstrapKeyFault } from '../../../src/domain/api-key.ts'
+import { isSameHash } from '../../../src/runtime/hashes.ts'
 
 const a = (length: number) => 'a'.repeat(length)
 

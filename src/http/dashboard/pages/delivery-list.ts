@@ -1,6 +1,6 @@
 /** Deliveries as a list: of all channels, of one channel, or of one check. */
 
-import type { DashboardCaller } from '../../../auth/dashboard-session.ts'
+import type { DashboardCaller } from '../../../auth/sessions.ts'
 import type { NamedDelivery } from '../../../channels/find-deliveries.ts'
 import { includesScope } from '../../../domain/access.ts'
 import type { Instant } from '../../../domain/check.ts'

@@ -1,6 +1,7 @@
 /** `/login`, sign-in with an identity provider, and `/logout` (dashboard design, sections 3 and 4). */
 
-import { logInToDashboard, logOutOfDashboard } from '../../../auth/dashboard-session.ts'
+import { logInToDashboard } from '../../../auth/log-in.ts'
+import { logOutOfDashboard } from '../../../auth/sessions.ts'
 import { AppError } from '../../../domain/errors.ts'
 import { siteUrlOf } from '../../../domain/site.ts'
 import { STATUS } from '../../middleware/errors.ts'
