@@ -70,6 +70,7 @@ const TABLE: Record<string, { inside: string[]; outside: string[] }> = {
       'http/body.ts',
       'http/client-address.ts',
       'http/parameters.ts',
+      'http/limits.ts',
     ],
     outside: ['koa'],
   },

@@ -1,13 +1,14 @@
 /**
- * Request bodies of both APIs: counted while they stream, rejected as early as possible, and never held beyond their limit. When a socket with
- * unread bytes is closed, the kernel sends a reset, which can delete our response from the client's buffer before the client has read it
- * (RFC 9112, section 9.6).
+ * Request bodies of both APIs: counted while they stream, rejected as early as possible, and never held beyond their
+ * limit. When a socket with unread bytes is closed, the kernel sends a reset, which can delete our response from the
+ * client's buffer before the client has read it (RFC 9112, section 9.6).
  */
 
 import type { IncomingMessage, Server, ServerResponse } from 'node:http'
 import { AppError } from '../domain/errors.ts'
 import { startTimer } from '../runtime/clock.ts'
 import { isCutOff, MOST_SHORT_CHUNKS, SHORT_CHUNK_BYTES } from '../runtime/short-chunks.ts'
+import { BODIES_BYTES, RETRY_SECONDS } from './limits.ts'
 import { Tail } from './tail.ts'
 
 /** The client closed the connection before its request was complete: a response would reach nothing. */
@@ -26,10 +27,6 @@ const DRAIN_MS = 1_000
 const DRAIN_CHUNK_BYTES = 1_024
 const NEARLY_READ_BYTES = 65_536
 
-/** Of all bodies of the process that are being read, or wait for their response. */
-const BUDGET_BYTES = 33_554_432
-const RETRY_SECONDS = 5
-
 export interface BodyLimits {
   /** The last bytes of a body, which are kept. */
   readonly keepBytes: number
@@ -43,7 +40,10 @@ export interface BodyTail {
   readonly isCut: boolean
 }
 
-/** Why a body is not read to its end: it is too large, comes in too many short chunks, or there are too many bodies at the moment. */
+/**
+ * Why a body is not read to its end: it is too large, comes in too many short chunks, or there are too many bodies at
+ * the moment.
+ */
 export type BodyFault = 'too_large' | 'too_fine' | 'no_room'
 
 export const FAULT_TEXTS: Readonly<Record<Exclude<BodyFault, 'too_large'>, string>> = {
@@ -52,8 +52,9 @@ export const FAULT_TEXTS: Readonly<Record<Exclude<BodyFault, 'too_large'>, strin
 }
 
 /**
- * Empty when the request has no body. Throws RequestAborted when the client closes the connection, AppError `too_large` above `limitBytes` (at
- * once when Content-Length says so), `invalid` or `unavailable` for the other faults: then respond with `respondAndDrain`.
+ * Empty when the request has no body. Throws RequestAborted when the client closes the connection, AppError `too_large`
+ * above `limitBytes` (at once when Content-Length says so), `invalid` or `unavailable` for the other faults: then
+ * respond with `respondAndDrain`.
  */
 export async function readBody(request: IncomingMessage, limitBytes: number): Promise<Buffer> {
   const read = await readTail(request, { keepBytes: limitBytes, mostBytes: limitBytes })
@@ -64,9 +65,10 @@ export async function readBody(request: IncomingMessage, limitBytes: number): Pr
 }
 
 /**
- * The last `keepBytes` of a body of up to `mostBytes`, with no more than that in memory. A fault, with the rest unread, as soon as there is one (at
- * once when Content-Length says that the body is larger): then respond with `respondAndDrain`. Throws RequestAborted when the client closes the
- * connection. The limits of `beginBody` count, if the server has called it, and `too_fine` needs `limitChunks`.
+ * The last `keepBytes` of a body of up to `mostBytes`, with no more than that in memory. A fault, with the rest unread,
+ * as soon as there is one (at once when Content-Length says that the body is larger): then respond with
+ * `respondAndDrain`. Throws RequestAborted when the client closes the connection. The limits of `beginBody` count, if
+ * the server has called it, and `too_fine` needs `limitChunks`.
  */
 export function readTail(request: IncomingMessage, limits: BodyLimits): Promise<BodyTail | BodyFault> {
   if (!hasBody(request)) return Promise.resolve({ bytes: NOTHING, isCut: false })
@@ -80,7 +82,8 @@ export function readTail(request: IncomingMessage, limits: BodyLimits): Promise<
 
 /**
  * Reads the body of a request from its first byte on, whatever its handler waits for before it asks for the body.
- * Otherwise Node keeps the bytes that come until then in pieces, without a limit. Call `endBody` when the request has its response or has lost its connection.
+ * Otherwise Node keeps the bytes that come until then in pieces, without a limit. Call `endBody` when the request has
+ * its response or has lost its connection.
  */
 export function beginBody(request: IncomingMessage, limits: BodyLimits): void {
   if (isDeclaredTooLarge(request, limits)) return
@@ -128,7 +131,7 @@ function startReading(request: IncomingMessage, { keepBytes, mostBytes }: BodyLi
   function findFault(growth: number): BodyFault | null {
     if (length > mostBytes) return 'too_large'
     if (isCutOff(request)) return 'too_fine'
-    return heldBytes + growth > BUDGET_BYTES ? 'no_room' : null
+    return heldBytes + growth > BODIES_BYTES ? 'no_room' : null
   }
   function finish(): void {
     if (keepsRoom) settle()
@@ -169,8 +172,9 @@ export function hasBody({ headers }: IncomingMessage): boolean {
 }
 
 /**
- * Responds to a request whose body is still being sent: sends the whole response, then reads and drops a limited part of the body, then closes
- * the connection. The caller sets the status and the headers, except for Connection and Content-Length.
+ * Responds to a request whose body is still being sent: sends the whole response, then reads and drops a limited part
+ * of the body, then closes the connection. The caller sets the status and the headers, except for Connection and
+ * Content-Length.
  */
 export async function respondAndDrain(
   request: IncomingMessage,
@@ -218,8 +222,9 @@ interface AwaitedBody {
 const awaited = new WeakMap<IncomingMessage, AwaitedBody>()
 
 /**
- * Responds to `Expect: 100-continue` (RFC 9110, section 10.1.1) only in `readTail`, so that the body of a request that is rejected before (401, 404,
- * 413 ...) is never sent. Node alone would ask for each body at once. Call once for each server.
+ * Responds to `Expect: 100-continue` (RFC 9110, section 10.1.1) only in `readTail`, so that the body of a request that
+ * is rejected before (401, 404, 413 ...) is never sent. Node alone would ask for each body at once. Call once for each
+ * server.
  */
 export function deferContinue(server: Server): void {
   server.on('checkContinue', (request, response) => {

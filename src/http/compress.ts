@@ -1,12 +1,13 @@
 /**
- * Compression of responses. A compressor holds half a megabyte, and thousands of requests can wait for one at the same time: few run, few wait, and the others
- * send their text as it is.
+ * Compression of responses. A compressor holds half a megabyte, and thousands of requests can wait for one at the same
+ * time: few run, few wait, and the others send their text as it is.
  */
 
 import { promisify } from 'node:util'
 import { brotliCompress, constants, gzip } from 'node:zlib'
 import type { Context } from 'koa'
 import { createLimiter } from '../runtime/limiter.ts'
+import { COMPRESSIONS } from './limits.ts'
 
 const compressBr = promisify(brotliCompress)
 const compressGzip = promisify(gzip)
@@ -16,8 +17,6 @@ const PAGE_QUALITY = 4
 const BEST_QUALITY = 9
 /** Shorter texts would not become smaller. */
 const LEAST_BYTES = 1_024
-const AT_ONCE = 4
-const WAITING = 16
 
 export type Encoding = 'br' | 'gzip' | 'identity'
 
@@ -28,7 +27,7 @@ export interface Encoded {
 
 class TooMany extends Error {}
 
-const inTurn = createLimiter({ atOnce: AT_ONCE, waiting: WAITING, createError: () => new TooMany() })
+const inTurn = createLimiter({ ...COMPRESSIONS, createError: () => new TooMany() })
 
 /** What the client prefers. */
 export function encodingOf(ctx: Context): Encoding {

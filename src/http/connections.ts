@@ -1,20 +1,16 @@
 /**
- * The open connections of a port: how many there may be, which of them goes when there are too many, and how many requests of one wait for their responses.
- * A client that keeps its connections, or a stranger that holds many, keeps no other client out.
+ * The open connections of a port: how many there may be, which of them goes when there are too many, and how many
+ * requests of one wait for their responses. A client that keeps its connections, or a stranger that holds many, keeps
+ * no other client out.
  */
 
 import type { ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import { endBody } from './body.ts'
+import { ADDRESS_PART, IGNORED, UNANSWERED } from './limits.ts'
 
-/** No client of ours sends a request before it has the response to the last one. */
-const MOST_UNANSWERED = 16
-/** Of what comes after that. Beyond it the connection ends at once, without the responses that it waits for. */
-const MOST_IGNORED = 100
 /** A new connection looks no further for one that may go. */
 const MOST_LOOKS = 1_000
-/** One address holds a part of the connections at most. */
-const PARTS = 4
 /** Below this part of the limit, the order of the connections costs more than it is worth. */
 const ORDER_PARTS = 16
 
@@ -58,7 +54,8 @@ export const isPending = (response: ServerResponse | undefined) => response?.wri
 export function createConnections({ most, groupOf = () => null, onDropped }: ConnectionsOptions): Connections {
   const open: Line = new Map()
   const groups = new Map<string, Line>()
-  const mostOfGroup = most === undefined || most < PARTS ? Number.POSITIVE_INFINITY : Math.floor(most / PARTS)
+  const mostOfGroup =
+    most === undefined || most < ADDRESS_PART ? Number.POSITIVE_INFINITY : Math.floor(most / ADDRESS_PART)
 
   const ordersFrom = most === undefined ? Number.POSITIVE_INFINITY : Math.floor(most / ORDER_PARTS)
 
@@ -120,12 +117,12 @@ export function createConnections({ most, groupOf = () => null, onDropped }: Con
       if (connection.isOver) {
         connection.ignored += 1
         // Node reads on after each request, also where the socket is paused.
-        if (connection.ignored > MOST_IGNORED) socket.destroy()
+        if (connection.ignored > IGNORED) socket.destroy()
         return false
       }
       const { responses } = connection
       while (responses.length > 0 && !isPending(responses[0])) responses.shift()
-      if (responses.length >= MOST_UNANSWERED) {
+      if (responses.length >= UNANSWERED) {
         end(socket, connection)
         return false
       }

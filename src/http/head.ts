@@ -3,17 +3,16 @@
 import type { IncomingMessage } from 'node:http'
 import { isIP } from 'node:net'
 import { isLoopbackHost } from '../runtime/addresses.ts'
+import { CREDENTIAL_BYTES, HEADER_BYTES } from './limits.ts'
 
 export type Fault = readonly [status: number, message: string]
 
 export const NOT_HTTP: Fault = [400, 'the request is not valid HTTP']
 
-/** In bytes, of what several lines with the same name make together. A credential can be a token of an issuer. */
-const MOST_BYTES = 1_024
-const MOST_CREDENTIAL_BYTES = 12_288
 /**
- * Each header that this service or one of its libraries parses, except X-Service-Duration: of that header only the first digits are looked at, and a ping
- * is not lost over it. Headers that nothing parses, such as those of proxies and traces, may have any length that the head has room for.
+ * Each header that this service or one of its libraries parses, except X-Service-Duration: of that header only the
+ * first digits are looked at, and a ping is not lost over it. Headers that nothing parses, such as those of proxies and
+ * traces, may have any length that the head has room for.
  */
 export const HEADER_LIMITS: ReadonlyMap<string, number> = new Map([
   ...[
@@ -38,9 +37,9 @@ export const HEADER_LIMITS: ReadonlyMap<string, number> = new Map([
     'X-Forwarded-Proto',
     'X-Prometheus-Scrape-Timeout-Seconds',
     'X-Refresh',
-  ].map((name) => [name, MOST_BYTES] as const),
-  ['Authorization', MOST_CREDENTIAL_BYTES],
-  ['Cookie', MOST_CREDENTIAL_BYTES],
+  ].map((name) => [name, HEADER_BYTES] as const),
+  ['Authorization', CREDENTIAL_BYTES],
+  ['Cookie', CREDENTIAL_BYTES],
 ])
 
 /** Decides by a host name in lower case. */
@@ -49,8 +48,8 @@ export type IsKnownHost = (name: string) => boolean
 const SLASH = 47
 
 /**
- * What is wrong with a head, or null. Replaces a target in absolute form (RFC 9112, section 3.2.2) by its path and query: the URL parsers of apps throw for
- * meaningless addresses.
+ * What is wrong with a head, or null. Replaces a target in absolute form (RFC 9112, section 3.2.2) by its path and
+ * query: the URL parsers of apps throw for meaningless addresses.
  */
 export function findFault(request: IncomingMessage, isKnownHost: IsKnownHost | null): Fault | null {
   const { hosts, bytes } = measure(request)
@@ -59,7 +58,7 @@ export function findFault(request: IncomingMessage, isKnownHost: IsKnownHost | n
   if (hosts === 0 && request.httpVersion === '1.1') return [400, 'the request has no Host header']
   // A proxy before us may have chosen another one than we would (RFC 9112, section 3.2).
   if (hosts > 1) return [400, 'the request has more than one Host header']
-  const tooLong = bytes > MOST_BYTES ? findTooLong(request) : null
+  const tooLong = bytes > HEADER_BYTES ? findTooLong(request) : null
   if (tooLong !== null) return tooLong
   if (isKnownHost !== null && !isKnownHost(hostName(request))) return UNKNOWN_HOST
   const target = request.url!
@@ -101,9 +100,9 @@ function hostName({ headers }: IncomingMessage): string {
 }
 
 /**
- * For a server that only this machine reaches: a web site whose name leads to the loopback address (DNS rebinding) must not reach it through a browser on
- * this machine. Such a name has a dot. An address cannot be that of a web site, nor can a name without a dot. Null where other machines reach the server:
- * then the server may have any name.
+ * For a server that only this machine reaches: a web site whose name leads to the loopback address (DNS rebinding) must
+ * not reach it through a browser on this machine. Such a name has a dot. An address cannot be that of a web site, nor
+ * can a name without a dot. Null where other machines reach the server: then the server may have any name.
  */
 export function createHostRule(bindAddress: string, urls: readonly (string | null)[]): IsKnownHost | null {
   if (!isLoopbackHost(bindAddress)) return null

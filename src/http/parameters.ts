@@ -1,14 +1,12 @@
 /** Reads `a=1&b=2`, of a query or of a form. */
 
 import { AppError } from '../domain/errors.ts'
-
-/** Many times what any request needs. 64 KB can hold tens of thousands, each of which costs as much as a long one. */
-const MOST_PARAMETERS = 1_000
+import { PARAMETERS } from './limits.ts'
 
 /** Malformed percent encodings stay as they are. Throws AppError `invalid` for too many. `what`: the word for them. */
 export function readParameters(text: string, what: 'parameters' | 'fields'): URLSearchParams {
-  if (cutParameters(text, MOST_PARAMETERS).isCut)
-    throw new AppError('invalid', `the request has more than ${MOST_PARAMETERS} ${what}`)
+  if (cutParameters(text, PARAMETERS).isCut)
+    throw new AppError('invalid', `the request has more than ${PARAMETERS} ${what}`)
   return new URLSearchParams(text)
 }
 

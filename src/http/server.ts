@@ -1,8 +1,8 @@
 /**
- * A listening HTTP server around an app. A request that is not valid HTTP is rejected here, after the responses that its
- * connection still waits for, and never reaches the app. Nor does what is too much: a head (head.ts), a body (body.ts), a connection or the
- * requests on it (connections.ts). close() accepts no new connection, lets requests in progress finish,
- * and cuts the remaining connections when the grace period is over.
+ * A listening HTTP server around an app. A request that is not valid HTTP is rejected here, after the responses that
+ * its connection still waits for, and never reaches the app. Nor does what is too much: a head (head.ts), a body
+ * (body.ts), a connection or the requests on it (connections.ts). close() accepts no new connection, lets requests in
+ * progress finish, and cuts the remaining connections when the grace period is over.
  */
 
 import { createServer, type IncomingMessage, type ServerResponse, STATUS_CODES } from 'node:http'
@@ -13,6 +13,7 @@ import { StartFault } from '../runtime/start-fault.ts'
 import { type BodyLimits, beginBody, deferContinue, endBody, hasBody, respondAndDrain } from './body.ts'
 import { createConnections, endAfter, isPending } from './connections.ts'
 import { type Fault, findFault, type IsKnownHost, NOT_HTTP } from './head.ts'
+import { HEAD_BYTES, HEAD_MS, REQUEST_MS } from './limits.ts'
 
 export interface HttpServer {
   /** Throws ListenError. */
@@ -46,18 +47,17 @@ export class ListenError extends StartFault {
   override readonly name = 'ListenError'
 }
 
-const HEADERS_MS = 10_000
-const REQUEST_MS = 30_000
 /** Longer than the usual 60 s of load balancers, which would else reuse a connection at the moment when we close it. */
 const KEEP_ALIVE_MS = 75_000
-const MAX_HEADER_BYTES = 16_384
-/** How long we read and drop data before we cut the connection of a broken request: a reset would erase our response. */
+/**
+ * How long we read and drop data before we cut the connection of a broken request: a reset would erase our response.
+ */
 const LINGER_MS = 1_000
 
 export function createHttpServer(options: HttpServerOptions): HttpServer {
   const { name, handler, bindAddress, port, errorText, body, isKnownHost = null } = options
   const { maxConnections: most, groupOf, onConnectionDropped: onDropped = () => {} } = options
-  const { headersMs = HEADERS_MS, requestMs = REQUEST_MS } = options
+  const { headersMs = HEAD_MS, requestMs = REQUEST_MS } = options
   let isClosing = false
   const connections = createConnections({ most, groupOf, onDropped })
   const rejected = new WeakSet<Socket>()
@@ -65,7 +65,7 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
     headersTimeout: headersMs,
     requestTimeout: requestMs,
     keepAliveTimeout: KEEP_ALIVE_MS,
-    maxHeaderSize: MAX_HEADER_BYTES,
+    maxHeaderSize: HEAD_BYTES,
     connectionsCheckingInterval: Math.min(1_000, headersMs, requestMs),
     // Node's own response would have no text; findFault checks it.
     requireHostHeader: false,
@@ -74,7 +74,8 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
   Object.assign(server, { httpAllowHalfOpen: true })
   server.on('connection', (socket: Socket) => {
     connections.open(socket)
-    // The parser reports a client that leaves in the middle of its request, except when the request asks for an upgrade.
+    // The parser reports a client that leaves in the middle of its request, except when the request asks for an
+    // upgrade.
     socket.once('end', () => {
       if (connections.latest(socket)?.req.complete === false) rejectConnection(socket, ...NOT_HTTP)
     })
@@ -170,7 +171,7 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
 const NO_IPV6: ReadonlySet<string | undefined> = new Set(['EAFNOSUPPORT', 'EADDRNOTAVAIL'])
 
 const CLIENT_ERRORS: Record<string, Fault> = {
-  HPE_HEADER_OVERFLOW: [431, `the request's headers are larger than ${MAX_HEADER_BYTES} bytes`],
+  HPE_HEADER_OVERFLOW: [431, `the request's headers are larger than ${HEAD_BYTES} bytes`],
   ERR_HTTP_REQUEST_TIMEOUT: [408, 'the request took too long to arrive'],
 }
 

@@ -1,11 +1,12 @@
 /**
- * Writes response bodies no faster than their readers read, and disconnects a client that reads nothing: what is written and not read is held in our
- * memory. A body is written in small pieces, because the end of a write is the only sign of a reader: one that reads little is not mistaken for
- * one that reads nothing.
+ * Writes response bodies no faster than their readers read, and disconnects a client that reads nothing: what is
+ * written and not read is held in our memory. A body is written in small pieces, because the end of a write is the only
+ * sign of a reader: one that reads little is not mistaken for one that reads nothing.
  */
 
 import type { ServerResponse } from 'node:http'
 import { startTimer } from '../runtime/clock.ts'
+import { UNREAD_MS } from './limits.ts'
 
 /** The client closed its connection, or was disconnected because it read nothing. */
 export class ClientLeft extends Error {
@@ -16,11 +17,12 @@ export class ClientLeft extends Error {
 }
 
 export const PIECE_BYTES = 16_384
-/** How long a client of the management API may read nothing. */
-const IDLE_MS = 10_000
 
-/** Resolves when the kernel has all of `bytes`. Throws ClientLeft, after a disconnection when the kernel took nothing for `idleMs`. */
-export async function writeBytes(response: ServerResponse, bytes: Uint8Array, idleMs = IDLE_MS): Promise<void> {
+/**
+ * Resolves when the kernel has all of `bytes`. Throws ClientLeft, after a disconnection when the kernel took nothing
+ * for `idleMs`.
+ */
+export async function writeBytes(response: ServerResponse, bytes: Uint8Array, idleMs = UNREAD_MS): Promise<void> {
   for (let at = 0; at < bytes.length; at += PIECE_BYTES)
     await writePiece(response, bytes.subarray(at, at + PIECE_BYTES), idleMs)
 }

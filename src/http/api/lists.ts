@@ -8,16 +8,7 @@ import type { ServerResponse } from 'node:http'
 import { AppError } from '../../domain/errors.ts'
 import { startTimer } from '../../runtime/clock.ts'
 import { createLimiter } from '../../runtime/limiter.ts'
-
-/** Lists that are read, or sent, at the same time; of these, those of one organization. */
-export const LISTS = { atOnce: 16, perKey: 4 }
-/** Of the lists that have a place, those that are read at the same time. */
-const READS = { atOnce: 2, perKey: 1 }
-/** The longest wait for a place. */
-const WAIT_MS = 5_000
-const RETRY_SECONDS = 5
-/** How long a client may take for a list: others wait for its place. */
-const LIST_MS = 30_000
+import { LIST_MS, LIST_READS, LISTS, RETRY_SECONDS, TURN_MS } from '../limits.ts'
 
 export interface Lists {
   /**
@@ -31,9 +22,9 @@ export interface Lists {
   inTurn<Result>(organizationId: string, read: () => Promise<Result>): Promise<Result>
 }
 
-export function createLists({ waitMs = WAIT_MS, listMs = LIST_MS } = {}): Lists {
+export function createLists({ waitMs = TURN_MS, listMs = LIST_MS } = {}): Lists {
   const places = createLimiter({ ...LISTS, waitMs, createError })
-  const turns = createLimiter({ ...READS, waitMs, createError })
+  const turns = createLimiter({ ...LIST_READS, waitMs, createError })
 
   function isSent(response: ServerResponse, mostMs: number): Promise<void> {
     return new Promise((resolve) => {

@@ -1,10 +1,14 @@
-/** The badges as a Koa application, for everything below `/badge/` (design, section 3.7). No credential but the badge key in the path. */
+/**
+ * The badges as a Koa application, for everything below `/badge/` (design, section 3.7). No credential but the badge
+ * key in the path.
+ */
 
 import Koa, { type Context } from 'koa'
 import type { FindBadge } from '../../checks/find-badge.ts'
 import { AppError, notFound } from '../../domain/errors.ts'
 import type { Clock } from '../../runtime/clock.ts'
 import type { Log } from '../../runtime/log.ts'
+import { BADGES } from '../limits.ts'
 import { renderErrors } from '../middleware/errors.ts'
 import { type OnRequest, observe } from '../middleware/observe.ts'
 import { createWindows } from '../middleware/windows.ts'
@@ -23,8 +27,6 @@ export interface BadgeAppOptions {
   readonly mostRequests?: number
 }
 
-/** Of a key in a minute, in this process: caches ask once a minute for each badge. A badge of a project reads all its checks. */
-const MOST_REQUESTS = 600
 const METHODS = ['GET', 'HEAD', 'OPTIONS']
 
 const ROUTES = {
@@ -34,7 +36,7 @@ const ROUTES = {
 }
 
 export function createBadgeApp(options: BadgeAppOptions): Koa {
-  const { find, clock, log, isStopping, onRequest, mostRequests = MOST_REQUESTS } = options
+  const { find, clock, log, isStopping, onRequest, mostRequests = BADGES } = options
   const take = createWindows(clock, mostRequests)
   const app = new Koa({ env: 'production' })
   // An error after the response has begun: a client that left. Koa would print it.

@@ -1,4 +1,7 @@
-/** The dashboard as a Koa application: sessions, the check of the sender's page, headers, errors as pages (dashboard design). */
+/**
+ * The dashboard as a Koa application: sessions, the check of the sender's page, headers, errors as pages (dashboard
+ * design).
+ */
 
 import { Router } from '@koa/router'
 import Koa, { type Context, type Middleware } from 'koa'
@@ -11,6 +14,7 @@ import {
 import { SIGN_IN_SECONDS } from '../../auth/sign-in.ts'
 import { includesScope } from '../../domain/access.ts'
 import { AppError } from '../../domain/errors.ts'
+import { LIMITS } from '../../domain/limits.ts'
 import { onSite, sitePathOf } from '../../domain/site.ts'
 import { addressGroup } from '../../runtime/addresses.ts'
 import { yieldTurn } from '../../runtime/clock.ts'
@@ -18,6 +22,7 @@ import type { Log } from '../../runtime/log.ts'
 import { RequestAborted, readBody } from '../body.ts'
 import { createFindClientAddress, type FindClientAddress } from '../client-address.ts'
 import { compressPage, type Encoded, type Encoding, encodingOf, sendEncoded } from '../compress.ts'
+import { DASHBOARD_REQUESTS } from '../limits.ts'
 import { createRejectionCount } from '../middleware/limit-rejections.ts'
 import { type OnRequest, observe } from '../middleware/observe.ts'
 import { createWindows } from '../middleware/windows.ts'
@@ -63,14 +68,14 @@ const CONTENT_SECURITY_POLICY = [
   "base-uri 'none'",
 ].join('; ')
 
-/** What the script sends with the requests that no user asked for (assets/dashboard.js): the time from which on the page must have been read. */
+/**
+ * What the script sends with the requests that no user asked for (assets/dashboard.js): the time from which on the page
+ * must have been read.
+ */
 const REFRESH_HEADER = 'X-Refresh'
-/** Of one user in a minute, in this process: some hundreds of open pages make two a minute each, and more when they connect again. */
-const MOST_REQUESTS = 6_000
 const LONG_ADDRESS = 700
 const LOG_IN_PATH = '/login'
 const HTML = 'text/html; charset=utf-8'
-const FORM_BYTES = 65_536
 /** Parameters in which the word of a notice is looked for, also for a page that says what is wrong with them. */
 const MOST_LOOKED_AT = 50
 const YEAR_SECONDS = 31_536_000
@@ -97,7 +102,7 @@ export function createDashboardApp(parts: DashboardParts): Koa {
   const assets = readAssets()
   const findCaller = createFindDashboardCaller(context, isPasswordLoginOn)
   const countRejection = createRejectionCount(context.clock)
-  const { mostRequests = MOST_REQUESTS } = parts
+  const { mostRequests = DASHBOARD_REQUESTS } = parts
   const takeRequest = createWindows(context.clock, mostRequests)
   const turns = createTurns({ yieldToPings, waitMs: parts.turnWaitMs })
   const shareRead = createSharedReads<Compressed>(context.clock)
@@ -336,7 +341,7 @@ function toLogIn(ctx: Context): Redirect {
 }
 
 async function readForm(ctx: Context): Promise<URLSearchParams> {
-  const bytes = await readBody(ctx.req, FORM_BYTES)
+  const bytes = await readBody(ctx.req, LIMITS.apiBodyBytes)
   if (bytes.length > 0 && !ctx.is('application/x-www-form-urlencoded'))
     throw new AppError('unsupported_media_type', 'a form must be sent as application/x-www-form-urlencoded')
   return readParameters(bytes.toString(), 'fields')

@@ -1,7 +1,7 @@
 /**
- * `/live`: a stream of Server-Sent Events for each open page (dashboard design, sections 2 and 7). An event says which checks changed; the script
- * then reads its page again. A stream ends with its session, wherever that was ended, and when this process begins to stop. Nothing waits for a
- * client that does not read: its connection is closed.
+ * `/live`: a stream of Server-Sent Events for each open page (dashboard design, sections 2 and 7). An event says which
+ * checks changed; the script then reads its page again. A stream ends with its session, wherever that was ended, and
+ * when this process begins to stop. Nothing waits for a client that does not read: its connection is closed.
  */
 
 import type { ServerResponse } from 'node:http'
@@ -14,9 +14,13 @@ import { isUuid } from '../../domain/ids.ts'
 import { toIso } from '../../domain/instant.ts'
 import { type Clock, yieldTurn } from '../../runtime/clock.ts'
 import { createLoop } from '../../runtime/loop.ts'
+import { STREAM_BYTES, STREAMS, STREAMS_PER_SESSION, STREAMS_PER_USER } from '../limits.ts'
 
 export interface Live {
-  /** Begins a stream. `?since=`: the server's time in the page, in ISO 8601; `?check=`: the only check that the page shows. */
+  /**
+   * Begins a stream. `?since=`: the server's time in the page, in ISO 8601; `?check=`: the only check that the page
+   * shows.
+   */
   open(ctx: KoaContext, caller: DashboardCaller): void
   /** Ends all streams at once; there are no new ones. */
   stop(): Promise<void>
@@ -36,18 +40,12 @@ export interface LiveOptions {
 }
 
 export const LIVE_PATH = '/live'
-/** Sessions are looked at in one statement for all. Well below the five seconds after which a stream must have ended. */
+/**
+ * Sessions are looked at in one statement for all. Well below the five seconds after which a stream must have ended.
+ */
 const SESSIONS_MS = 2_000
 /** Proxies close a connection on which nothing was sent for a while, often a minute. */
 const BEAT_MS = 20_000
-/** A browser opens one for each visible window. */
-export const STREAMS_PER_SESSION = 20
-/** However many sessions a user has. */
-export const STREAMS_PER_USER = 100
-/** Above this the user with the most gives one up, so that no user ends the streams of others. */
-const MOST_STREAMS = 2_000
-/** What may wait for a client to read, in bytes: many more events than a page has use for. */
-const MOST_WAITING = 65_536
 const STREAMS_PER_TICK = 25
 /** After which a client other than our script connects again. */
 const RETRY_MS = 3_000
@@ -64,7 +62,7 @@ interface Stream {
 }
 
 export function createLive(options: LiveOptions): Live {
-  const { context, changes, clock, onProblem, mostStreams = MOST_STREAMS } = options
+  const { context, changes, clock, onProblem, mostStreams = STREAMS } = options
   /** In the order of their beginning. */
   const streams = new Set<Stream>()
   const sessions = createGroups()
@@ -104,7 +102,7 @@ export function createLive(options: LiveOptions): Live {
     }
     if (response.writableEnded) return
     response.write(bytes)
-    if (response.writableLength > MOST_WAITING) response.destroy()
+    if (response.writableLength > STREAM_BYTES) response.destroy()
   }
 
   function end(stream: Stream, last?: Buffer): void {

@@ -1,24 +1,13 @@
 /**
- * The turns of pages and changes. A page may read all checks of an organization: few are read at the same time, the others wait, so that users who
- * look at many pages slow neither pings nor each other's organization, nor one user the others of the organization.
+ * The turns of pages and changes. A page may read all checks of an organization: few are read at the same time, the
+ * others wait, so that users who look at many pages slow neither pings nor another organization, nor one user the
+ * others of the organization. The other processors of PostgreSQL are for pings.
  */
 
 import type { DashboardCaller } from '../../auth/sessions.ts'
 import { AppError } from '../../domain/errors.ts'
 import { createLimiter } from '../../runtime/limiter.ts'
-
-/**
- * Of an organization, and of a user in it. As for lists of the API (http/api/lists.ts): the other processors of
- * PostgreSQL are for pings.
- */
-const PAGES = { atOnce: 2, perKey: 1 }
-/** Without a session: each address waits for itself. */
-const OPEN_PAGES = { atOnce: 2, perKey: 1 }
-/** Each takes a connection of the pool. */
-const CHANGES = { atOnce: 8, perKey: 4 }
-/** The longest wait. A page takes a few hundredths of a second. */
-const WAIT_MS = 5_000
-const RETRY_SECONDS = 5
+import { CHANGES, OPEN_PAGES, PAGES, RETRY_SECONDS, TURN_MS } from '../limits.ts'
 
 export interface TurnsOptions {
   /** Resolves when no ping is being stored, or after a short time: pings have priority. */
@@ -28,7 +17,7 @@ export interface TurnsOptions {
 }
 
 export interface Turns {
-  /** Runs `read` when it is the user's turn. Throws AppError `unavailable` after WAIT_MS. */
+  /** Runs `read` when it is the user's turn. Throws AppError `unavailable` after TURN_MS. */
   read<Result>(caller: DashboardCaller, read: () => Result | Promise<Result>): Promise<Result>
   /** The same without a session. `address`: what counts as one client. */
   open<Result>(address: string, read: () => Result | Promise<Result>): Promise<Result>
@@ -36,7 +25,7 @@ export interface Turns {
   change<Result>(caller: DashboardCaller, change: () => Result | Promise<Result>): Promise<Result>
 }
 
-export function createTurns({ yieldToPings, waitMs = WAIT_MS }: TurnsOptions): Turns {
+export function createTurns({ yieldToPings, waitMs = TURN_MS }: TurnsOptions): Turns {
   const pages = createLimiter({ ...PAGES, waitMs, createError: () => busy('pages are being read') })
   const openPages = createLimiter({ ...OPEN_PAGES, waitMs, createError: () => busy('pages are being read') })
   const changes = createLimiter({ ...CHANGES, waitMs, createError: () => busy('changes are being made') })

@@ -5,11 +5,10 @@
 
 import type { Context } from 'koa'
 import type { Lists } from '../api/lists.ts'
+import { WHOLE_LIST_MS } from '../limits.ts'
 import { ClientLeft, writeBytes } from '../write.ts'
 
 const PART_CHARACTERS = 32_768
-/** How long a client may take to read a list: others wait for its place. */
-const LIST_MS = 300_000
 
 /** The text of `{"<name>":[...]}` in parts. */
 export async function* writeList<Row>(
@@ -41,7 +40,7 @@ export interface ListOptions {
 export async function sendList(ctx: Context, list: AsyncIterator<string>, options: ListOptions): Promise<void> {
   const { lists, organizationId, onBroken } = options
   const { res } = ctx
-  await lists.hold(res, organizationId, LIST_MS)
+  await lists.hold(res, organizationId, WHOLE_LIST_MS)
   const next = () => lists.inTurn(organizationId, () => list.next())
   let part = await next()
   ctx.respond = false

@@ -1,25 +1,24 @@
 /**
- * Counts the 401 responses of each address, in this process: a client that guesses keys gets 429 instead (notes, L3). A valid credential passes from any
- * address.
+ * Counts the 401 responses of each address, in this process: a client that guesses keys gets 429 instead. A valid
+ * credential passes from any address.
  */
 
 import type { Middleware } from 'koa'
 import { AppError } from '../../domain/errors.ts'
 import { addressGroup } from '../../runtime/addresses.ts'
 import type { Clock } from '../../runtime/clock.ts'
+import { REJECTIONS } from '../limits.ts'
 import { createWindows } from './windows.ts'
-
-const MOST_REJECTIONS = 300
 
 /** Counts a wrong credential of an address. Throws AppError `too_many_requests` for one too many. */
 export type CountRejection = (address: string) => void
 
 export function createRejectionCount(clock: Pick<Clock, 'now'>): CountRejection {
-  const take = createWindows(clock, MOST_REJECTIONS)
+  const take = createWindows(clock, REJECTIONS)
   return (address) => {
     const retryAfterSeconds = take(addressGroup(address))
     if (retryAfterSeconds === null) return
-    const message = `more than ${MOST_REJECTIONS} requests with a wrong credential in a minute from this address; try again in ${retryAfterSeconds} s with a valid one`
+    const message = `more than ${REJECTIONS} requests with a wrong credential in a minute from this address; try again in ${retryAfterSeconds} s with a valid one`
     throw new AppError('too_many_requests', message, { retryAfterSeconds })
   }
 }

@@ -1,8 +1,9 @@
 /**
- * GET /metrics: the metrics of this process and, when this replica exports them, the series of all checks. These can be more than a hundred
- * megabytes of text, so they are held as names and numbers and written in pieces as the client reads. Scrapes at the same time share what was
- * read, each at its own pace, so that a slow one delays no other. A client that reads nothing, or takes too long, is cut off; Prometheus then counts a
- * failed scrape, and never stores half of the checks.
+ * GET /metrics: the metrics of this process and, when this replica exports them, the series of all checks. These can be
+ * more than a hundred megabytes of text, so they are held as names and numbers and written in pieces as the client
+ * reads. Scrapes at the same time share what was read, each at its own pace, so that a slow one delays no other. A
+ * client that reads nothing, or takes too long, is cut off; Prometheus then counts a failed scrape, and never stores
+ * half of the checks.
  */
 
 import type { IncomingMessage } from 'node:http'
@@ -12,6 +13,7 @@ import type { Context } from 'koa'
 import type { ExportedCheck } from '../../checks/export-checks.ts'
 import { startTimer } from '../../runtime/clock.ts'
 import { createPacer } from '../../runtime/pacer.ts'
+import { SCRAPES, UNREAD_SCRAPE_MS } from '../limits.ts'
 import { ClientLeft, writeBytes } from '../write.ts'
 import { CheckSeries } from './check-series.ts'
 
@@ -19,7 +21,10 @@ export interface MetricsSource {
   readonly contentType: string
   /** The names in the text of the labels that `readChecks` reads of each check. Default: none. */
   readonly labelNames?: readonly string[]
-  /** Calls `add` with each check, some even before an error. False: another replica exports them, or the database cannot be asked. */
+  /**
+   * Calls `add` with each check, some even before an error. False: another replica exports them, or the database cannot
+   * be asked.
+   */
   readonly readChecks: (add: (check: ExportedCheck) => void) => Promise<boolean>
   /** The metrics of this process, in whole lines. `dropped`: the number of checks that are left out. */
   readonly render: (exported: { readonly isActive: boolean; readonly dropped: number }) => Promise<string>
@@ -34,12 +39,12 @@ export interface MetricsSource {
 /** The default scrape timeout of Prometheus. */
 const WRITE_MS = 10_000
 const MAX_WRITE_MS = 60_000
-const IDLE_MS = 2_000
-/** One scrape, and those that share its checks. */
-export const SCRAPES_AT_ONCE = 3
 /** Checks that were read longer ago are not shared with a new scrape, which reads them again. */
 const SHARED_MS = 2_000
-/** Level 6 takes 4 times as long and saves a sixth. The high-water mark holds several pieces: a thread compresses one while the next is made. */
+/**
+ * Level 6 takes 4 times as long and saves a sixth. The high-water mark holds several pieces: a thread compresses one
+ * while the next is made.
+ */
 const GZIP = { level: 1, chunkSize: 65_536, writableHighWaterMark: 2_097_152 }
 
 /** What scrapes share. It is held while one of them uses it. */
@@ -51,7 +56,7 @@ interface Snapshot {
 }
 
 export function createMetricsHandler(source: MetricsSource): (ctx: Context) => Promise<void> {
-  const { contentType, idleMs = IDLE_MS } = source
+  const { contentType, idleMs = UNREAD_SCRAPE_MS } = source
   let scrapes = 0
   let newest: Snapshot | null = null
   // Of all scrapes together one piece is made in a turn of the event loop: pings come between.
@@ -107,7 +112,7 @@ export function createMetricsHandler(source: MetricsSource): (ctx: Context) => P
 
   return async (ctx) => {
     const isCompressed = ctx.acceptsEncodings('gzip', 'identity') === 'gzip'
-    if (scrapes >= SCRAPES_AT_ONCE) {
+    if (scrapes >= SCRAPES) {
       ctx.status = 503
       ctx.set('Retry-After', '1')
       ctx.body = `${scrapes} scrapes are being served: try again in a second\n`

@@ -1,0 +1,84 @@
+/**
+ * What one process takes of its clients at the HTTP edge. The limits of single fields are in domain/limits.ts. A test
+ * compares each number with docs/security.md.
+ */
+
+/** A head. */
+export const HEAD_BYTES = 16_384
+/** All lines of a header that this service or one of its libraries parses. */
+export const HEADER_BYTES = 1_024
+/** All lines of a header with credentials: a credential can be a token of an issuer. */
+export const CREDENTIAL_BYTES = 12_288
+/** How long a head may take to arrive, and how long a whole request may take. */
+export const HEAD_MS = 10_000
+export const REQUEST_MS = 30_000
+
+/** One address holds this part of the connections of a port at most. */
+export const ADDRESS_PART = 4
+/**
+ * Requests of a connection that wait for their responses. No client of ours sends a request before it has the response
+ * to the last one.
+ */
+export const UNANSWERED = 16
+/**
+ * Requests after these, which are left alone. Beyond them the connection ends at once, without the responses that it
+ * waits for.
+ */
+export const IGNORED = 100
+
+/** All bodies that are being read, or wait for their response. */
+export const BODIES_BYTES = 33_554_432
+/** Parameters of a query, or fields of a form: many times what any request needs. Each costs as much as a long one. */
+export const PARAMETERS = 1_000
+
+/** How long a client of the management API, and a scrape, may read nothing. */
+export const UNREAD_MS = 10_000
+export const UNREAD_SCRAPE_MS = 2_000
+
+/** Lists that are read, or sent, at the same time; of these, those of one organization. */
+export const LISTS = { atOnce: 16, perKey: 4 }
+/** Of the lists that have a place, those that are read at the same time. */
+export const LIST_READS = { atOnce: 2, perKey: 1 }
+/**
+ * How long a client may take for a list, and for a list of healthchecks' API, which has no pages: others wait for its
+ * place.
+ */
+export const LIST_MS = 30_000
+export const WHOLE_LIST_MS = 300_000
+
+/**
+ * Pages of the dashboard that are read at the same time; of these, those of one organization, and of one user in it.
+ */
+export const PAGES = { atOnce: 2, perKey: 1 }
+/** Pages without a session: each address waits for itself. */
+export const OPEN_PAGES = { atOnce: 2, perKey: 1 }
+/** Changes by the dashboard, each of which takes a connection of the pool; of these, those of one organization. */
+export const CHANGES = { atOnce: 8, perKey: 4 }
+/** The longest wait for a place of a list, a page or a change. */
+export const TURN_MS = 5_000
+/** When a client that found no place may try again. */
+export const RETRY_SECONDS = 5
+
+/** Pages that wait for changes. A browser opens one for each visible window. */
+export const STREAMS_PER_SESSION = 20
+/** However many sessions a user has. */
+export const STREAMS_PER_USER = 100
+/** Above this the user with the most gives one up, so that no user ends the pages of others. */
+export const STREAMS = 2_000
+/** What may wait for the client of such a page to read: many more events than a page has use for. */
+export const STREAM_BYTES = 65_536
+
+/** Responses that are compressed at the same time, and that wait. A compressor holds half a megabyte. */
+export const COMPRESSIONS = { atOnce: 4, waiting: 16 }
+/** One scrape, and scrapes that share its checks. */
+export const SCRAPES = 3
+
+/** In a minute: wrong credentials of an address. */
+export const REJECTIONS = 300
+/** In a minute: badges of a key. Caches ask once a minute for each badge. A badge of a project reads all its checks. */
+export const BADGES = 600
+/**
+ * In a minute: requests of a user to the dashboard. Some hundreds of open pages make two a minute each, and more when
+ * they connect again.
+ */
+export const DASHBOARD_REQUESTS = 6_000
