@@ -51,7 +51,17 @@ const TABLE: Record<string, { inside: string[]; outside: string[] }> = {
       'service',
       'http/healthchecks/app.ts',
     ],
-    outside: ['koa', '@koa/router', 'zod', 'hono', '@primer/octicons', 'cronstrue', 'd3-scale', 'badge-maker'],
+    outside: [
+      'koa',
+      '@koa/router',
+      'accepts',
+      'zod',
+      'hono',
+      '@primer/octicons',
+      'cronstrue',
+      'd3-scale',
+      'badge-maker',
+    ],
   },
   // An API of its own beside ours: only what both need is shared.
   'http/healthchecks': {

@@ -252,7 +252,7 @@ export function createApiRole(base: ApiRoleOptions): ApiRole {
   const { bindAddress } = config
   const pingServer = createHttpServer({
     name: 'ping',
-    handler: pingApp.callback(),
+    handler: pingApp,
     bindAddress,
     port: config.pingPort,
     ...limitConnections(base, 'ping'),

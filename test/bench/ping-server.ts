@@ -4,6 +4,7 @@
  * before it listens, as the service does.
  */
 
+import type { RequestListener } from 'node:http'
 import { Router } from '@koa/router'
 import Koa from 'koa'
 import { type Change, decideChanges } from '../../src/checks/change.ts'
@@ -70,7 +71,7 @@ function recordOneByOne(url: string): RecordPing {
 
 allocateYoungObjects()
 const [mode, url, knowing] = process.argv.slice(2) as [Mode, string, string | undefined]
-function createProductApp(record: RecordPing): Koa {
+function createProductApp(record: RecordPing): RequestListener {
   return createPingApp({
     record,
     hasCheck: async () => true,
@@ -85,17 +86,17 @@ function createProductApp(record: RecordPing): Koa {
 }
 
 /** Koa and its router as their documentation shows them: the cost of the framework alone. */
-function createPlainApp(): Koa {
+function createPlainApp(): RequestListener {
   const router = new Router()
   router.all('/ping/:public_id', (ctx) => {
     ctx.body = 'OK'
   })
   const app = new Koa()
   app.use(router.routes())
-  return app
+  return app.callback()
 }
 
-const app = await {
+const handler = await {
   groups: async () => createProductApp(await recordInGroups(url, knowing === 'knowing')),
   transaction: async () => createProductApp(recordOneByOne(url)),
   constant: async () => createProductApp(async () => 'stored'),
@@ -103,7 +104,7 @@ const app = await {
 }[mode]()
 const server = createHttpServer({
   name: 'ping',
-  handler: app.callback(),
+  handler,
   bindAddress: '127.0.0.1',
   port: 0,
   errorText: (text) => ({ type: 'text/plain', text }),

@@ -1,14 +1,17 @@
 /**
- * The ping API (interface, section 4.2; design, section 3.3): the hot path. One middleware and no router: request.ts matches the path, which is
- * the whole specification, and cheaper. Errors are plain text, or JSON where the client accepts that.
+ * The ping API (interface, section 4.2; design, section 3.3): the hot path. It has no framework and no router:
+ * request.ts matches the path, which is the whole specification, and cheaper. Errors are plain text, or JSON where the
+ * client accepts JSON.
  */
 
-import Koa, { type Context } from 'koa'
-import type { PingType } from '../../domain/check.ts'
+import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http'
+import accepts from 'accepts'
+import type { FindAddressed, FoundCheck } from '../../checks/ping/find-addressed.ts'
+import type { Ping, PingResult } from '../../checks/ping/ping.ts'
 import { AppError } from '../../domain/errors.ts'
 import { LIMITS } from '../../domain/limits.ts'
-import type { CheckName } from '../../domain/slug.ts'
 import { type BodyLimits, hasBody, RequestAborted, readTail, respondAndDrain } from '../body.ts'
+import { CLIENT_LEFT } from '../middleware/errors.ts'
 import {
   PING_WARNINGS,
   type PingMetadata,
@@ -40,32 +43,8 @@ import {
   WRONG_METHOD,
 } from './responses.ts'
 
-/** checks/ping/record.ts implements it. */
-export type RecordPing = (
-  ping: {
-    /** Lower case. */
-    readonly publicId: string
-    readonly type: PingType
-    readonly exitCode: number | null
-    readonly durationMs: number | null
-    readonly runId: string | null
-    readonly body: Buffer | null
-    /** Whether the client sent more than `body`. */
-    readonly isBodyTruncated: boolean
-    /** Arrival, by the database's clock. */
-    readonly at: number
-  },
-  /** When it began to wait, by this process's clock. Default: now. */
-  since?: number,
-) => Promise<'stored' | 'run_refused' | 'duplicate' | 'spooled' | 'unknown' | 'unconfirmed' | 'unavailable'>
-
-/** checks/ping/find-addressed.ts implements it. */
-export interface FindAddressed {
-  /** Null: no such key or slug. Throws AppError `too_many_requests` or `forbidden` where a check is not created. */
-  byName(name: CheckName, isCreating: boolean): Promise<{ readonly publicId: string; readonly isNew: boolean } | null>
-  /** A public id. Null: no such token. */
-  byToken(token: string): Promise<string | null>
-}
+/** `since`: when the ping began to wait, by this process's clock. Default: now. */
+export type RecordPing = (ping: Ping, since?: number) => Promise<PingResult>
 
 export interface PingAppOptions {
   readonly record: RecordPing
@@ -93,7 +72,7 @@ const BY_NAME = '/ping/{ping_key}/{slug}'
 const BY_TOKEN = '/api/push/{token}'
 
 /** A check that has to be looked up. */
-type Find = () => Promise<{ readonly publicId: string; readonly isNew: boolean } | null>
+type Find = () => Promise<FoundCheck | null>
 
 interface Sent {
   readonly metadata: PingMetadata
@@ -102,55 +81,52 @@ interface Sent {
   readonly form: 'ping' | 'push'
 }
 
-export function createPingApp(options: PingAppOptions): Koa {
+export function createPingApp(options: PingAppOptions): RequestListener {
   const { record, hasCheck, find, now, processNow, onPing, onRequest, onWarning, onError } = options
   const { isStopping = () => false } = options
-  const app = new Koa()
-  app.silent = true
-  app.use(async (ctx) => {
+  return async (req, res) => {
     const at = now()
     const startedAt = processNow()
     // From the start of the drain on: closing the port may cut an idle connection with a ping on its way.
-    if (isStopping()) ctx.res.setHeader('Connection', 'close')
-    const path = parsePingPath(ctx.path)
-    await serve(ctx, at, path)
-    onRequest(ctx.method, ctx.res.statusCode, (processNow() - startedAt) / 1_000, routeOf(path))
-  })
-  return app
-
-  async function serve(ctx: Context, at: number, path: PingPath | null): Promise<void> {
-    // Without Koa's own rendering, which costs more (docs/benchmarks.md, plain Koa).
-    ctx.respond = false
-    if (path === null) return reject(ctx, NO_CHECK, 'unknown')
-    if (ctx.method === 'OPTIONS') return allow(ctx)
-    // Uptime Kuma takes any method.
-    if (path.kind === 'push') return storePush(ctx, at, path.token)
-    if (!METHODS.has(ctx.method)) return reject(ctx, WRONG_METHOD, 'unknown')
-    if (path.kind === 'invalid_exit_code' || path.kind === 'unknown_signal') return explainSignal(ctx, path)
-    const metadata = parsePingMetadata(path.kind === 'ping' ? path.signal : null, durationHeader(ctx), ctx.querystring)
-    if (path.kind === 'invalid_slug')
-      return reject(ctx, metadata.isCreating ? INVALID_SLUG : NO_CHECK, metadata.signal.type)
-    const { name } = path
-    const check = name === undefined ? path.publicId : () => find.byName(name, metadata.isCreating)
-    return storePing(ctx, at, { metadata, check, form: 'ping' })
+    if (isStopping()) res.setHeader('Connection', 'close')
+    const { path, query } = splitTarget(req.url!)
+    const ping = parsePingPath(path)
+    await serve(res, at, ping, query).catch((error) => fail(res, error))
+    onRequest(req.method!, res.statusCode, (processNow() - startedAt) / 1_000, routeOf(ping))
   }
 
-  async function storePush(ctx: Context, at: number, token: string | null): Promise<void> {
-    const metadata = parsePushMetadata(ctx.querystring)
-    if (token === null) return reject(ctx, NO_TOKEN, metadata.signal.type, 'push')
+  async function serve(res: ServerResponse, at: number, path: PingPath | null, query: string): Promise<void> {
+    const { req } = res
+    if (path === null) return reject(res, NO_CHECK, 'unknown')
+    if (req.method === 'OPTIONS') return allow(res)
+    // Uptime Kuma takes any method.
+    if (path.kind === 'push') return storePush(res, at, path.token, query)
+    if (!METHODS.has(req.method!)) return reject(res, WRONG_METHOD, 'unknown')
+    if (path.kind === 'invalid_exit_code' || path.kind === 'unknown_signal') return explainSignal(res, path)
+    const metadata = parsePingMetadata(path.kind === 'ping' ? path.signal : null, durationHeader(req), query)
+    if (path.kind === 'invalid_slug')
+      return reject(res, metadata.isCreating ? INVALID_SLUG : NO_CHECK, metadata.signal.type)
+    const { name } = path
+    const check = name === undefined ? path.publicId : () => find.byName(name, metadata.isCreating)
+    return storePing(res, at, { metadata, check, form: 'ping' })
+  }
+
+  async function storePush(res: ServerResponse, at: number, token: string | null, query: string): Promise<void> {
+    const metadata = parsePushMetadata(query)
+    if (token === null) return reject(res, NO_TOKEN, metadata.signal.type, 'push')
     const check = async () => {
       const publicId = await find.byToken(token)
       return publicId === null ? null : { publicId, isNew: false }
     }
-    return storePing(ctx, at, { metadata, check, form: 'push' })
+    return storePing(res, at, { metadata, check, form: 'push' })
   }
 
-  async function storePing(ctx: Context, at: number, { metadata, check, form }: Sent): Promise<void> {
+  async function storePing(res: ServerResponse, at: number, { metadata, check, form }: Sent): Promise<void> {
     const { signal, durationMs, runId, warnings } = metadata
     const { type, exitCode } = signal
-    const rejectAs = (rejection: Rejection) => reject(ctx, rejection, type, form)
+    const rejectAs = (rejection: Rejection) => reject(res, rejection, type, form)
     try {
-      const sent = await readPingBody(ctx)
+      const sent = await readPingBody(res.req)
       const { loss } = sent
       const ping = { type, exitCode, durationMs, runId, ...textToStore(sent, metadata), at }
       const { result, isNew } =
@@ -160,18 +136,17 @@ export function createPingApp(options: PingAppOptions): Koa {
       if (result === 'unknown') return rejectAs(form === 'push' ? NO_TOKEN : NO_CHECK)
       if (result === 'unavailable') return rejectAs(UNAVAILABLE)
       if (result === 'unconfirmed') return rejectAs(UNCONFIRMED)
-      if (result === 'spooled') ctx.res.setHeader('Ping-Stored', 'spool')
-      warn(ctx, result === 'run_refused' ? [...warnings, 'run_refused'] : warnings)
+      if (result === 'spooled') res.setHeader('Ping-Stored', 'spool')
+      warn(res, result === 'run_refused' ? [...warnings, 'run_refused'] : warnings)
       if (loss !== null) return rejectAs(bodyLost(loss, result === 'duplicate'))
       onPing(type, result === 'run_refused' ? 'stored' : result)
-      if (form === 'push') return respond(ctx, 200, PUSHED_HEADERS, PUSHED)
-      return isNew ? respond(ctx, 201, CREATED_HEADERS, 'Created') : respond(ctx, 200, OK_HEADERS, 'OK')
+      if (form === 'push') return respond(res, 200, PUSHED_HEADERS, PUSHED)
+      return isNew ? respond(res, 201, CREATED_HEADERS, 'Created') : respond(res, 200, OK_HEADERS, 'OK')
     } catch (error) {
-      if (error instanceof RequestAborted) return
-      if (error instanceof AppError && ['too_many_requests', 'forbidden'].includes(error.code))
-        return rejectAs(notCreated(error))
-      if (!(error instanceof AppError)) onError(error)
-      rejectAs(UNAVAILABLE)
+      if (error instanceof RequestAborted) res.statusCode = CLIENT_LEFT
+      else if (error instanceof AppError && ['too_many_requests', 'forbidden'].includes(error.code))
+        rejectAs(notCreated(error))
+      else fail(res, error, type, form)
     }
   }
 
@@ -189,42 +164,51 @@ export function createPingApp(options: PingAppOptions): Koa {
   }
 
   /** Only a check that exists gets the list of signals. That costs a read, as a ping of an unknown check does. */
-  async function explainSignal(ctx: Context, path: UnusableSignal): Promise<void> {
-    drop(ctx.req, NO_BODY)
-    try {
-      const { name } = path
-      const isKnown = name === undefined ? await hasCheck(path.publicId) : (await find.byName(name, false)) !== null
-      const explain = path.kind === 'unknown_signal' ? unknownSignal : invalidExitCode
-      reject(ctx, isKnown ? explain(path.given) : NO_CHECK, 'unknown')
-    } catch (error) {
-      if (!(error instanceof AppError)) onError(error)
-      reject(ctx, UNAVAILABLE, 'unknown')
-    }
+  async function explainSignal(res: ServerResponse, path: UnusableSignal): Promise<void> {
+    drop(res.req, NO_BODY)
+    const { name } = path
+    const isKnown = name === undefined ? await hasCheck(path.publicId) : (await find.byName(name, false)) !== null
+    const explain = path.kind === 'unknown_signal' ? unknownSignal : invalidExitCode
+    reject(res, isKnown ? explain(path.given) : NO_CHECK, 'unknown')
   }
 
-  function warn({ res }: Context, warnings: readonly PingWarning[]): void {
+  function fail(res: ServerResponse, error: unknown, pingType = 'unknown', form: Sent['form'] = 'ping'): void {
+    if (!(error instanceof AppError)) onError(error)
+    if (res.headersSent) res.destroy()
+    else reject(res, UNAVAILABLE, pingType, form)
+  }
+
+  function warn(res: ServerResponse, warnings: readonly PingWarning[]): void {
     if (warnings.length === 0) return
     for (const warning of warnings) onWarning(warning)
     res.setHeader('Ping-Warning', warnings.map((warning) => PING_WARNINGS[warning]).join('; '))
   }
 
-  function reject(ctx: Context, rejection: Rejection, pingType: string, form: Sent['form'] = 'ping'): void {
+  function reject(res: ServerResponse, rejection: Rejection, pingType: string, form: Sent['form'] = 'ping'): void {
     onPing(pingType, rejection.result)
-    const { req, res } = ctx
-    const isJson = ctx.accepts('text/plain', 'application/json') === 'application/json'
+    const { req } = res
+    const isJson = accepts(req).type(['text/plain', 'application/json']) === 'application/json'
     const { text, headers } = renderRejection(rejection, form === 'push' ? 'push' : isJson ? 'error' : 'text')
     res.statusCode = rejection.status
     for (const [name, value] of Object.entries(headers)) res.setHeader(name, value)
     // The rest of the body is still being sent.
     if (hasBody(req) && !req.readableEnded) return void respondAndDrain(req, res, text)
     res.setHeader('Content-Length', Buffer.byteLength(text))
-    res.end(ctx.method === 'HEAD' ? undefined : text)
+    res.end(req.method === 'HEAD' ? undefined : text)
   }
 }
 
-function respond({ res, method }: Context, status: number, headers: Record<string, string>, text: string): void {
+/** A target in origin form. The server leaves no other form but `*` (http/head.ts). */
+function splitTarget(target: string): { path: string; query: string } {
+  const [withoutFragment = ''] = target.split('#', 1)
+  const mark = withoutFragment.indexOf('?')
+  if (mark === -1) return { path: withoutFragment, query: '' }
+  return { path: withoutFragment.slice(0, mark), query: withoutFragment.slice(mark + 1) }
+}
+
+function respond(res: ServerResponse, status: number, headers: Record<string, string>, text: string): void {
   res.writeHead(status, headers)
-  res.end(method === 'HEAD' ? undefined : text)
+  res.end(res.req.method === 'HEAD' ? undefined : text)
 }
 
 function routeOf(path: PingPath | null): string {
@@ -234,8 +218,8 @@ function routeOf(path: PingPath | null): string {
 }
 
 /** A browser asks what it may send. That is no ping. */
-function allow({ req, res }: Context): void {
-  drop(req, NO_BODY)
+function allow(res: ServerResponse): void {
+  drop(res.req, NO_BODY)
   res.writeHead(204, PREFLIGHT_HEADERS)
   res.end()
 }
@@ -255,9 +239,9 @@ const LF = 10
 const NO_BODY: PingBody = { bytes: null, loss: null }
 
 /** The body of a POST or PUT; null when empty. It is stored as bytes: the output of a job may not be valid text. */
-async function readPingBody({ req, method }: Context): Promise<PingBody> {
+async function readPingBody(req: IncomingMessage): Promise<PingBody> {
   if (!hasBody(req)) return NO_BODY
-  if (method !== 'POST' && method !== 'PUT') return drop(req, NO_BODY)
+  if (req.method !== 'POST' && req.method !== 'PUT') return drop(req, NO_BODY)
   if (isCompressed(req)) return drop(req, { bytes: null, loss: 'compressed' })
   const read = await readTail(req, PING_BODY)
   if (typeof read === 'string') return { bytes: null, loss: read }
@@ -276,19 +260,19 @@ function textToStore({ bytes, loss }: PingBody, { text, unknown }: PingMetadata)
 }
 
 /** Of a body that is not read, Node would keep what comes while the database is asked. */
-function drop(request: Context['req'], instead: PingBody): PingBody {
+function drop(request: IncomingMessage, instead: PingBody): PingBody {
   request.resume()
   return instead
 }
 
 /** Transfer codings other than `chunked` also compress; Node does not decode them. */
-function isCompressed({ headers }: Context['req']): boolean {
+function isCompressed({ headers }: IncomingMessage): boolean {
   const content = headers['content-encoding']?.toLowerCase() || 'identity'
   const transfer = headers['transfer-encoding']?.toLowerCase() ?? 'chunked'
   return content !== 'identity' || transfer !== 'chunked'
 }
 
-function durationHeader({ req }: Context): string | undefined {
-  const value = req.headers['x-service-duration']
+function durationHeader({ headers }: IncomingMessage): string | undefined {
+  const value = headers['x-service-duration']
   return Array.isArray(value) ? value.join(',') : value
 }

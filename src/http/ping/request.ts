@@ -1,6 +1,6 @@
 /**
- * Parses the path, the query, the duration and the run id of a ping request (interface, section 4.2; design, section 3.3). Pure. What comes from
- * the request has the length of a head at most (server.ts), and each part is read once.
+ * Parses the path, the query, the duration and the run id of a ping request (interface, section 4.2; design, section
+ * 3.3). Pure. What comes from the request has the length of a head at most (server.ts), and each part is read once.
  */
 
 import type { PingType } from '../../domain/check.ts'
@@ -46,8 +46,9 @@ const FAIL: Signal = { type: 'fail', exitCode: null }
 const LOG: Signal = { type: 'log', exitCode: null }
 
 /**
- * The address of a check, with or without a signal: `[/ping]/<public_id>` or `[/ping]/<ping_key>/<slug>`, then `[/start|/fail|/log|/<exit code>]`,
- * with at most one slash at the end; or `/api/push/<token>`. Null for a path that names no check.
+ * The address of a check, with or without a signal: `[/ping]/<public_id>` or `[/ping]/<ping_key>/<slug>`, then
+ * `[/start|/fail|/log|/<exit code>]`, with at most one slash at the end; or `/api/push/<token>`. Null for a path that
+ * names no check.
  */
 export function parsePingPath(path: string): PingPath | null {
   const start = path.startsWith(PREFIX) ? PREFIX.length : 1
@@ -143,8 +144,8 @@ const PLAIN: PingMetadata = {
 }
 
 /**
- * Never fails: invalid metadata must not lose a ping. The signal of the path takes precedence over `state` and `status`, the duration of the
- * header over that of the query.
+ * Never fails: invalid metadata must not lose a ping. The signal of the path takes precedence over `state` and
+ * `status`, the duration of the header over that of the query.
  */
 export function parsePingMetadata(
   inPath: Signal | null,
@@ -197,7 +198,10 @@ function joinTexts(message: string | null, unknown: string | null): string | nul
 const MOST_PARAMETERS = 50
 
 interface Parameters {
-  /** Null: not given. Given twice it is the empty text, which is invalid; of `state` and `status` both values, which no word has. */
+  /**
+   * Null: not given. Given twice it is the empty text, which is invalid; of `state` and `status` both values, which no
+   * word has.
+   */
   duration: string | null
   rid: string | null
   /** Of Cronitor. */

@@ -71,7 +71,7 @@ export const UNAVAILABLE: Rejection = {
 /** The same for the client, and no ping that is known to be lost: perhaps no check has this id. */
 export const UNCONFIRMED: Rejection = { ...UNAVAILABLE, result: 'unconfirmed' }
 
-/** It is as good as any unknown token: monitors that are not active have none either. */
+/** The response does not say whether a monitor that is not active has this token. */
 export const NO_TOKEN: Rejection = { ...NO_CHECK, message: 'no monitor has this push token' }
 
 export const INVALID_SLUG: Rejection = {
@@ -98,7 +98,10 @@ export function invalidExitCode(given: string): Rejection {
 
 const ECHO_LENGTH = 40
 
-/** Text of the request, for the response to it: not much, and only characters that mean nothing to a terminal or a browser. */
+/**
+ * Text of the request, for the response to it: not much, and only characters that mean nothing to a terminal or a
+ * browser.
+ */
 function echo(given: string): string {
   const text = given.slice(0, ECHO_LENGTH).replace(/[^\w.~%/+-]/g, '?')
   return given.length > ECHO_LENGTH ? `${text}...` : text
@@ -136,7 +139,10 @@ const LOSSES: Record<BodyLoss, Pick<Rejection, 'status' | 'result' | 'headers'> 
   },
 }
 
-/** The response to a ping that is recorded, though its body is not, or not whole. `isRepeat`: a ping of this run and type was recorded before. */
+/**
+ * The response to a ping that is recorded, though its body is not, or not whole. `isRepeat`: a ping of this run and
+ * type was recorded before.
+ */
 export function bodyLost(loss: BodyLoss, isRepeat: boolean): Rejection {
   const { fault, became, ...rejection } = LOSSES[loss]
   return { ...rejection, message: `${fault}; the ping was ${isRepeat ? 'recorded before' : became}` }

@@ -74,7 +74,7 @@ beforeAll(async () => {
     metricsToken: 'secret-token',
     onRequest: () => {},
   })
-  const [pingServer, pingUrl] = await listen('ping', pingApp.callback())
+  const [pingServer, pingUrl] = await listen('ping', pingApp)
   const [opsServer, opsUrl] = await listen('ops', opsApp.callback())
   ;[ping, ops] = [pingServer, opsServer]
   ports = { ping: pingUrl, api: new URL(api.url).origin, ops: opsUrl }

@@ -46,7 +46,7 @@ async function startScriptedServer(...results: (Awaited<ReturnType<RecordPing>> 
   })
   const server = createHttpServer({
     name: 'ping',
-    handler: pingApp.callback(),
+    handler: pingApp,
     bindAddress: '127.0.0.1',
     port: 0,
     errorText: (message) => ({ type: 'text/plain', text: message }),

@@ -41,7 +41,7 @@ async function startServer(limits: Limits, record: RecordPing = async () => 'sto
   })
   server = createHttpServer({
     name: 'ping',
-    handler: app.callback(),
+    handler: app,
     bindAddress: '127.0.0.1',
     port: 0,
     errorText: (message) => ({ type: 'text/plain; charset=utf-8', text: message }),

@@ -125,7 +125,7 @@ describe('a body that is dropped', () => {
         onRequest: () => {},
         onWarning: () => {},
         onError: (error) => expect(error).toBeUndefined(),
-      }).callback()
+      })
       let asked: IncomingMessage | undefined
       await start({
         handler(request, response) {
