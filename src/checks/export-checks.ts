@@ -1,19 +1,11 @@
 /**
- * The checks as monitoring sees them (design, section 11). One replica holds a lease and exports them, otherwise Prometheus would get
- * every series once per replica. A background loop calls hold(). read() checks the lease again, in the statement that reads the checks,
- * so that a replica that was frozen or cut off exports nothing old.
+ * The checks as monitoring sees them (design, section 11). One replica holds a lease and exports them, otherwise
+ * Prometheus would get every series once per replica. A background loop calls hold(). read() checks the lease again, in
+ * the statement that reads the checks, so that a replica that was frozen or cut off exports nothing old.
  */
 
 import { randomUUID } from 'node:crypto'
-import {
-  DEFAULT_CLUSTER,
-  type FlipReason,
-  type Instant,
-  isFlapping,
-  isRunning,
-  type ShownStatus,
-  shownStatus,
-} from '../domain/check.ts'
+import { type FlipReason, type Instant, isFlapping, isRunning, type ShownStatus, shownStatus } from '../domain/check.ts'
 import type { RunOutcome } from '../domain/last-run.ts'
 import { deadlineOf } from '../domain/transition.ts'
 import { type CheckSeriesRow, readCheckSeries } from '../store/checks/check-series.ts'
@@ -54,7 +46,10 @@ export interface Exporter {
   hold(): Promise<void>
   /** Gives up the lease: another replica can take it at once. */
   release(): Promise<void>
-  /** Hands over each check, the oldest first. False, and none: another replica exports. Fails when the database is away. */
+  /**
+   * Hands over each check. Checks of a project stand together, in the order of their names; of checks with the same
+   * names the oldest comes first. False, and none: another replica exports. Fails when the database is away.
+   */
   read(onCheck: (check: ExportedCheck) => void): Promise<boolean>
 }
 
@@ -83,7 +78,7 @@ function toExported(row: CheckSeriesRow, now: Instant): ExportedCheck {
     namespace,
     project,
     name,
-    cluster: cluster === DEFAULT_CLUSTER ? null : cluster,
+    cluster,
     status: shownStatus(row, now),
     downReason,
     lastPingAt: row.lastPingAt,

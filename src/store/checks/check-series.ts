@@ -1,6 +1,13 @@
 /** What /metrics shows of every check, in one statement; for the replica that holds the lease (exporter.ts). */
 
-import { type CheckState, type FlipReason, type Instant, type Run, STATUSES } from '../../domain/check.ts'
+import {
+  type CheckState,
+  DEFAULT_CLUSTER,
+  type FlipReason,
+  type Instant,
+  type Run,
+  STATUSES,
+} from '../../domain/check.ts'
 import type { RunOutcome } from '../../domain/last-run.ts'
 import type { Database } from '../postgres/database.ts'
 import { type Column, columnOf, fieldsOf, type Marked, marked, positionsOf } from './column-lists.ts'
@@ -16,6 +23,7 @@ export interface CheckSeriesRow extends ExportedSpec, ExportedState {
   readonly project: string
   /** The resource's name, else the slug. */
   readonly name: string
+  /** Null for a cluster without a name of its own, and for a check without a resource. */
   readonly cluster: string | null
   /** The reason of the last flip of a check that is down. */
   readonly downReason: FlipReason | null
@@ -38,10 +46,16 @@ const AT = positionsOf(EXPORTED)
 const LABELS = FIRST + SELECTED.length
 const NO_LABELS: readonly (string | null)[] = []
 
+const NAMESPACE = `coalesce(c.kubernetes_namespace, '')`
+const NAME = 'coalesce(c.kubernetes_name, c.slug)'
+const CLUSTER = `nullif(c.kubernetes_cluster, '${DEFAULT_CLUSTER}')`
+/** By bytes, whatever the language of the database. */
+const ORDER = [NAMESPACE, 'p.slug', CLUSTER, NAME].map((text) => `${text} collate "C"`).join(', ')
+
 /**
- * Passes each check to `onCheck`, in the order of their keys: of checks with the same names the oldest comes first. Returns false,
- * without any check, when the lease is not `holder`'s at that moment. The reason that a row lacks is a scalar subquery, since a join would look
- * for the reasons of all checks.
+ * Passes each check to `onCheck`. Checks of a project stand together, in the order of their names; of checks with the
+ * same names the oldest comes first. Returns false, without any check, when the lease is not `holder`'s at that moment.
+ * The reason that a row lacks is a scalar subquery, since a join would look for the reasons of all checks.
  */
 export async function readCheckSeries(
   database: Pick<Database, 'eachRow'>,
@@ -54,13 +68,13 @@ export async function readCheckSeries(
     {
       text: `select x.* from exporter e
         left join (
-          select coalesce(c.kubernetes_namespace, ''), p.slug, coalesce(c.kubernetes_name, c.slug), c.kubernetes_cluster,
+          select ${NAMESPACE}, p.slug, ${NAME}, ${CLUSTER},
             case when s.status = ${statusCode('down')} then coalesce(${REASON_IN_HISTORY}, s.reason) end,
             j.last_run ->> 'outcome',
             ${[...SELECTED, ...labelNames.map((_, index) => `c.labels ->> $${2 + index}::text`)].join(', ')}
           from checks c join projects p on p.id = c.project_id join check_states s on s.check_key = c.key
             left join cron_jobs j on j.check_key = c.key
-          order by c.key) x on true
+          order by ${ORDER}, c.key) x on true
         where e.holder = $1 and e.expires_at > now()`,
       values: [holder, ...labelNames],
     },

@@ -261,17 +261,28 @@ describe('what is exported', () => {
     expect(await read()).toMatchObject({ status: 'down', downReason: 'failed' })
   })
 
-  test('are the checks of every organization, the oldest first', async () => {
+  test('are the checks of every organization, by their names, and of the same names the oldest first', async () => {
     const stranger = await addTenant(fixture, 'theirs')
-    const slugs: string[] = []
-    for (const owner of [tenant, stranger, tenant]) slugs.push((await addCheck(fixture, owner)).slug)
+    const twin = await addTenant(fixture, 'twin')
+    await fixture.database.query(`update projects set slug = 'test' where id = $1`, [twin.project])
+    const add = (owner: TestTenant, slug: string, periodSeconds: number) =>
+      addCheck(fixture, owner, { slug, spec: periodSpec({ periodSeconds }) })
+    await add(twin, 'b', 61)
+    await add(tenant, 'b', 62)
+    await add(stranger, 'a', 63)
+    await add(tenant, 'c', 64)
+    await add(tenant, 'B', 65)
+    await add(twin, 'a', 66)
     await addProject(fixture, tenant)
     await exporter.hold()
     const checks = (await readBy(exporter))!
-    expect(checks.map(({ project, name }) => [project, name])).toEqual([
-      ['test', slugs[0]],
-      ['theirs', slugs[1]],
-      ['test', slugs[2]],
+    expect(checks.map(({ project, name, periodSeconds }) => [project, name, periodSeconds])).toEqual([
+      ['test', 'B', 65],
+      ['test', 'a', 66],
+      ['test', 'b', 61],
+      ['test', 'b', 62],
+      ['test', 'c', 64],
+      ['theirs', 'a', 63],
     ])
   })
 })
