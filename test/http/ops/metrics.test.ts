@@ -116,7 +116,7 @@ describe('GET /metrics', () => {
   it('counts the checks that are left out', async () => {
     const url = await startOps({
       async readChecks(add) {
-        for (const name of ['a', 'a', 'b', 'a']) add(aCheck(name))
+        for (const name of ['a', 'a', 'a', 'b']) add(aCheck(name))
         return true
       },
     })
