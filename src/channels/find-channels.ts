@@ -7,7 +7,7 @@ import type { Instant } from '../domain/check.ts'
 import { AppError, notFound } from '../domain/errors.ts'
 import type { CheckEventType } from '../domain/event.ts'
 import { isUuid } from '../domain/ids.ts'
-import { type Page, type PageRequest, toPage } from '../domain/page.ts'
+import { type Page, type PageRequest, readPage } from '../domain/page.ts'
 import { isClear } from '../runtime/clear-urls.ts'
 import { type ChannelRow, findChannelRow, listChannelRows, lockChannel } from '../store/outbox/channels.ts'
 import type { Queryable } from '../store/postgres/database.ts'
@@ -48,9 +48,8 @@ export async function listChannels(
   tenant: Tenant,
   page: PageRequest,
 ): Promise<Page<ChannelRecord>> {
-  const rows = await listChannelRows(context.database, tenant, { ...page, limit: page.limit + 1 })
-  const records = rows.map((row) => toRecord(row, context))
-  return toPage(records, page.limit)
+  const { rows, next } = await readPage(page, (rows) => listChannelRows(context.database, tenant, rows))
+  return { rows: rows.map((row) => toRecord(row, context)), next }
 }
 
 export function toRecord(row: ChannelRow, { sealer, reach }: Pick<ChannelContext, 'sealer' | 'reach'>): ChannelRecord {

@@ -1,7 +1,7 @@
 import type { Tenant } from '../domain/access.ts'
 import { notFound } from '../domain/errors.ts'
 import { isUuid } from '../domain/ids.ts'
-import { type Page, type PageRequest, toPage } from '../domain/page.ts'
+import { type Page, type PageRequest, readPage } from '../domain/page.ts'
 import {
   type DeliveryFilter,
   type DeliveryRecord,
@@ -17,14 +17,15 @@ export { DELIVERY_STATUSES } from '../store/outbox/deliveries.ts'
 export type { DeliveryFilter, DeliveryRecord, NamedDelivery } from '../store/outbox/find-deliveries.ts'
 
 /** Deliveries, newest first, without those of removed channels. An unknown or another tenant's id in the filter matches none. */
-export async function listDeliveries(
+export function listDeliveries(
   { database }: Pick<ChannelContext, 'database'>,
   tenant: Tenant,
   filter: DeliveryFilter,
-  { limit, after }: PageRequest,
+  page: PageRequest,
 ): Promise<Page<DeliveryRecord>> {
-  const rows = await listDeliveryRows(database, tenant, filter, { beforeId: after?.id ?? null, limit: limit + 1 })
-  return toPage(rows, limit)
+  return readPage(page, ({ limit, after }) =>
+    listDeliveryRows(database, tenant, filter, { beforeId: after?.id ?? null, limit }),
+  )
 }
 
 /** The same as a page for people: with the names of channels and checks. For callers that are not bound to a project. */

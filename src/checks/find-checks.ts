@@ -4,7 +4,7 @@ import type { Tenant } from '../domain/access.ts'
 import type { ShownStatus } from '../domain/check.ts'
 import { AppError, notFound } from '../domain/errors.ts'
 import { isUuid } from '../domain/ids.ts'
-import { type Cursor, PAGE_LIMIT, type Page, type PageRequest, toPage } from '../domain/page.ts'
+import { type Cursor, PAGE_LIMIT, type Page, type PageRequest, readPage } from '../domain/page.ts'
 import { yieldTurn } from '../runtime/clock.ts'
 import { createLimiter } from '../runtime/limiter.ts'
 import {
@@ -88,12 +88,11 @@ export async function* listChecks(
   tenant: Tenant,
   projectId: string,
   { status, ...filter }: CheckFilter,
-  { limit, after }: PageRequest,
+  page: PageRequest,
 ): AsyncGenerator<Page<ListedCheck>> {
   if (!(await hasProject(database, tenant, projectId, 'read'))) throw notFound('project')
   const stored = { ...filter, ...(status === undefined ? {} : { status: { status, now: clock.now() } }) }
-  const places = await findCheckPlaces(database, projectId, stored, { after, limit: limit + 1 })
-  const { rows: found, next } = toPage(places, limit)
+  const { rows: found, next } = await readPage(page, (places) => findCheckPlaces(database, projectId, stored, places))
   for (let at = 0; at === 0 || at < found.length; at += PIECE_CHECKS) {
     const keys = found.slice(at, at + PIECE_CHECKS).map(({ key }) => key)
     yield { rows: keys.length === 0 ? [] : await listCheckRows(database, keys), next }

@@ -4,7 +4,7 @@ import type { Tenant } from '../domain/access.ts'
 import type { Instant, PingType } from '../domain/check.ts'
 import { notFound } from '../domain/errors.ts'
 import { isUuid } from '../domain/ids.ts'
-import { type Page, type PageRequest, toPage } from '../domain/page.ts'
+import { type Page, type PageRequest, readPage } from '../domain/page.ts'
 import { firstIdAt, timeOfId } from '../runtime/ids.ts'
 import type { Context } from '../store/context.ts'
 import { type FlipRecord, listFlipRows } from '../store/history/flips.ts'
@@ -91,17 +91,17 @@ export async function listFlips(
   context: Context,
   tenant: Tenant,
   checkId: string,
-  { limit, after }: PageRequest,
+  page: PageRequest,
   { since, until }: HistoryFilter = {},
 ): Promise<Page<FlipRecord>> {
   const key = await findKey(context, tenant, checkId)
   const range = {
-    beforeId: after?.id ?? null,
     since: since === undefined ? null : storable(since),
     until: until === undefined ? null : storable(until),
   }
-  const rows = await listFlipRows(context.database, key, range, limit + 1)
-  return toPage(rows, limit)
+  return readPage(page, ({ limit, after }) =>
+    listFlipRows(context.database, key, { ...range, beforeId: after?.id ?? null }, limit),
+  )
 }
 
 /** The nearest time that an entry can have: ids have none before 1970, and PostgreSQL's text has four digits for the year. */

@@ -3,6 +3,7 @@
 import { isDeepStrictEqual } from 'node:util'
 import type { Actor } from './access.ts'
 import type { Instant } from './check.ts'
+import { toSnakeCase } from './field-names.ts'
 
 /** The closed list. `http/api/routes.ts` names those of each operation. */
 export const AUDIT_ACTIONS = [
@@ -72,7 +73,5 @@ export function targetKindOf(action: AuditAction): string {
 
 /** The names of the fields that differ, as the API calls them. `fields`: those to compare. */
 export function changedFields<T extends object>(before: T, after: T, fields: readonly (keyof T & string)[]): string[] {
-  return fields
-    .filter((field) => !isDeepStrictEqual(before[field], after[field]))
-    .map((field) => field.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`))
+  return fields.filter((field) => !isDeepStrictEqual(before[field], after[field])).map(toSnakeCase)
 }

@@ -39,10 +39,21 @@ export function toPage<Row extends Placed>(rows: readonly Row[], limit: number):
   return { rows: kept, next: cursorOf(kept[limit - 1]!) }
 }
 
+/** The page of `request`. `read` gets a limit of one row more, which says whether another page follows. */
+export async function readPage<Row extends Placed>(
+  { limit, after }: PageRequest,
+  read: (request: PageRequest) => Promise<readonly Row[]>,
+): Promise<Page<Row>> {
+  return toPage(await read({ limit: limit + 1, after }), limit)
+}
+
 /** Rows that are read by one statement. */
 const PIECE_ROWS = 100
 
-/** The pages of `request`, read in pieces, so that few rows are in memory at a time. The last piece has the `next` of all of them. */
+/**
+ * The pages of `request`, read in pieces, so that few rows are in memory at a time. The last piece has the `next` of
+ * all of them.
+ */
 export async function* inPieces<Row>(
   { limit, after }: PageRequest,
   read: (request: PageRequest) => Promise<Page<Row>>,

@@ -1,4 +1,7 @@
-/** API keys of an organization. A caller bound to a project sees and makes only that project's. The HTTP layer checks scopes. */
+/**
+ * API keys of an organization. A caller bound to a project sees and makes only that project's. The HTTP layer checks
+ * scopes.
+ */
 
 import { audited } from '../audit/audited.ts'
 import { makeApiKey, parseApiKey } from '../auth/api-key.ts'
@@ -7,7 +10,7 @@ import type { Act, AuditAction, AuditDetail } from '../domain/audit.ts'
 import type { Instant } from '../domain/check.ts'
 import { AppError, invalidField, notFound } from '../domain/errors.ts'
 import { isUuid } from '../domain/ids.ts'
-import { type Page, type PageRequest, toPage } from '../domain/page.ts'
+import { type Page, type PageRequest, readPage } from '../domain/page.ts'
 import { newId } from '../runtime/ids.ts'
 import type { Context } from '../store/context.ts'
 import type { Queryable } from '../store/postgres/database.ts'
@@ -31,14 +34,14 @@ export interface NewApiKey {
 }
 
 /** In order of creation. */
-export async function listApiKeys(context: Context, caller: Caller, page: PageRequest): Promise<Page<ApiKeyRecord>> {
-  const rows = await store.listApiKeys(context.database, caller, { ...page, limit: page.limit + 1 })
-  return toPage(rows, page.limit)
+export function listApiKeys(context: Context, caller: Caller, page: PageRequest): Promise<Page<ApiKeyRecord>> {
+  return readPage(page, (rows) => store.listApiKeys(context.database, caller, rows))
 }
 
 /**
- * Returns the text of the key, which is not stored. A key that a key creates expires no later than its creator. Throws AppError `not_found` for a project that is not the caller's, `invalid`
- * for an expiry in the past, `conflict` for an id that exists.
+ * Returns the text of the key, which is not stored. A key that a key creates expires no later than its creator. Throws
+ * AppError `not_found` for a project that is not the caller's, `invalid` for an expiry in the past, `conflict` for an
+ * id that exists.
  */
 export async function createApiKey(
   context: Context,
@@ -65,7 +68,10 @@ function earlier(one: Instant | null, other: Instant | null): Instant | null {
 
 const PREFIX_TRIES = 3
 
-/** Stores the hash of `chosen`, or of a new random key. Tries another key when the random prefix exists already. Throws `conflict` for an id that exists. */
+/**
+ * Stores the hash of `chosen`, or of a new random key. Tries another key when the random prefix exists already. Throws
+ * `conflict` for an id that exists.
+ */
 export async function insertKey(
   tx: Queryable,
   row: Omit<store.NewApiKey, 'id' | 'prefix' | 'hash'> & { readonly id?: string },
@@ -121,7 +127,10 @@ function actOn(
   return { action, target: { id, name }, projectId, detail }
 }
 
-/** Ends a key at once. Throws AppError `conflict` for the last admin, `not_found` for an unknown, foreign or malformed id. */
+/**
+ * Ends a key at once. Throws AppError `conflict` for the last admin, `not_found` for an unknown, foreign or malformed
+ * id.
+ */
 export async function revokeApiKey(context: Context, caller: Caller, id: string): Promise<void> {
   if (!isUuid(id)) throw notFound('API key')
   await audited(context, caller, async (tx) => {

@@ -1,4 +1,6 @@
-/** Makes what the first start needs: an organization, a project, an admin and an API key (design, sections 3.4 and 12). */
+/**
+ * Makes what the first start needs: an organization, a project, an admin and an API key (design, sections 3.4 and 12).
+ */
 
 import { audited } from '../audit/audited.ts'
 import { parseApiKey } from '../auth/api-key.ts'
@@ -38,8 +40,8 @@ export interface Bootstrapped {
 const GENERATED_PASSWORD_LENGTH = 24
 
 /**
- * Replicas that start together make one organization. An existing organization does not change, except that it gets a project
- * when it has none.
+ * Replicas that start together make one organization. An existing organization does not change, except that it gets a
+ * project when it has none.
  */
 export async function bootstrap(context: Context, given: Bootstrap): Promise<Bootstrapped> {
   const existing = await findExistingProject(context.database)
@@ -83,7 +85,10 @@ export async function findBootstrapped(db: Queryable): Promise<Bootstrapped | nu
   return projectId === null ? null : { projectId, made: null }
 }
 
-/** The name of an API key that is an example of the documents: a first start on a loopback address may have stored it. Null without any. */
+/**
+ * The name of an API key that is an example of the documents: a first start on a loopback address may have stored it.
+ * Null without any.
+ */
 export async function findPublishedKey(db: Queryable): Promise<string | null> {
   for (const text of PUBLISHED) {
     const parsed = parseApiKey(text)

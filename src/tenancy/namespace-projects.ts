@@ -1,8 +1,8 @@
 /**
- * The project of the checks of a namespace (design, section 6, "Projects"). By default a namespace has a project of its own, which is
- * created on demand and bound to it; an annotation of the Namespace allows others. The binding counts, never the slug: the right to
- * create a namespace of a certain name must not give access to a project of that name. The namespace `default` gets the project of the
- * first start, as long as that is unused: both have the same slug.
+ * The project of the checks of a namespace (design, section 6, "Projects"). By default a namespace has a project of its
+ * own, which is created on demand and bound to it; an annotation of the Namespace allows others. The binding counts,
+ * never the slug: the right to create a namespace of a certain name must not give access to a project of that name. The
+ * namespace `default` gets the project of the first start, as long as that is unused: both have the same slug.
  */
 
 import { audited } from '../audit/audited.ts'
@@ -41,8 +41,9 @@ export interface ProjectRequest extends Namespace {
 }
 
 /**
- * The project to use, created if it is the namespace's own. Throws AppError `forbidden` for a project that the namespace may not use,
- * `not_found` for one that it may use and that does not exist, `unavailable` before the first start has created an organization.
+ * The project to use, created if it is the namespace's own. Throws AppError `forbidden` for a project that the
+ * namespace may not use, `not_found` for one that it may use and that does not exist, `unavailable` before the first
+ * start has created an organization.
  */
 export async function resolveProject(context: Context, request: ProjectRequest): Promise<NamespaceProject> {
   const { allowed, wanted, organizationId = null } = request
@@ -60,8 +61,8 @@ export async function resolveProject(context: Context, request: ProjectRequest):
 }
 
 /**
- * Resolves with the slugs of the projects that the namespace may use, its own first, if `wanted` is none of them; else with null, also for one that
- * does not exist. Changes nothing.
+ * Resolves with the slugs of the projects that the namespace may use, its own first, if `wanted` is none of them; else
+ * with null, also for one that does not exist. Changes nothing.
  */
 export async function findProjectsInstead(
   { database }: Pick<Context, 'database'>,
@@ -108,7 +109,10 @@ async function findOrganization({ database }: Context, to: ProjectRequest): Prom
   throw new AppError('unavailable', message)
 }
 
-/** Binds the project of the first start to the namespace `default`. Null for other namespaces, and when that project has checks or a namespace. */
+/**
+ * Binds the project of the first start to the namespace `default`. Null for other namespaces, and when that project has
+ * checks or a namespace.
+ */
 async function bindFirstProject(context: Context, to: ProjectRequest): Promise<NamespaceProject | null> {
   if (!mayGetFirstProject(to)) return null
   const organizationId = await findOrganization(context, to)

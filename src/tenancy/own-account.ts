@@ -8,7 +8,7 @@ import { hashPassword } from '../auth/passwords.ts'
 import type { Caller } from '../domain/access.ts'
 import { AppError, notFound } from '../domain/errors.ts'
 import { isUuid } from '../domain/ids.ts'
-import { type Page, type PageRequest, toPage } from '../domain/page.ts'
+import { type Page, type PageRequest, readPage } from '../domain/page.ts'
 import type { Context } from '../store/context.ts'
 import * as store from '../store/tenancy/sessions.ts'
 import { findUser, lockSessionsOf, replacePasswordHash } from '../store/tenancy/users.ts'
@@ -27,8 +27,9 @@ export interface PasswordChange {
 }
 
 /**
- * Ends all other sessions of the user. A wrong current password counts as a failed log-in. Throws AppError `forbidden` for a wrong current
- * password and for keys, `too_many_requests` when throttled, `invalid` for a new password that breaks a rule.
+ * Ends all other sessions of the user. A wrong current password counts as a failed log-in. Throws AppError `forbidden`
+ * for a wrong current password and for keys, `too_many_requests` when throttled, `invalid` for a new password that
+ * breaks a rule.
  */
 export async function changeOwnPassword(
   context: Context,
@@ -62,9 +63,8 @@ export async function listOwnSessions(
 ): Promise<Page<SessionRecord>> {
   assertUser(caller, 'has no sessions')
   const { database, clock } = context
-  const rows = await store.listSessions(database, caller.id, clock.now(), { ...page, limit: page.limit + 1 })
-  const { rows: kept, next } = toPage(rows, page.limit)
-  return { rows: kept.map((row) => ({ ...row, isCurrent: row.id === caller.sessionId })), next }
+  const { rows, next } = await readPage(page, (rows) => store.listSessions(database, caller.id, clock.now(), rows))
+  return { rows: rows.map((row) => ({ ...row, isCurrent: row.id === caller.sessionId })), next }
 }
 
 /** Throws AppError `forbidden` for keys, `not_found` for an unknown, foreign or malformed id. */

@@ -1,17 +1,16 @@
 /**
- * The ping key and the badge key of a project (design, section 3.5). Each is the right to what its addresses do, so only admins see them, and
- * clients of healthchecks' API that may write see addresses of badges. The database makes them: each project has a badge key from the start,
- * also one that a replica of the release before adds.
+ * The ping key and the badge key of a project (design, section 3.5). Each is the right to what its addresses do, so
+ * only admins see them, and clients of healthchecks' API that may write see addresses of badges. The database makes
+ * them: each project has a badge key from the start, also one that a replica of the release before adds.
  */
 
 import { audited } from '../audit/audited.ts'
 import type { Principal, Tenant } from '../domain/access.ts'
 import type { Act } from '../domain/audit.ts'
-import { notFound } from '../domain/errors.ts'
 import type { Context } from '../store/context.ts'
 import * as store from '../store/tenancy/project-keys.ts'
-import { findProject, hasProject, type ProjectRow } from '../store/tenancy/projects.ts'
-import { actOn } from './projects.ts'
+import type { ProjectRow } from '../store/tenancy/projects.ts'
+import { actOn, lockProject } from './projects.ts'
 
 export type ProjectKeyKind = store.ProjectKeyKind
 
@@ -22,15 +21,14 @@ export async function getProjectKey(
   id: string,
   kind: ProjectKeyKind,
 ): Promise<string | null> {
-  if (!(await hasProject(database, tenant, id, 'read'))) throw notFound('project')
+  await lockProject(database, tenant, id, 'read')
   return store.findProjectKey(database, id, kind)
 }
 
 /** Returns the new key. The key before is worth nothing once this has committed. Throws as `getProjectKey` does. */
 export function createProjectKey(context: Context, by: Principal, id: string, kind: ProjectKeyKind): Promise<string> {
   return audited(context, by, async (tx) => {
-    const project = (await hasProject(tx, by, id, 'change')) ? await findProject(tx, by, id) : null
-    if (project === null) throw notFound('project')
+    const project = await lockProject(tx, by, id, 'change')
     const result = await store.renewProjectKey(tx, id, kind)
     return { result, acts: [changed(project, kind, 'created')] }
   })
@@ -39,8 +37,7 @@ export function createProjectKey(context: Context, by: Principal, id: string, ki
 /** A project without one stays as it is. Throws as `getProjectKey` does. */
 export function revokeProjectKey(context: Context, by: Principal, id: string, kind: ProjectKeyKind): Promise<void> {
   return audited(context, by, async (tx) => {
-    const project = (await hasProject(tx, by, id, 'change')) ? await findProject(tx, by, id) : null
-    if (project === null) throw notFound('project')
+    const project = await lockProject(tx, by, id, 'change')
     const wasThere = await store.deleteProjectKey(tx, id, kind)
     return { result: undefined, acts: wasThere ? [changed(project, kind, 'revoked')] : [] }
   })

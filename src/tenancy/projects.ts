@@ -4,7 +4,7 @@ import { audited } from '../audit/audited.ts'
 import type { Principal, Tenant } from '../domain/access.ts'
 import type { Act, AuditAction, AuditDetail } from '../domain/audit.ts'
 import { AppError, notFound, slugTaken } from '../domain/errors.ts'
-import { type Page, type PageRequest, toPage } from '../domain/page.ts'
+import { type Page, type PageRequest, readPage } from '../domain/page.ts'
 import { deriveSlug, withSuffix } from '../domain/slug.ts'
 import { newId } from '../runtime/ids.ts'
 import type { Context } from '../store/context.ts'
@@ -17,14 +17,13 @@ import { assertNotBound } from './bound.ts'
 export type ProjectRecord = store.ProjectRow
 
 /** In order of creation. A tenant that is bound to a project sees only that project. */
-export async function listProjects(context: Context, tenant: Tenant, page: PageRequest): Promise<Page<ProjectRecord>> {
-  const rows = await store.listProjects(context.database, tenant, { ...page, limit: page.limit + 1 })
-  return toPage(rows, page.limit)
+export function listProjects(context: Context, tenant: Tenant, page: PageRequest): Promise<Page<ProjectRecord>> {
+  return readPage(page, (rows) => store.listProjects(context.database, tenant, rows))
 }
 
 /**
- * Without a slug one is derived from the name, with a numeric suffix on a clash. Throws AppError `conflict` when the given
- * slug is taken, `forbidden` for a tenant that is bound to a project.
+ * Without a slug one is derived from the name, with a numeric suffix on a clash. Throws AppError `conflict` when the
+ * given slug is taken, `forbidden` for a tenant that is bound to a project.
  */
 export async function createProject(
   context: Context,
@@ -57,15 +56,25 @@ export async function chooseSlug(tx: Queryable, organizationId: string, derived:
 }
 
 /** Throws AppError `not_found` for an unknown, foreign or malformed id. */
-export async function getProject(context: Context, tenant: Tenant, id: string): Promise<ProjectRecord> {
-  const found = await store.findProject(context.database, tenant, id)
+export function getProject(context: Context, tenant: Tenant, id: string): Promise<ProjectRecord> {
+  return lockProject(context.database, tenant, id, 'read')
+}
+
+/** The project as it is until the transaction ends (`findProject`). Throws as `getProject` does. */
+export async function lockProject(
+  tx: Queryable,
+  tenant: Tenant,
+  id: string,
+  purpose: store.ProjectPurpose,
+): Promise<ProjectRecord> {
+  const found = await store.findProject(tx, tenant, id, purpose)
   if (found === null) throw notFound('project')
   return found
 }
 
 /**
- * An omitted name stays, and so does the slug: labels and annotations contain it. A tenant that is bound to the project may change it, too.
- * Throws as `getProject` does.
+ * An omitted name stays, and so does the slug: labels and annotations contain it. A tenant that is bound to the project
+ * may change it, too. Throws as `getProject` does.
  */
 export function updateProject(
   context: Context,
@@ -74,8 +83,7 @@ export function updateProject(
   update: { readonly name?: string },
 ): Promise<ProjectRecord> {
   return audited(context, by, async (tx) => {
-    const before = (await store.hasProject(tx, by, id, 'change')) ? await store.findProject(tx, by, id) : null
-    if (before === null) throw notFound('project')
+    const before = await lockProject(tx, by, id, 'change')
     const { name = before.name } = update
     if (before.name === name) return { result: before, acts: [] }
     await store.saveProjectName(tx, id, name)
@@ -85,15 +93,14 @@ export function updateProject(
 }
 
 /**
- * Also removes the API keys and the channels that are bound to the project. Throws AppError `conflict` while it holds checks, `not_found` for
- * an unknown, foreign or malformed id, `forbidden` for a tenant that is bound to a project.
+ * Also removes the API keys and the channels that are bound to the project. Throws AppError `conflict` while it holds
+ * checks, `not_found` for an unknown, foreign or malformed id, `forbidden` for a tenant that is bound to a project.
  */
 export async function removeProject(context: Context, by: Principal, id: string): Promise<void> {
   const removedChannels = await audited(context, by, async (tx) => {
     assertNotBound(by, 'remove projects')
     // Locked before the count, so that no check is added in between.
-    const project = (await store.hasProject(tx, by, id, 'remove')) ? await store.findProject(tx, by, id) : null
-    if (project === null) throw notFound('project')
+    const project = await lockProject(tx, by, id, 'remove')
     const checks = await store.countChecks(tx, id)
     if (checks > 0) {
       const count = `${checks} ${checks === 1 ? 'check' : 'checks'}`

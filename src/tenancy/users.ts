@@ -1,13 +1,13 @@
 /** Users of an organization. Callers that are bound to a project are rejected. The HTTP layer checks scopes. */
 
 import { audited } from '../audit/audited.ts'
-import { hashPassword } from '../auth/passwords.ts'
+import { hashOfNone, hashPassword } from '../auth/passwords.ts'
 import type { Caller, Scope } from '../domain/access.ts'
 import { type Act, type AuditAction, type AuditDetail, changedFields } from '../domain/audit.ts'
 import { toUserEmail, USER_EMAIL_RULE } from '../domain/email.ts'
 import { AppError, invalidField, notFound } from '../domain/errors.ts'
 import { isUuid } from '../domain/ids.ts'
-import { type Page, type PageRequest, toPage } from '../domain/page.ts'
+import { type Page, type PageRequest, readPage } from '../domain/page.ts'
 import { findPasswordFault } from '../domain/password.ts'
 import { newId } from '../runtime/ids.ts'
 import type { Context } from '../store/context.ts'
@@ -23,8 +23,7 @@ export type UserRecord = store.UserRow
 /** In order of creation. */
 export async function listUsers(context: Context, caller: Caller, page: PageRequest): Promise<Page<UserRecord>> {
   assertNotBound(caller, 'see users')
-  const rows = await store.listUsers(context.database, caller.organizationId, { ...page, limit: page.limit + 1 })
-  return toPage(rows, page.limit)
+  return readPage(page, (rows) => store.listUsers(context.database, caller.organizationId, rows))
 }
 
 /** Throws AppError `not_found` for an unknown, foreign or malformed id. */
@@ -40,21 +39,26 @@ function actOn({ id, email }: UserRecord, action: AuditAction, detail: AuditDeta
 }
 
 /**
- * Throws AppError `invalid` for an address or password that breaks a rule, `conflict` when the address has an account already, here or in
- * another organization, `forbidden` for a key that expires: a user would outlive it.
+ * Without a password, the user signs in with an identity provider. Throws AppError `invalid` for an address or password
+ * that breaks a rule, `conflict` when the address has an account already, here or in another organization, `forbidden`
+ * for a key that expires: a user would outlive it.
  */
 export async function createUser(
   context: Context,
   caller: Caller,
-  input: { readonly email: string; readonly password: string; readonly scope: Scope },
+  input: { readonly email: string; readonly password?: string; readonly scope: Scope },
 ): Promise<UserRecord> {
   assertNotBound(caller, 'create users')
   assertLasting(caller, 'create users')
   const email = toUserEmail(input.email.trim())
   if (email === null) throw invalidField('email', USER_EMAIL_RULE)
-  assertPassword(input.password, email)
-  const passwordHash = await hashPassword(input.password, context.passwordCost, [caller.organizationId])
   const { organizationId } = caller
+  const { password } = input
+  if (password !== undefined) assertPassword(password, email)
+  const passwordHash =
+    password === undefined
+      ? hashOfNone(context.passwordCost)
+      : await hashPassword(password, context.passwordCost, [organizationId])
   const createdAt = context.clock.now()
   const row = { id: newId(createdAt), organizationId, email, passwordHash, scope: input.scope, createdAt }
   return audited(context, caller, async (tx) => {
@@ -66,8 +70,9 @@ export async function createUser(
 }
 
 /**
- * Changes what is given. A new password ends the user's sessions. Throws AppError `invalid` for a password that breaks a rule, `conflict` when
- * no admin would be left, `not_found` for an unknown, foreign or malformed id, `forbidden` for a key that expires.
+ * Changes what is given. A new password ends the user's sessions. Throws AppError `invalid` for a password that breaks
+ * a rule, `conflict` when no admin would be left, `not_found` for an unknown, foreign or malformed id, `forbidden` for
+ * a key that expires.
  */
 export async function updateUser(
   context: Context,
@@ -95,7 +100,10 @@ export async function updateUser(
   })
 }
 
-/** Ends the user's sessions at once. Throws AppError `conflict` for the last admin, `not_found` for an unknown, foreign or malformed id. */
+/**
+ * Ends the user's sessions at once. Throws AppError `conflict` for the last admin, `not_found` for an unknown, foreign
+ * or malformed id.
+ */
 export async function removeUser(context: Context, caller: Caller, id: string): Promise<void> {
   assertNotBound(caller, 'remove users')
   if (!isUuid(id)) throw notFound('user')

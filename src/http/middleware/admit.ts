@@ -1,4 +1,7 @@
-/** Checks the credential, the rate and the scope, in this order, so that a rejected call also says how many calls are left. */
+/**
+ * Checks the credential, the rate and the scope, in this order, so that a rejected call also says how many calls are
+ * left.
+ */
 
 import type { Context } from 'koa'
 import type { Authenticate } from '../../auth/authenticate.ts'
@@ -11,7 +14,8 @@ export type Admit = (ctx: Context, scope: Scope, address: string) => Promise<Cal
 
 /**
  * The returned function throws AppError `unauthenticated`, `too_many_requests` or `forbidden`. Calls are counted for an
- * organization over all its credentials (design, section 3.2); the headers are those of the IETF draft "RateLimit header fields", version 06.
+ * organization over all its credentials (design, section 3.2); the headers are those of the IETF draft "RateLimit
+ * header fields", version 06.
  */
 export function createAdmit(authenticate: Authenticate, takeCall: (caller: Caller) => Promise<CallTaken>): Admit {
   return async (ctx, scope, address) => {

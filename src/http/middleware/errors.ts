@@ -2,6 +2,7 @@
 
 import type { Context, Middleware } from 'koa'
 import { AppError, describeError, type ErrorCode } from '../../domain/errors.ts'
+import { toSnakeCase } from '../../domain/field-names.ts'
 import type { Log } from '../../runtime/log.ts'
 import { createSteadyLog } from '../../runtime/steady-log.ts'
 import { hasBody, isNearlyRead, RequestAborted, respondAndDrain } from '../body.ts'
@@ -24,7 +25,10 @@ export const STATUS = {
 /** For logs and metrics only: other web servers use it too for a request whose client left. */
 export const CLIENT_LEFT = 499
 
-/** Responds with `{"error": message}`, `code` where the error has a word, and `details` when invalid (design, section 3.2). Unexpected errors are logged and get a fixed text. */
+/**
+ * Responds with `{"error": message}`, `code` where the error has a word, and `details` when invalid (design, section
+ * 3.2). Unexpected errors are logged and get a fixed text.
+ */
 export function renderErrors(log: Log): Middleware {
   const logUnavailable = createUnavailableLog(log)
   return async (ctx, next) => {
@@ -82,11 +86,6 @@ function present(failure: AppError) {
   const error = { error: text, ...(word === undefined ? {} : { code: word }) }
   if (field !== undefined) return { ...error, details: [{ path: `body.${toSnakeCase(field)}`, message: rule }] }
   return { ...error, ...(details === undefined ? {} : { details }) }
-}
-
-/** The name of a field in the API. */
-function toSnakeCase(field: string): string {
-  return field.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)
 }
 
 function toAppError(error: unknown): AppError {

@@ -2,6 +2,7 @@
 
 import { isDeepStrictEqual } from 'node:util'
 import type { Instant } from '../../domain/check.ts'
+import { toSnakeCase } from '../../domain/field-names.ts'
 import { timestamp } from '../postgres/instants.ts'
 
 export type SqlType =
@@ -48,7 +49,7 @@ export function marked<Table extends Columns<object>, Mark extends 'isExported' 
 }
 
 /** `lastPingAt` is stored as `last_ping_at`. */
-export const columnOf = (field: string): string => field.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)
+export const columnOf = toSnakeCase
 
 /** `name, description`; with an alias `c.name, c.description`. */
 export function namesOf<Fields>(columns: Columns<Fields>, alias?: string): string {

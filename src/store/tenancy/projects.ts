@@ -39,7 +39,10 @@ export async function insertProject(db: Queryable, project: NewProject): Promise
   return rows[0] ?? null
 }
 
-/** False when the project is bound to a namespace already. Fails with a unique violation when the namespace has a project. */
+/**
+ * False when the project is bound to a namespace already. Fails with a unique violation when the namespace has a
+ * project.
+ */
 export async function bindProject(tx: Queryable, id: string, { cluster, namespace }: Namespace): Promise<boolean> {
   const { rowCount } = await tx.query(
     `update projects set kubernetes_cluster = $2, kubernetes_namespace = $3 where id = $1 and kubernetes_namespace is null`,
@@ -49,8 +52,8 @@ export async function bindProject(tx: Queryable, id: string, { cluster, namespac
 }
 
 /**
- * `bound`: the project that is bound to the namespace. `named`: the organization's project with the slug. Each is null when there
- * is none. `organizationId` null stands for the oldest organization.
+ * `bound`: the project that is bound to the namespace. `named`: the organization's project with the slug. Each is null
+ * when there is none. `organizationId` null stands for the oldest organization.
  */
 export async function findNamespaceProjects(
   db: Queryable,
@@ -109,35 +112,42 @@ export async function findOldestProject(db: Queryable, organizationId: string): 
 const LOCKS = { read: '', keep: 'for key share', change: 'for no key update', remove: 'for update' } as const
 
 /**
- * Whether the project exists and belongs to the tenant; a null tenant stands for every tenant. `id` may be any text. `keep`: the
- * project stays until the transaction ends. `change`: also, it does not change. `remove`: also, nothing can be added to it until then.
+ * What a project is looked for. `keep`: the project stays until the transaction ends. `change`: also, it does not
+ * change. `remove`: also, nothing can be added to it until then.
  */
-export async function hasProject(
-  tx: Queryable,
+export type ProjectPurpose = keyof typeof LOCKS
+
+/** Null for an unknown, foreign or malformed id. A null tenant stands for every tenant. */
+export async function findProject(
+  db: Queryable,
   tenant: Tenant | null,
   id: string,
-  purpose: keyof typeof LOCKS,
-): Promise<boolean> {
-  if (!isUuid(id)) return false
-  const { rowCount } = await tx.query({
+  purpose: ProjectPurpose,
+): Promise<ProjectRow | null> {
+  if (!isUuid(id)) return null
+  const { rows } = await db.query<ProjectRow>({
     name: `${purpose}_project`,
-    text: `select from projects where id = $1 and ($2::uuid is null or organization_id = $2) and ($3::uuid is null or id = $3) ${LOCKS[purpose]}`,
+    text: `select ${COLUMNS} from projects
+      where id = $1 and ($2::uuid is null or organization_id = $2) and ($3::uuid is null or id = $3) ${LOCKS[purpose]}`,
     values: [id, tenant?.organizationId ?? null, tenant?.projectId ?? null],
   })
-  return rowCount === 1
-}
-
-/** Null for an unknown, foreign or malformed id. */
-export async function findProject(db: Queryable, tenant: Tenant, id: string): Promise<ProjectRow | null> {
-  if (!isUuid(id)) return null
-  const { rows } = await db.query<ProjectRow>(
-    `select ${COLUMNS} from projects where id = $1 and organization_id = $2 and ($3::uuid is null or id = $3)`,
-    [id, tenant.organizationId, tenant.projectId],
-  )
   return rows[0] ?? null
 }
 
-/** By slug or id; a slug that has the form of an id comes second. Null for an unknown or foreign one, and for any other text. */
+/** Whether the project exists and belongs to the tenant. `id` may be any text. */
+export async function hasProject(
+  db: Queryable,
+  tenant: Tenant | null,
+  id: string,
+  purpose: ProjectPurpose,
+): Promise<boolean> {
+  return (await findProject(db, tenant, id, purpose)) !== null
+}
+
+/**
+ * By slug or id; a slug that has the form of an id comes second. Null for an unknown or foreign one, and for any other
+ * text.
+ */
 export async function findProjectByName(db: Queryable, tenant: Tenant, slugOrId: string): Promise<ProjectRow | null> {
   // PostgreSQL rejects text with a NUL.
   if (slugOrId.includes('\0') || !slugOrId.isWellFormed()) return null
@@ -155,7 +165,9 @@ export interface ProjectOfAll extends ProjectRow {
   readonly organization: string
 }
 
-/** Of every organization, at most 1,000, by slug: for commands of those who run the installation, never for a caller. */
+/**
+ * Of every organization, at most 1,000, by slug: for commands of those who run the installation, never for a caller.
+ */
 export async function listProjectsOfAll(db: Queryable, slugOrId: string | null): Promise<ProjectOfAll[]> {
   const { rows } = await db.query<ProjectOfAll>(
     `select p.id, p.name, p.slug, p.created_at as "createdAt", o.id as "organizationId", o.name as organization
@@ -182,7 +194,10 @@ interface Removed {
   readonly name: string
 }
 
-/** Also deletes the API keys and the channels that are bound to it, which it returns, and the tombstones of deleted checks. */
+/**
+ * Also deletes the API keys and the channels that are bound to it, which it returns, and the tombstones of deleted
+ * checks.
+ */
 export async function deleteProject(tx: Queryable, id: string): Promise<{ keys: Removed[]; channels: Removed[] }> {
   const { rows: keys } = await tx.query<Removed>('delete from api_keys where project_id = $1 returning id, name', [id])
   const { rows: channels } = await tx.query<Removed>('delete from channels where project_id = $1 returning id, name', [

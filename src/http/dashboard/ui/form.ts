@@ -3,6 +3,7 @@
 import { includesScope, type Scope } from '../../../domain/access.ts'
 import type { Instant } from '../../../domain/check.ts'
 import { AppError, describeError } from '../../../domain/errors.ts'
+import { toSnakeCase } from '../../../domain/field-names.ts'
 import { isUuid } from '../../../domain/ids.ts'
 import { toOneLine } from '../../../domain/plain-text.ts'
 import { newId } from '../../../runtime/ids.ts'
@@ -135,13 +136,13 @@ export function faultsOf(error: unknown, labels: Labels, { word, rest }: FaultOp
     else if (before.length < MOST_CHARACTERS && !before.includes(text)) faults[input] = `${before} ${text}`
   }
   const { code, field, details = [] } = error
-  const { rule } = describeError(error, (name) => labels[inputOf(name)] ?? name)
+  const { rule } = describeError(error, (name) => labels[toSnakeCase(name)] ?? name)
   for (const { path, message } of [
     ...(field === undefined ? [] : [{ path: `body.${field}`, message: rule }]),
     ...details,
   ]) {
     const [, name = '', ...inside] = path.split('.')
-    const input = inputOf(name)
+    const input = toSnakeCase(name)
     const worded = word?.(name, inside, message)
     if (worded) add(...worded)
     // A rule follows the name of its field; the text of a conflict stands alone.
@@ -150,11 +151,6 @@ export function faultsOf(error: unknown, labels: Labels, { word, rest }: FaultOp
   if (code === 'conflict' && rest !== undefined && Object.keys(faults).length === 0) add(rest, error.message)
   if (Object.keys(faults).length === 0) throw error
   return faults
-}
-
-/** The input of a field that an AppError names: `periodSeconds` is `period_seconds`. */
-function inputOf(field: string): string {
-  return field.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)
 }
 
 /** The name of what is wrong with the form as a whole. */

@@ -17,10 +17,9 @@ import { includesScope } from '../../../../domain/access.ts'
 import { CHANNEL_KINDS } from '../../../../domain/channel.ts'
 import type { Instant } from '../../../../domain/check.ts'
 import { AppError } from '../../../../domain/errors.ts'
-import { encodeCursor, PAGE_LIMIT } from '../../../../domain/page.ts'
+import { encodeCursor } from '../../../../domain/page.ts'
 import { toOneLine } from '../../../../domain/plain-text.ts'
 import { pause } from '../../../../runtime/clock.ts'
-import { listProjects } from '../../../../tenancy/projects.ts'
 import { ChannelListQuery } from '../../../api/channels.schema.ts'
 import { parsePart } from '../../../api/faults.ts'
 import { given } from '../../../api/present.ts'
@@ -37,6 +36,7 @@ import { deliveryBadge, EVENT_WORDS } from '../../words/status-words.ts'
 import { ago } from '../../words/time-words.ts'
 import { isolated, sentence } from '../../words/words.ts'
 import { deliveryList, responseWords } from '../delivery-list.ts'
+import { readProjectNames } from '../project-names.ts'
 import { findChangeable } from './changeable-channel.ts'
 import { showField } from './channel-config.ts'
 
@@ -64,7 +64,7 @@ async function showChannels({ context, caller, query, now }: Request): Promise<P
   const { cursor } = parsePart('query', ChannelListQuery, given({ cursor: query.get('cursor') ?? undefined }))
   const [{ rows, next }, projects] = await Promise.all([
     listChannels(context, caller, { limit: ROWS, after: cursor ?? null }),
-    projectNames({ context, caller }),
+    readProjectNames({ context, caller }),
   ])
   const last = await findLastDeliveries(
     context,
@@ -138,14 +138,6 @@ function stateBadge({ muted, warnings }: ChannelRecord, last: DeliveryRecord | u
   return html`<span class="status status-${look}">${icon(look)} ${word}</span>`
 }
 
-async function projectNames({
-  context,
-  caller,
-}: Pick<Request, 'context' | 'caller'>): Promise<ReadonlyMap<string, string>> {
-  const { rows } = await listProjects(context, caller, { limit: PAGE_LIMIT, after: null })
-  return new Map(rows.map(({ id, name }) => [id, name]))
-}
-
 function servedWords({ projectId, managedBy }: ChannelRecord, projects: ReadonlyMap<string, string>): Html {
   if (managedBy === 'configuration') return html`all of the installation`
   if (projectId === null) return html`all of the organization`
@@ -160,7 +152,7 @@ async function showChannel({ context, caller, params, now }: Request): Promise<P
   const [{ rows: deliveries }, hasPending, projects] = await Promise.all([
     listNamedDeliveries(context, caller, { channelId: id }, { limit: SHOWN_DELIVERIES, after: null }),
     hasPendingDeliveries({ context, caller }, id),
-    projectNames({ context, caller }),
+    readProjectNames({ context, caller }),
   ])
   const { title, form } = KINDS[kind].config
   const test = deliveries.find(({ type }) => type === 'channel.test')

@@ -4,7 +4,6 @@ import type { Caller } from '../../../../domain/access.ts'
 import { includesScope } from '../../../../domain/access.ts'
 import type { Instant } from '../../../../domain/check.ts'
 import { type ApiKeyRecord, createApiKey, getApiKey, listApiKeys, revokeApiKey } from '../../../../tenancy/api-keys.ts'
-import { listProjects } from '../../../../tenancy/projects.ts'
 import { NewApiKey } from '../../../api/api-keys.schema.ts'
 import { parsePart } from '../../../api/faults.ts'
 import { copyButton } from '../../copy-button.ts'
@@ -27,11 +26,10 @@ import {
 import { rowLink, table } from '../../ui/table.ts'
 import { ago, exactWords } from '../../words/time-words.ts'
 import { isolated } from '../../words/words.ts'
+import { type ProjectNames, readProjectNames } from '../project-names.ts'
 import { addition, createdWords, pagerOf, SCOPE_CHOICES, SETTINGS, type Section, showSection } from './section.ts'
 
 const LABELS = { name: 'Name', scope: 'Scope', project_id: 'Project', expires_at: 'Expires' } as const
-/** In the choice of a project. */
-const MOST_PROJECTS = 200
 
 export const apiKeys: Section = {
   id: 'api-keys',
@@ -39,7 +37,7 @@ export const apiKeys: Section = {
   async render(request, view) {
     const { context, caller, now } = request
     const list = await listApiKeys(context, caller, view)
-    const projects = await readProjects(request)
+    const projects = await readProjectNames(request)
     return html`<p class="muted">For programs: <code>Authorization: Bearer hbk_...</code></p>
 ${list.rows.length === 0 ? html`<p>There is no API key.</p>` : renderTable(list.rows, projects, now, caller)}
 ${pagerOf(apiKeys, list, view)}
@@ -62,15 +60,7 @@ export const apiKeyRoutes = [
   }),
 ]
 
-type Projects = ReadonlyMap<string, string>
-
-/** Their names by id. */
-async function readProjects({ context, caller }: Request): Promise<Projects> {
-  const { rows } = await listProjects(context, caller, { limit: MOST_PROJECTS, after: null })
-  return new Map(rows.map(({ id, name }) => [id, name]))
-}
-
-function renderTable(keys: readonly ApiKeyRecord[], projects: Projects, now: number, caller: Caller): Html {
+function renderTable(keys: readonly ApiKeyRecord[], projects: ProjectNames, now: number, caller: Caller): Html {
   const canRevoke = includesScope(caller.scope, 'admin')
   return table<ApiKeyRecord>(
     [
@@ -93,7 +83,7 @@ function expiryWords(expiresAt: Instant | null, now: Instant): Html | string {
   return html`<span class="fault">${icon('late')} expired</span> ${ago(expiresAt, now)}`
 }
 
-function renderForm(projects: Projects, now: number, rejected?: Rejected): Html {
+function renderForm(projects: ProjectNames, now: number, rejected?: Rejected): Html {
   const form = stateOf('key', LABELS, rejected)
   return html`<form method="post" action="/settings/api-keys" class="settings-form" novalidate data-keep="new-api-key">
 ${newIdField(now)}

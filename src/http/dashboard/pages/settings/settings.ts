@@ -1,4 +1,7 @@
-/** `/settings`: one's own account, and for admins API keys, users, projects and the audit log (dashboard design, section 1). */
+/**
+ * `/settings`: one's own account, and for admins API keys, users, projects and the audit log (dashboard design, section
+ * 1).
+ */
 
 import { includesScope } from '../../../../domain/access.ts'
 import { html } from '../../html.ts'

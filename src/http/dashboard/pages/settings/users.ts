@@ -1,6 +1,5 @@
 /** Users of the organization. */
 
-import { randomText } from '../../../../auth/random-text.ts'
 import { createUser, getUser, listUsers, removeUser, type UserRecord, updateUser } from '../../../../tenancy/users.ts'
 import { parsePart } from '../../../api/faults.ts'
 import { NewUser, UserUpdate } from '../../../api/users.schema.ts'
@@ -26,8 +25,6 @@ import { changedFields, WAS, wasField } from '../was.ts'
 import { addition, createdWords, pagerOf, SCOPE_CHOICES, SETTINGS, type Section, showSection } from './section.ts'
 
 const LABELS = { email: 'E-mail', password: 'Password', scope: 'Scope' } as const
-/** Of a user who signs in with an identity provider only. */
-const UNKNOWN_PASSWORD_LENGTH = 43
 
 export const users: Section = {
   id: 'users',
@@ -91,9 +88,11 @@ ${field(form, 'scope', choice(SCOPE_CHOICES))}
 async function create(request: Request): Promise<Page | Redirect> {
   const { context, caller, form, isPasswordLoginOn } = request
   try {
-    const password = isPasswordLoginOn ? (form.get('password') ?? '') : randomText(UNKNOWN_PASSWORD_LENGTH)
-    const given = { email: form.get('email') ?? '', password, scope: form.get('scope') ?? '' }
-    await createUser(context, caller, parsePart('body', NewUser, given))
+    const given = { email: form.get('email') ?? '', scope: form.get('scope') ?? '' }
+    const user = isPasswordLoginOn
+      ? parsePart('body', NewUser, { ...given, password: form.get('password') ?? '' })
+      : parsePart('body', NewUser.omit({ password: true }), given)
+    await createUser(context, caller, user)
     return redirect('/settings', 'user-created')
   } catch (error) {
     const faults = faultsOf(error, LABELS, { rest: 'email' })
