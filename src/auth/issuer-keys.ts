@@ -70,7 +70,7 @@ async function fetchKeys(issuer: string): Promise<JSONWebKeySet> {
   }
 }
 
-/** `jwks_uri` of the discovery document. The document of another issuer would make its tokens valid here (section 4.3). */
+/** `jwks_uri` of the discovery document. The document of another issuer would make its tokens valid here (Discovery 1.0, section 4.3). */
 function findKeysUrl(issuer: string, document: unknown): string {
   const { issuer: named, jwks_uri: uri } = (document ?? {}) as { issuer?: unknown; jwks_uri?: unknown }
   if (named !== issuer) throw new Error('the discovery document is of another issuer')

@@ -7,7 +7,7 @@ import { insertTestEvent } from '../store/outbox/events.ts'
 import { takeFromSlidingWindow } from '../store/tenancy/rate-windows.ts'
 import type { ChannelContext } from './context.ts'
 
-/** An e-mail channel would be a relay otherwise: recipients do not confirm (notes, L4). */
+/** An e-mail channel would be a relay otherwise: recipients do not confirm. */
 const TESTS_PER_HOUR = 10
 
 /**

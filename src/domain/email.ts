@@ -20,7 +20,7 @@ export function isAscii(text: string): boolean {
 
 /**
  * The address of a user as it is stored and looked up: in lower case. Null unless it is an address of ASCII characters. The only place that
- * lower-cases addresses (notes, L1).
+ * lower-cases addresses.
  */
 export function toUserEmail(text: string): string | null {
   return isEmail(text) && isAscii(text) ? text.toLowerCase() : null

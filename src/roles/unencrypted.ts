@@ -1,4 +1,4 @@
-/** What this process sends over a network without encryption, for one warning at its start (notes, L6). */
+/** What this process sends over a network without encryption, for one warning at its start. */
 
 import type { Config } from '../config/config.ts'
 import { isClear } from '../runtime/clear-urls.ts'

@@ -1,4 +1,4 @@
-/** What open pages and viewers of the dashboard cost a service, and its pings (dashboard design, section 5). */
+/** What open pages and viewers of the dashboard cost a service, and its pings. */
 
 import { execFile } from 'node:child_process'
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'

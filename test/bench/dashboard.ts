@@ -1,5 +1,5 @@
 /**
- * `npm run bench:dashboard`: the pages of the dashboard with 10,000 checks, each figure against its limit (dashboard design, section 5); then what
+ * `npm run bench:dashboard`: the pages of the dashboard with 10,000 checks, each figure against its limit; then what
  * open pages and viewers cost the service and its pings, in rounds that take turns. The service, PostgreSQL and the pings are processes of their own
  * on the same machine.
  */

@@ -1,4 +1,4 @@
-/** The log-in with a real identity provider, and the settings, in a browser (dashboard design, sections 1, 4 and 6). */
+/** The log-in with a real identity provider, and the settings, in a browser. */
 
 import type { Browser } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'

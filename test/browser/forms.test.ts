@@ -1,4 +1,4 @@
-/** From nothing to the first ping: a check by form, its snippet in a terminal, and a page that notices (dashboard design, section 1). */
+/** From nothing to the first ping: a check by form, its snippet in a terminal, and a page that notices. */
 
 import { execFile } from 'node:child_process'
 import { promisify } from 'node:util'

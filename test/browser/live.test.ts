@@ -1,4 +1,4 @@
-/** Pages that are open while something happens (dashboard design, sections 2 and 6). */
+/** Pages that are open while something happens. */
 
 import type { Page } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'

@@ -1,4 +1,4 @@
-/** Pages in states that are rare: hostile names, a thousand checks, a keyboard alone, three users, no database (dashboard design, section 6). */
+/** Pages in states that are rare: hostile names, a thousand checks, a keyboard alone, three users, no database. */
 
 import type { Page } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'

@@ -1,4 +1,4 @@
-/** Every page in every look: both themes, wide and narrow, with and without scripts (dashboard design, section 6). */
+/** Every page in every look: both themes, wide and narrow, with and without scripts. */
 
 import type { Page } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'

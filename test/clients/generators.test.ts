@@ -49,7 +49,7 @@ const countChecks = async () => (await app.call('GET', `/checks?project_id=${app
 describe.each([
   ['openapi-typescript', 'npx openapi-typescript ', 'openapi-fetch.ts', 'openapi-fetch'],
   ['@hey-api/openapi-ts', 'npx openapi-ts ', 'hey-api.ts', './client'],
-])('clients, section 4: %s', (_, command, program, library) => {
+])('%s', (_, command, program, library) => {
   beforeEach(async () => {
     run = await makeRunFolder(npm)
     return () => run[Symbol.asyncDispose]()
@@ -77,7 +77,7 @@ describe.each([
 
 const NEED_GO = 'Install Go (https://go.dev/dl; its version is in test/clients/go/go.mod), and start again.'
 
-it('clients, section 4: oapi-codegen generates a client that go vet accepts and that works', {
+it('oapi-codegen generates a client that go vet accepts and that works', {
   timeout: TIMEOUT_MS,
 }, async () => {
   const settings = { CGO_ENABLED: '0', GOWORK: 'off', GOFLAGS: '-mod=readonly' }

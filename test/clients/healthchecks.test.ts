@@ -28,7 +28,7 @@ async function runProgram(name: string) {
   return { output, status: body.status, pings }
 }
 
-it("clients, section 5: borgmatic's hook with 30 KB of logs: a success and a failure are both recorded", async () => {
+it("borgmatic's hook with 30 KB of logs: a success and a failure are both recorded", async () => {
   const { status, pings } = await runProgram('backup_hook.py')
   const start = { type: 'start', exitCode: null, text: null, bytes: 0 }
   expect(pings).toEqual([
@@ -40,7 +40,7 @@ it("clients, section 5: borgmatic's hook with 30 KB of logs: a success and a fai
   expect(status).toBe('down')
 })
 
-it('clients, section 5: healthchecks-io: each signal is recorded, also the one with too much text', async () => {
+it('healthchecks-io: each signal is recorded, also the one with too much text', async () => {
   const { output, status, pings } = await runProgram('signals.py')
   const answers = JSON.parse(output) as [boolean, string][]
   expect(answers.slice(0, 4)).toEqual(Array.from({ length: 4 }, () => [true, 'OK']))

@@ -45,7 +45,7 @@ it('a start without its database ends with the signal', async () => {
   await server.start()
 })
 
-it('L6: a start warns once of what is sent unencrypted', async () => {
+it('a start warns once of what is sent unencrypted', async () => {
   const warnings: unknown[] = []
   // On a busy machine there may be another warning: of a gap since the beat of the last test.
   const warn = (fields: object, message: string) => 'unencrypted' in fields && warnings.push({ ...fields, message })

@@ -8,7 +8,7 @@ import { createTestDatabase } from '../support/database.ts'
 import { silentLog } from '../support/silent-log.ts'
 import { addTenant } from '../support/tenant.ts'
 
-it('M1: HISTORY_MAX_FLIPS and HISTORY_MAX_PINGS are kept of each check, and metrics show it', async () => {
+it('HISTORY_MAX_FLIPS and HISTORY_MAX_PINGS are kept of each check, and metrics show it', async () => {
   const { url: databaseUrl, database, close } = await createTestDatabase()
   const { key } = await addCheck({ database }, await addTenant({ database }))
   await database.query(

@@ -1,4 +1,4 @@
-/** What is seen of the Jobs where each namespace has a watch of its own, and when that changes (design-cronjobs, sections 5 and 8). */
+/** What is seen of the Jobs where each namespace has a watch of its own, and when that changes. */
 
 import { describe, expect, it } from 'vitest'
 import { follow, LABELLED } from '../support/cron-jobs.ts'

@@ -1,4 +1,4 @@
-/** What Jobs report reaches the history of the checks that follow their CronJob, once (design-cronjobs, sections 4 and 5). */
+/** What Jobs report reaches the history of the checks that follow their CronJob, once. */
 
 import { describe, expect, it } from 'vitest'
 import { toTime } from '../../src/kubernetes/objects.ts'

@@ -36,7 +36,7 @@ it('ROLE=api serves although KUBECONFIG names no file: it never looks for a clus
 })
 
 describe('ROLE=controller', () => {
-  it('F6: in a pod with a mounted kubeconfig it serves that cluster, not the one that it runs in, and names itself', async () => {
+  it('in a pod with a mounted kubeconfig it serves that cluster, not the one that it runs in, and names itself', async () => {
     await using cluster = await startFakeCluster()
     const place = await openWorkplace(cluster)
     const KUBECONFIG = await stage.writeKubeconfig(cluster.server.url)
@@ -59,7 +59,7 @@ describe('ROLE=controller', () => {
     expect((await controller.stop()).status).toBe(0)
   })
 
-  it('M5: needs neither SECRET_KEY nor bootstrap values, and waits for the api to set an empty database up', async () => {
+  it('needs neither SECRET_KEY nor bootstrap values, and waits for the api to set an empty database up', async () => {
     const empty = await createEmptyDatabase()
     onTestFinished(() => empty.close())
     const all: Record<string, string> = stage.environmentOf({
@@ -78,7 +78,7 @@ describe('ROLE=controller', () => {
     expect((await controller.stop()).status).toBe(0)
   })
 
-  it('M5: says what to do when no process sets the database up', async () => {
+  it('says what to do when no process sets the database up', async () => {
     const empty = await createEmptyDatabase()
     onTestFinished(() => empty.close())
     const KUBECONFIG = await stage.writeKubeconfig(stage.cluster.server.url)
@@ -137,7 +137,7 @@ describe('ROLE=all', () => {
     expect(await failureOf({ KUBERNETES: 'required', HOME: home })).toContain('left-behind')
   })
 
-  it('F1: beside the Lease of another installation it serves, reconciles nothing, and says why and what to do', async () => {
+  it('beside the Lease of another installation it serves, reconciles nothing, and says why and what to do', async () => {
     await using cluster = await startFakeCluster()
     const other = '22222222-2222-4222-8222-222222222222'
     const LEASE = '/apis/coordination.k8s.io/v1/namespaces/monitoring/leases'

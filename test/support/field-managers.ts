@@ -50,7 +50,7 @@ export function testFieldManagers(t: Scene, leaseNamespace: string): void {
     return written
   }
 
-  it('F6: the operator owns what it writes under its name, and its status under another', async () => {
+  it('the operator owns what it writes under its name, and its status under another', async () => {
     await t.place.makeReady('fresh')
     // Behind resources that wait for their first reconcile, the finalizer comes after Ready.
     const object = await eventually('it has its finalizer', async () => {
@@ -66,7 +66,7 @@ export function testFieldManagers(t: Scene, leaseNamespace: string): void {
     expect(ownersIn(await readLease(), '')).toEqual(LEASE_OWNER)
   })
 
-  it('F6: fields that an earlier version wrote as "node" are handed over, once each, and can be removed', async () => {
+  it('fields that an earlier version wrote as "node" are handed over, once each, and can be removed', async () => {
     await t.operator().stop()
     const made = await t.place.apply('old', { periodSeconds: 3_600 })
     const former = `${FORMER}/namespaces/${t.place.name}/heartbeatchecks/old`

@@ -21,7 +21,7 @@ const packages = Object.entries(lock.packages).filter(([path]) => path !== '')
 const nameOf = (path: string) => path.slice(path.lastIndexOf('node_modules/') + 'node_modules/'.length)
 const DIGEST = /@sha256:[0-9a-f]{64}$/
 
-describe('M6: what is downloaded is named with its hash', () => {
+describe('what is downloaded is named with its hash', () => {
   it('each package in the lock, Node.js for each platform included', () => {
     expect(packages.filter(([, { integrity }]) => !/^sha512-/.test(integrity ?? '')).map(([path]) => path)).toEqual([])
     const nodes = packages.filter(([path]) => isNode(nameOf(path)))
@@ -103,7 +103,7 @@ describe('the image', () => {
   })
 })
 
-describe('M6: the bill of materials', () => {
+describe('the bill of materials', () => {
   const args = ['sbom', '--package-lock-only', '--sbom-format=cyclonedx', '--sbom-type=application']
   const listed: Sbom = JSON.parse(
     execFileSync('npm', args, { cwd: fileURLToPath(ROOT), encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'] }),

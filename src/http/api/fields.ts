@@ -168,7 +168,7 @@ export const newPassword = () => {
 export const oneOf = <const Values extends readonly [string, ...string[]]>(values: Values) =>
   z.enum(values, rule(`must be one of ${values.join(', ')}`))
 
-/** The years 1 to 9999 in UTC: PostgreSQL and we write others in forms that the other does not read (notes, L9). */
+/** The years 1 to 9999 in UTC: PostgreSQL and we write others in forms that the other does not read. */
 const MOMENTS = { first: Date.parse('0001-01-01T00:00:00Z'), last: Date.parse('9999-12-31T23:59:59.999Z') }
 
 /** A moment in a request: ISO 8601 with its offset. Becomes milliseconds since the epoch. */

@@ -1,5 +1,5 @@
 /**
- * `/live`: a stream of Server-Sent Events for each open page (dashboard design, sections 2 and 7). An event says which
+ * `/live`: a stream of Server-Sent Events for each open page. An event says which
  * checks changed; the script then reads its page again. A stream ends with its session, wherever that was ended, and
  * when this process begins to stop. Nothing waits for a client that does not read: its connection is closed.
  */

@@ -1,4 +1,4 @@
-/** Whether a request that changes something comes from a page of our own (dashboard design, sections 3 and 7). */
+/** Whether a request that changes something comes from a page of our own. */
 
 import type { IncomingMessage } from 'node:http'
 import type { Context } from 'koa'

@@ -1,4 +1,4 @@
-/** The pages of the dashboard (dashboard design, section 1). A fixed path stands before one with an id that would match it too. */
+/** The pages of the dashboard. A fixed path stands before one with an id that would match it too. */
 
 import type { PageRoute } from './page.ts'
 import { channelFormRoutes } from './pages/channels/channel-form.ts'

@@ -159,7 +159,7 @@ export async function findUsersOfDashboard(
 
 /**
  * For log-in, and for tokens of issuers: by the address, in lower case. One beyond ASCII, which earlier releases accepted, must be exactly the
- * stored one: two programs may disagree about its lower case (notes, L1).
+ * stored one: two programs may disagree about its lower case.
  */
 export async function findUserByEmail(db: Queryable, email: string): Promise<UserWithHash | null> {
   const { rows } = await db.query<UserWithHash>(

@@ -42,7 +42,7 @@ const RIGHTS = [
   ['*', '*', '*'],
 ] as const
 
-/** Of the ClusterRole heartbeat-operator-cronjobs (cronjobs, section 8). */
+/** Of the ClusterRole heartbeat-operator-cronjobs. */
 const FOR_CRON_JOBS = [
   ...(['cronjobs', 'jobs'] as const).flatMap((resource) =>
     (['get', 'list', 'watch'] as const).map((verb) => [verb, 'batch', resource] as const),

@@ -9,7 +9,7 @@ beforeAll(async () => {
 })
 afterAll(() => test.close())
 
-it('M4: of failures of unknown accounts a thousand are stored in any day, not two thousand around its end', async () => {
+it('of failures of unknown accounts a thousand are stored in any day, not two thousand around its end', async () => {
   const isStored = async () => {
     const [act] = await test.database.transaction((tx) => actsOfFailure(tx, null, false))
     expect(act).toMatchObject({ action: 'login.failed', target: null })

@@ -201,7 +201,7 @@ describe('a call with an access token', () => {
     await expect(authenticate(`Bearer ${token}`)).rejects.toMatchObject(ENDED)
   })
 
-  it('L5: is rejected as soon as its session has ended: log-out, replay', async () => {
+  it('is rejected as soon as its session has ended: log-out, replay', async () => {
     await organization.addUser('ann@example.com')
     const address = '192.0.2.1'
     const enter = () => logIn(context(), tokensOf(clock), { email: 'ann@example.com', password: PASSWORD, address })

@@ -50,7 +50,7 @@ describe('a log-in', () => {
     expect(await enter({ email: ' aNN@EXAMPLE.com ' })).toMatchObject({ expiresInSeconds: 900 })
   })
 
-  it('L1: lower-cases as the database does: İ is no i', async () => {
+  it('lower-cases as the database does: İ is no i', async () => {
     await organization.addUser('ali@example.com')
     const notAscii = { code: 'invalid', field: 'email', message: expect.stringContaining('of ASCII characters') }
     await expect(enter({ email: 'al\u0130@example.com' })).rejects.toMatchObject(notAscii)

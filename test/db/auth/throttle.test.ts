@@ -82,7 +82,7 @@ describe('the strict limit', () => {
     await isIn()
   })
 
-  it('M2: ten wrong log-ins from one address do not shut the account for others', async () => {
+  it('ten wrong log-ins from one address do not shut the account for others', async () => {
     await failTimes(10, () => ({ address: '203.0.113.7' }))
     await isThrottled({ address: '203.0.113.7' })
     await isIn()
@@ -141,7 +141,7 @@ describe('the strict limit', () => {
 })
 
 describe('the wide limits', () => {
-  it('M2: fifty failed log-ins from an address shut it, but for accounts that have logged in from there', async () => {
+  it('fifty failed log-ins from an address shut it, but for accounts that have logged in from there', async () => {
     await organization.addUser('bob@example.com', 'read')
     await isIn()
     await failTimes(49, (attempt) => ({ email: `made-up-${attempt}@example.com` }))
@@ -196,7 +196,7 @@ describe('the wide limits', () => {
     expect(await deleteOldLoginAddresses(test.database, clock.time - 30 * DAY_MS, 10)).toBe(1)
   })
 
-  it('M2: above them an account gets ten guesses from an address, over all replicas, each with its entry', async () => {
+  it('above them an account gets ten guesses from an address, over all replicas, each with its entry', async () => {
     const ann = { password: 'wrong horse battery' }
     const bob = { email: 'bob@example.com', password: 'wrong horse battery' }
     const cleo = { email: 'cleo@example.com', password: 'wrong horse battery' }
@@ -230,7 +230,7 @@ describe('the wide limits', () => {
     for (const { email } of [bob, cleo]) await isIn({ email })
   })
 
-  it('M2: a guess counts whose address is shut while it is computed, if a right one would pass', async () => {
+  it('a guess counts whose address is shut while it is computed, if a right one would pass', async () => {
     await isIn()
     await organization.addUser('bob@example.com')
     const shutMeanwhile = async (email: string) => {

@@ -5,7 +5,7 @@ import { createTestDatabase } from '../../support/database.ts'
 import { anOrganization } from '../auth/fixtures.ts'
 import { aChannel, contextOf } from './fixture.ts'
 
-it('L6: counts the channels with a URL without TLS', async () => {
+it('counts the channels with a URL without TLS', async () => {
   await using stack = new AsyncDisposableStack()
   const { database } = stack.adopt(await createTestDatabase(), (test) => test.close())
   const context = contextOf(database)

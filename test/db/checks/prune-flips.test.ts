@@ -75,7 +75,7 @@ async function left(of = check): Promise<number[]> {
 const prune = (maxFlips: number, limit = 1_000, keys = [check.key]) =>
   fixture.database.transaction(async (tx) => pruneFlipsBefore(tx, await listFlipEnds(tx, keys, maxFlips), limit))
 
-describe('M1: of the flips of a check', () => {
+describe('of the flips of a check', () => {
   test('the newest stay, up to the number that is kept, the others go with their events and deliveries', async () => {
     const other = await addCheck(fixture, tenant)
     for (let i = 0; i < 5; i += 1) {
@@ -135,14 +135,14 @@ describe('M1: of the flips of a check', () => {
   })
 })
 
-test('M1: events without a flip are limited by the same number', async () => {
+test('events without a flip are limited by the same number', async () => {
   for (let i = 0; i < 6; i += 1) await addEvent(newId(NOW + i * 1_000), null, NOW + i * 1_000)
   await addFlip(NOW + 9_000)
   await prune(3)
   expect(await left()).toEqual([1, 3, 1])
 })
 
-test('M1: a delivery that is requested again while its flip is pruned keeps its event and its flip', async () => {
+test('a delivery that is requested again while its flip is pruned keeps its event and its flip', async () => {
   const eventId = await addFlip(NOW, ['failed'])
   for (let i = 1; i < 3; i += 1) await addFlip(NOW + i * 1_000)
   const retrying = await openTransaction(fixture, (tx) =>
@@ -155,7 +155,7 @@ test('M1: a delivery that is requested again while its flip is pruned keeps its 
   expect(await left()).toEqual([2, 2, 2])
 })
 
-describe('M1: the pruner of busy checks', () => {
+describe('the pruner of busy checks', () => {
   const going = new AbortController().signal
 
   function createRun(limits: { maxPings?: number; maxFlips?: number } = {}) {
@@ -261,7 +261,7 @@ describe('M1: the pruner of busy checks', () => {
   })
 })
 
-test('M1: the rows of history are counted up to a number, and estimated above it', async () => {
+test('the rows of history are counted up to a number, and estimated above it', async () => {
   for (let i = 0; i < 3; i += 1) await addFlip(NOW + i * 1_000, ['delivered', 'pending'])
   await addPingRow(fixture, check.key, NOW)
   expect(await countHistoryRows(fixture.database)).toEqual({ pings: 1, flips: 3, events: 3, deliveries: 6 })

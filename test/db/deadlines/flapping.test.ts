@@ -57,7 +57,7 @@ const wakeAt = async ({ key }: CheckRecord) =>
     .rows[0]!.wake_at
 
 describe('a check that changes all the time', () => {
-  it('M1: a hundred failures and a hundred successes send each channel ten changes and one check.flapping', async () => {
+  it('a hundred failures and a hundred successes send each channel ten changes and one check.flapping', async () => {
     const all = await addChannel(['check.down', 'check.up'], 2)
     const old = await addChannel(['check.down', 'check.up'])
     const some = await addChannel(['check.down', 'check.up'], 0)
@@ -169,7 +169,7 @@ describe('a check that changes all the time', () => {
   })
 })
 
-describe('M1: the first ping after downtime of the service', () => {
+describe('the first ping after downtime of the service', () => {
   it('comes before the evaluator, and does not end the flapping', async () => {
     const check = await t.addCheck(WEEK, systemClock.now() - 60 * MINUTE)
     await change(check, 11, 11 * MINUTE)

@@ -74,7 +74,7 @@ describe('creating an API key', () => {
     await expect(refused).rejects.toMatchObject(NO_PROJECT)
   })
 
-  it('M8: made by a key expires no later than that key', async () => {
+  it('made by a key expires no later than that key', async () => {
     const make = (expiresAt: number | null, caller: Partial<typeof acme.caller>) =>
       createApiKey(context(), { ...acme.caller, ...caller }, { name: 'child', scope: 'admin', expiresAt })
     const expiring = { expiresAt: START + 3_000 }

@@ -41,7 +41,7 @@ const change = (caller: Caller, currentPassword = PASSWORD, newPassword = NEW) =
   changeOwnPassword(context(), caller, { currentPassword, newPassword, address: ADDRESS })
 const list = async (caller: Caller) => (await listOwnSessions(context(), caller, ALL)).rows
 
-describe('M9: changing the own password', () => {
+describe('changing the own password', () => {
   it('takes the new one from now on, and ends all other sessions with their refresh tokens', async () => {
     const [here, elsewhere] = [await session(), await session()]
     await change(here.caller)
@@ -100,7 +100,7 @@ describe('M9: changing the own password', () => {
   })
 })
 
-describe('M9: the own sessions', () => {
+describe('the own sessions', () => {
   it('are listed with their kind, times, address, and which is the current one', async () => {
     const first = await session()
     clock.time = START + 1_000

@@ -96,7 +96,7 @@ describe('takeCall', () => {
     expect(await take(2)).toMatchObject({ isAllowed: false })
   })
 
-  it('M7: keeps the last tenth for admins', async () => {
+  it('keeps the last tenth for admins', async () => {
     for (const scope of ['read', 'write'] as const) {
       while ((await take(30, organization, scope)).isAllowed);
       expect(await take(30, organization, scope)).toMatchObject({ isAllowed: false, limit: 30, remaining: 0 })

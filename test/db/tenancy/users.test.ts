@@ -55,7 +55,7 @@ describe('creating a user', () => {
     expect(await logIn(context(), tokensOf(clock), login)).toMatchObject({ expiresInSeconds: 900 })
   })
 
-  it('L8: rejects an address that has an account, without regard to case, with one text for each organization', async () => {
+  it('rejects an address that has an account, without regard to case, with one text for each organization', async () => {
     await other.addUser('Ann@Example.com')
     await acme.addUser('bob@example.com')
     for (const email of ['ann@example.com', 'BOB@example.com']) {
@@ -67,7 +67,7 @@ describe('creating a user', () => {
     expect(await listEmails()).toEqual(['bob@example.com'])
   })
 
-  it('M8: is forbidden for a key that expires', async () => {
+  it('is forbidden for a key that expires', async () => {
     const expiring = { ...acme.caller, expiresAt: START + 1 }
     const forbidden = { code: 'forbidden', message: expect.stringContaining('an API key that expires may not') }
     await expect(create({}, expiring)).rejects.toMatchObject(forbidden)
@@ -101,7 +101,7 @@ describe('creating a user', () => {
     ['x'.repeat(201), 'must be text of 12 to 200 characters'],
     ['Password1234', 'is one of the most common passwords: choose another, such as four random words'],
     ['ann@EXAMPLE.com', 'must not be the e-mail address'],
-  ])('M9: rejects the password %j without showing it', async (password, message) => {
+  ])('rejects the password %j without showing it', async (password, message) => {
     await expect(create({ password })).rejects.toMatchObject({ code: 'invalid', message, field: 'password' })
   })
 
@@ -225,7 +225,7 @@ describe('changing a user', () => {
     expect(await change(ann.id, {})).toMatchObject({ scope: 'write' })
   })
 
-  it('M9: ends the sessions of the user with a password, and no others', async () => {
+  it('ends the sessions of the user with a password, and no others', async () => {
     const [ann, bob] = [await acme.addUser('ann@example.com'), await acme.addUser('bob@example.com')]
     for (const { id } of [ann, ann, bob]) await acme.addSession(id)
     const sessions = async () =>

@@ -106,7 +106,7 @@ const CALLS: Record<string, () => Promise<[path: string, json?: object | undefin
 /** Fields of requests that no entry and no line may hold. */
 const SECRETS = ['T0CKEN', 's3cret', 'hooks']
 
-describe('M4: the audit log', () => {
+describe('the audit log', () => {
   const audited = ROUTES.filter(({ audits }) => audits.length > 0).map((route) => ({
     ...route,
     title: `${route.method} ${route.path}`,
@@ -241,7 +241,7 @@ describe('M4: the audit log', () => {
   })
 })
 
-describe('M4: log-ins in the audit log', () => {
+describe('log-ins in the audit log', () => {
   const fail = (email: string) => api.client.post('/auth/login', { email, password: 'wrong password' }, { key: null })
 
   it('has failures with their account, and the lock', async () => {
@@ -303,7 +303,7 @@ it('one user and one API key can be read, and a key renamed', async () => {
   expect((await api.client.put(key, { name: 'x' }, { key: foreign.keys.admin })).status).toBe(404)
 })
 
-it('M4: the running service writes a line for each entry, those of the first start aside', async () => {
+it('the running service writes a line for each entry, those of the first start aside', async () => {
   const lines: [level: string, action: string, message: string][] = []
   const at = (level: string) => (fields: { action: string }, message: string) => {
     if (message === 'audit') lines.push([level, fields.action, message])

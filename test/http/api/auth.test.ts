@@ -54,7 +54,7 @@ describe('POST /auth/login', () => {
     expect(await logIn(fields)).toMatchObject({ status: 400, body: { error } })
   })
 
-  it.each(['adm\u0130n@example.com', 'admin@ex\u00e4mple.com'])('L1: rejects %s, which is not ASCII', async (email) => {
+  it.each(['adm\u0130n@example.com', 'admin@ex\u00e4mple.com'])('rejects %s, which is not ASCII', async (email) => {
     const error =
       'email must be an e-mail address of ASCII characters: write an international domain in punycode (xn--...)'
     expect(await logIn({ email })).toMatchObject({ status: 400, body: { error } })
@@ -80,7 +80,7 @@ describe('POST /auth/login', () => {
 })
 
 describe('POST /auth/login behind a proxy', () => {
-  it('M2: fifty failed log-ins behind a proxy do not shut log-in for other clients', async () => {
+  it('fifty failed log-ins behind a proxy do not shut log-in for other clients', async () => {
     const findClientAddress = createFindClientAddress(['127.0.0.0/8'])
     await using proxied = await startTestApi({ findClientAddress })
     const from = (address: string, fields: object = {}) =>

@@ -59,7 +59,7 @@ describe('a channel that cannot work', () => {
   })
 })
 
-describe('L11: a key that is bound to a project', () => {
+describe('a key that is bound to a project', () => {
   it('can use up the channels of its project only', async () => {
     for (let made = 1; made <= 20; made += 1) expect((await post({}, boundKey)).status).toBe(201)
     expect(await post({}, boundKey)).toMatchObject({
@@ -106,7 +106,7 @@ it('a delivery of another project, of a removed channel, or unknown is not found
   expect((await api.client.get(`/deliveries/${id}`)).status).toBe(404)
 })
 
-it('L4: a channel is tested at most ten times in an hour', async () => {
+it('a channel is tested at most ten times in an hour', async () => {
   const [one, other] = [await make(), await make()]
   const test = (id: string) => api.client.post(`/channels/${id}/test`, undefined)
   for (let tested = 1; tested <= 10; tested += 1) expect((await test(one)).status).toBe(202)

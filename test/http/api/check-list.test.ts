@@ -82,7 +82,7 @@ describe('listing checks', () => {
     expect(third.body).toEqual({ checks: [expect.objectContaining({ name: '5' })], next_cursor: null })
   })
 
-  it('clients, section 2: a cursor of another list is rejected with its name', async () => {
+  it('a cursor of another list is rejected with its name', async () => {
     for (const name of ['1', '2']) await created({ name })
     const { next_cursor } = (await list('&limit=1')).body
     const { body } = await api.client.get(`/projects?cursor=${next_cursor}`)

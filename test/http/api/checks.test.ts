@@ -405,7 +405,7 @@ describe('changing a check', () => {
     [{ schedule: null }, 'schedule cannot be null'],
     [{ timezone: 'UTC' }, 'timezone is not a known field; the nearest known one is time_zone'],
     [{ timeout: 60 }, 'timeout is not a known field'],
-  ])('clients, section 7: an update with %j says what to do', async (fields, error) => {
+  ])('an update with %j says what to do', async (fields, error) => {
     const { id } = await created()
     const { status, body } = await api.client.put(`/checks/${id}`, fields)
     expect({ status, error: body.error }).toEqual({ status: 400, error })

@@ -233,7 +233,7 @@ function openIdle(url: string, ...headers: string[]) {
   return connection
 }
 
-describe('M3: of several clients', () => {
+describe('of several clients', () => {
   it('up to three share what one has read, a fourth is 503 with Retry-After: 1, and the next reads again', async () => {
     const gate = Promise.withResolvers<void>()
     let reads = 0

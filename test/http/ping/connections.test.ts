@@ -88,7 +88,7 @@ describe('a request that breaks off', () => {
   })
 })
 
-it('I1: MAX_CONNECTIONS of a port may be open; one more closes the oldest that is idle, which is counted, and a closed one makes room', async () => {
+it('MAX_CONNECTIONS of a port may be open; one more closes the oldest that is idle, which is counted, and a closed one makes room', async () => {
   await using own = await startTestApp({ environment: { MAX_CONNECTIONS: '2' } })
   for (const [server, url] of [
     ['ping', own.pingUrl],

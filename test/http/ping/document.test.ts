@@ -34,7 +34,7 @@ function send(path: string, method: 'get' | 'post', init: RequestInit = {}): Pro
   return fetch(`${servers[0]!.url}${filled}?${query}`, { method, ...init, headers })
 }
 
-describe('clients, section 3: the ping API in the document', () => {
+describe('the ping API in the document', () => {
   it('has a path for each signal, on the server of the pings', () => {
     expect(Object.keys(paths).filter((path) => path.startsWith('/ping/'))).toEqual(SIGNALS)
     for (const path of SIGNALS) expect(paths[path]!.servers.map(({ url }) => url)).toEqual([app.pingUrl])

@@ -98,7 +98,7 @@ describe('what is not HTTP', () => {
     expect(await stored()).toEqual([])
   })
 
-  it('I1: a request with two Host headers is 400 on every port, also if they are equal', async () => {
+  it('a request with two Host headers is 400 on every port, also if they are equal', async () => {
     for (const url of [app.pingUrl, new URL(app.apiUrl).origin, app.opsUrl]) {
       for (const other of ['Host: other', 'host: test', 'HOST:']) {
         const { status, text } = await exchange(url, writeHead('GET', target, other))

@@ -13,14 +13,14 @@ const ENTRY: AuditEntry = {
   detail: { changed: ['grace_seconds'] },
 }
 
-it('M4: an entry is a line with its fields and a constant message', () => {
+it('an entry is a line with its fields and a constant message', () => {
   const lines: unknown[] = []
   const info = (fields: object, message: string) => lines.push([fields, message])
   logEntry({ info, warn: () => {} } as never, ENTRY)
   expect(lines).toEqual([[{ ...ENTRY, at: '2026-11-21T12:00:00.000Z' }, 'audit']])
 })
 
-it.each(AUDIT_ACTIONS)('M4: the level of %s', (action) => {
+it.each(AUDIT_ACTIONS)('the level of %s', (action) => {
   const levels: string[] = []
   const at = (level: string) => () => levels.push(level)
   logEntry({ info: at('info'), warn: at('warn') } as never, { ...ENTRY, action })

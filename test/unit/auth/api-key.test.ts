@@ -42,7 +42,7 @@ describe('the text of an API key', () => {
     [32, true],
     [128, true],
     [129, false],
-  ])('L3: for BOOTSTRAP_API_KEY has a secret of 32 to 128 characters: %i', (length, isGood) => {
+  ])('for BOOTSTRAP_API_KEY has a secret of 32 to 128 characters: %i', (length, isGood) => {
     expect(findBootstrapKeyFault(`hbk_demo_${a(length)}`) === null).toBe(isGood)
   })
 

@@ -97,7 +97,7 @@ it('describes the event and the output of the job', () => {
   })
 })
 
-it('L10: breaks the control sequences of chat tools in the text of a later ping, too', () => {
+it('breaks the control sequences of chat tools in the text of a later ping, too', () => {
   const alert = stored(aFlipEvent({ lastPing: aLastPing({ body: 'first' }) }))
   const { body, ...others } = reannotateAlert(alert, '<!channel> second')
   expect({ ...others, body: 'first' }).toEqual(alert.annotations)
@@ -105,7 +105,7 @@ it('L10: breaks the control sequences of chat tools in the text of a later ping,
   for (const text of [null, '', '\u001b[0m\n', 'first']) expect(reannotateAlert(alert, text)).toBe(alert.annotations)
 })
 
-it('L10: breaks the control sequences of chat tools in all texts', () => {
+it('breaks the control sequences of chat tools in all texts', () => {
   const name = 'x <!channel> @HERE'
   const lastPing = aLastPing({ body: '<@U1> @channel @everyone <!here> <#C1> a@heron.example @all, <b>' })
   const { annotations } = buildAlert(aFlipEvent({ check: { name }, facts: { reason: 'failed' }, lastPing }), {})

@@ -1,4 +1,7 @@
-/** What comments cite exists: sections of docs/design.md and docs/interface.md, and files of this repository. */
+/**
+ * What comments cite exists: sections of docs/design.md, docs/interface.md and published standards, and files of this
+ * repository. A name of a test has no code of a list that is not here.
+ */
 
 import { existsSync } from 'node:fs'
 import { dirname, join } from 'node:path'
@@ -37,6 +40,21 @@ function findBrokenCitations(code: string): string[] {
     .map(([citation]) => citation)
 }
 
+/** `X, section 3` of a document that is not here. */
+function findUnknownDocuments(code: string): string[] {
+  const text = code.replace(/\s*\n\s*(?:\*|\/\/|--)?\s*/g, ' ')
+  const cited = text.matchAll(/((?:[\w.-]+ )?[\w-]+(?:\.[\w-]+)*),? \(?sections? \d/gi)
+  return [...cited].map(([, document]) => document!).filter((document) => !KNOWN.test(document))
+}
+
+/** With the word before. */
+const KNOWN = /^(?:(?!dashboard )\w+ )?(?:design|interface|md)$|^RFC \d+$|^(?:Core|Discovery) 1\.0$|^SP 800-38D$/i
+
+/** `(notes, X1)`, and names of tests that begin with `X1: `. */
+const CODE_OF_A_LIST = /\(notes, [A-Z]\d+\)|(?<=\(['"`])(?:[A-Z]\d{1,2}, )*[A-Z]\d{1,2}: /g
+/** Tests of the operator still have such names. */
+const WITH_CODES = /^test\/(?:operator|cluster|chart|unit\/operator|unit\/kubernetes|db\/operator)\//
+
 function listComments(code: string): string[] {
   return [...code.matchAll(/\/\*.*?\*\/|(?<=^|\s)\/\/ .*?$|^\s*-- .*?$/gms)].map(([comment]) => comment)
 }
@@ -60,6 +78,19 @@ describe('comments', () => {
     const broken = CODE.flatMap((path) => findBrokenCitations(readText(path)).map((citation) => `${path}: ${citation}`))
     expect(broken).toEqual([])
   })
+
+  it('cite no other document of ours, and no code of a list', () => {
+    const unknown = CODE.flatMap((path) => findUnknownDocuments(readText(path)).map((name) => `${path}: ${name}`))
+    const codes = CODE.filter((path) => !WITH_CODES.test(path)).flatMap((path) =>
+      [...readText(path).matchAll(CODE_OF_A_LIST)].map(([code]) => `${path}: ${code}`),
+    )
+    expect([...unknown, ...codes]).toEqual([])
+  })
+
+  it.each([['(dashboard design, section 3)'], ['clients, section 4: a client'], ['(design-cronjobs,\n * section 5)']])(
+    'with the unknown document in %j are found',
+    (comment) => expect(findUnknownDocuments(`/** ${comment} */`)).toHaveLength(1),
+  )
 
   it('cite the design in many places, and the pattern finds them', () => {
     const count = CODE.flatMap((path) => [...readText(path).matchAll(CITATION)]).length

@@ -4,7 +4,7 @@ import { COMMON_PASSWORD_RULE, findPasswordFault } from '../../../src/domain/pas
 
 const LENGTH = 'must be text of 12 to 200 characters'
 
-describe('M9: a new password', () => {
+describe('a new password', () => {
   it.each([
     [11, 'a', LENGTH],
     [12, 'a', null],

@@ -10,7 +10,7 @@ function addressOf(peer: string | undefined, forwarded?: string, proxies = PROXI
   return createFindClientAddress(proxies)({ headers, socket: { remoteAddress: peer } } as IncomingMessage)
 }
 
-describe('M2: the address of a client', () => {
+describe('the address of a client', () => {
   it.each([
     ['192.0.2.1', '192.0.2.1'],
     ['::ffff:192.0.2.1', '192.0.2.1'],

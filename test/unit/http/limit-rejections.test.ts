@@ -24,7 +24,7 @@ function aLimit() {
   return { clock, limit, call, times }
 }
 
-describe('L3: rejected credentials of one address', () => {
+describe('rejected credentials of one address', () => {
   it('get 401 three hundred times in a minute, then 429 with the time to wait', async () => {
     const { clock, limit, call, times } = aLimit()
     expect(await times(300)).toBe(300)

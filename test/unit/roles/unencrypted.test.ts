@@ -16,7 +16,7 @@ const withSecrets = (secrets: Partial<Sent['secrets']>): Partial<Sent> => ({
   secrets: { ...ENCRYPTED.secrets, ...secrets },
 })
 
-describe('L6: what is sent unencrypted', () => {
+describe('what is sent unencrypted', () => {
   it.each<[string | null, Partial<Sent>]>([
     [null, {}],
     ['PING_URL', { ping: 'http://heartbeat-ping.monitoring:8080' }],

@@ -7,7 +7,7 @@ it.each([
   ['linux', 'arm64', 'linux/arm64'],
   ['win32', 'ia32', 'windows/386'],
   ['darwin', 'arm64', 'darwin/arm64'],
-] as const)('F6: on %s, %s the user agent has the names of Go: %s', (platform, architecture, expected) => {
+] as const)('on %s, %s the user agent has the names of Go: %s', (platform, architecture, expected) => {
   const agent = userAgent('controller', { platform, arch: architecture })
   expect(agent).toBe(`heartbeat-operator/${VERSION} (${expected}) controller`)
 })

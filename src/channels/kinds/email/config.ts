@@ -16,7 +16,7 @@ const RECIPIENT_RULE = rule('must be an e-mail address')
 /** These have a meaning in a list of addresses (RFC 5322): they would make several recipients of one. */
 const LIST_CHARACTERS = /[,;:()[\]\\]/
 const DANGER_RULE = rule('must not begin with -, and have no |, % or quotes before the @')
-/** To some mail servers these are an option, a command, or another server to relay to (notes, L4). */
+/** To some mail servers these are an option, a command, or another server to relay to. */
 const DANGEROUS_LOCAL_PART = /^-|^[^@]*[|%'"`]/
 /** For documents: the addresses of ASCII characters that are accepted. */
 const DOCUMENTED_PATTERN =

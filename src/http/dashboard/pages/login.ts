@@ -1,4 +1,4 @@
-/** `/login`, sign-in with an identity provider, and `/logout` (dashboard design, sections 3 and 4). */
+/** `/login`, sign-in with an identity provider, and `/logout`. */
 
 import { logInToDashboard } from '../../../auth/log-in.ts'
 import { logOutOfDashboard } from '../../../auth/sessions.ts'

@@ -102,7 +102,7 @@ function textOf(schema: JsonSchema): fc.Arbitrary<string> {
   return texts.filter((text) => hasLength(text) && text.isWellFormed())
 }
 
-describe('clients, section 2: what the document allows is accepted', () => {
+describe('what the document allows is accepted', () => {
   it.each(operations.filter(({ endpoint }) => endpoint.body !== undefined))(
     'in the body of $endpoint.id',
     ({ endpoint, described }) => {

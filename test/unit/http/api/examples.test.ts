@@ -37,7 +37,7 @@ const contents: readonly (readonly [string, Content])[] = [
   ),
 ]
 
-describe('clients, section 3: an example', () => {
+describe('an example', () => {
   it.each(contents)('of %s is there and fits its schema', (place, content) => {
     for (const [type, { schema, example }] of Object.entries(content)) {
       if (example === undefined)

@@ -120,7 +120,7 @@ describe('the document', () => {
     }
   })
 
-  it('clients, section 4: refers from its paths to each schema, also of events: generators drop those of webhooks alone', () => {
+  it('refers from its paths to each schema, also of events: generators drop those of webhooks alone', () => {
     const paths = [...walk(document.paths, '#')].flatMap(([, { $ref }]) => ($ref as string | undefined) ?? [])
     const inResponses = [...new Set(paths)].map((ref) => {
       const [kind, name] = ref.split('/').slice(2) as ['schemas' | 'responses' | 'headers', string]
@@ -129,7 +129,7 @@ describe('the document', () => {
     expect([...listSchemas(inResponses)].sort()).toEqual(Object.keys(document.components.schemas).sort())
   })
 
-  it('clients, section 4: has no default in a body: generators make such a field required', () => {
+  it('has no default in a body: generators make such a field required', () => {
     const withDefault = [...walk(document.components.schemas, '#')].filter(([, schema]) => 'default' in schema)
     expect(withDefault.map(([place]) => place)).toEqual([])
     const described = (name: string, field: string) =>
@@ -139,7 +139,7 @@ describe('the document', () => {
   })
 
   it.each(['NewChannel', 'Channel', 'CreatedChannel'])(
-    'clients, section 4: %s is a union by kind, and each kind has its own config',
+    '%s is a union by kind, and each kind has its own config',
     (name) => {
       const { oneOf, discriminator } = document.components.schemas[name] as {
         oneOf: { $ref: string }[]
@@ -161,35 +161,32 @@ describe('the document', () => {
     },
   )
 
-  it('clients, section 3: describes each tag that an operation has, and no other', () => {
+  it('describes each tag that an operation has, and no other', () => {
     const used = new Set(operations.flatMap(({ tags }) => tags))
     expect(document.tags.map(({ name }) => name).sort()).toEqual([...used].sort())
     const undescribed = document.tags.filter(({ description }) => description === undefined).map(({ name }) => name)
     expect(undescribed, 'describe these tags in TAGS of src/http/api/openapi.ts').toEqual([])
   })
 
-  it('clients, section 3: says that a webhook has no credential of ours', () => {
+  it('says that a webhook has no credential of ours', () => {
     expect(document.webhooks.event.post.security).toEqual([])
     for (const { operationId, description } of operations) expect(description, operationId).toMatch(/^[A-Z].*\.$/s)
   })
 
-  it.each(ROUTES)(
-    'clients, section 3: declares the headers of the rate limit for $method $path',
-    ({ method, path, scope, endpoint }) => {
-      const { responses } = document.paths[path]![method.toLowerCase()]!
-      const declared = Object.entries(responses).filter(([, response]) => {
-        const { $ref } = response as { $ref?: string }
-        const { headers } = $ref === undefined ? response : document.components.responses[$ref.split('/').at(-1)!]!
-        return Object.keys((headers ?? {}) as Json).filter((name) => name.startsWith('RateLimit-')).length === 3
-      })
-      const statuses = declared.map(([status]) => Number(status))
-      if (scope !== null) expect(statuses).toEqual(expect.arrayContaining([endpoint.status, 403, 429]))
-      else expect(statuses).not.toContain(endpoint.status)
-      expect(statuses).not.toContain(401)
-    },
-  )
+  it.each(ROUTES)('declares the headers of the rate limit for $method $path', ({ method, path, scope, endpoint }) => {
+    const { responses } = document.paths[path]![method.toLowerCase()]!
+    const declared = Object.entries(responses).filter(([, response]) => {
+      const { $ref } = response as { $ref?: string }
+      const { headers } = $ref === undefined ? response : document.components.responses[$ref.split('/').at(-1)!]!
+      return Object.keys((headers ?? {}) as Json).filter((name) => name.startsWith('RateLimit-')).length === 3
+    })
+    const statuses = declared.map(([status]) => Number(status))
+    if (scope !== null) expect(statuses).toEqual(expect.arrayContaining([endpoint.status, 403, 429]))
+    else expect(statuses).not.toContain(endpoint.status)
+    expect(statuses).not.toContain(401)
+  })
 
-  it('clients, section 2: gives each cursor the form of the cursors of its list', () => {
+  it('gives each cursor the form of the cursors of its list', () => {
     const place = { at: 1_763_700_000_000.123, id: '0199aaaa-0000-7000-8000-00000000000a' }
     const cursors = operations.flatMap(({ operationId, parameters }) =>
       parameters.filter(({ name }) => name === 'cursor').map(({ schema }) => ({ operationId, schema })),

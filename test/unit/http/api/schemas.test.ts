@@ -216,7 +216,7 @@ describe('what a query becomes', () => {
   })
 
   const readPings = (text: string) => parsePart('query', PingListQuery, readQuery(PingListQuery, text))
-  it('clients, section 2: takes the cursors of its own list, and rejects those of another', () => {
+  it('takes the cursors of its own list, and rejects those of another', () => {
     const cursor = encodeCursor({ at: 1_763_700_000_000.123, id: project_id })
     expect(readPings(`cursor=pings.${cursor}`)).toEqual(readPings(`cursor=${cursor}`))
     const other = 'cursor must be the next_cursor of an earlier response of this list, not of the list checks'

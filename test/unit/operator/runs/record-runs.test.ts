@@ -1,4 +1,4 @@
-/** What is recorded of runs, when, and in which order (design-cronjobs, section 4). */
+/** What is recorded of runs, when, and in which order. */
 
 import { describe, expect, it } from 'vitest'
 import { unavailable } from '../../../../src/domain/errors.ts'

@@ -1,4 +1,4 @@
-/** What is kept of CronJobs and their Jobs, and what a Job reports (design-cronjobs, sections 3 and 4). */
+/** What is kept of CronJobs and their Jobs, and what a Job reports. */
 
 import { describe, expect, it } from 'vitest'
 import { cronJob } from '../../../../src/operator/sources/kinds/cron-job.ts'

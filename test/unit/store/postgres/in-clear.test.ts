@@ -12,11 +12,11 @@ it.each([
   ['::1', false],
   // A Unix socket.
   [undefined, false],
-])('L6: a connection to %s without TLS is in clear: %s', (remoteAddress, expected) => {
+])('a connection to %s without TLS is in clear: %s', (remoteAddress, expected) => {
   expect(isInClear({ remoteAddress })).toBe(expected)
 })
 
-it('L6: a connection with TLS is not in clear', () => {
+it('a connection with TLS is not in clear', () => {
   const socket = Object.defineProperty(new TLSSocket(new Socket()), 'remoteAddress', { value: '192.0.2.1' })
   expect(isInClear(socket)).toBe(false)
 })

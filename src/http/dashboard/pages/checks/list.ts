@@ -1,4 +1,4 @@
-/** `/checks`: the status of all checks at a glance (dashboard design, section 1). */
+/** `/checks`: the status of all checks at a glance. */
 
 import { type CheckSurvey, SURVEY_LIMIT, type SurveyRequest, surveyChecks } from '../../../../checks/survey-checks.ts'
 import { includesScope, type Scope } from '../../../../domain/access.ts'

@@ -1,6 +1,5 @@
 /**
- * `/settings`: one's own account, and for admins API keys, users, projects and the audit log (dashboard design, section
- * 1).
+ * `/settings`: one's own account, and for admins API keys, users, projects and the audit log.
  */
 
 import { includesScope } from '../../../../domain/access.ts'
