@@ -115,6 +115,8 @@ export async function startTestApi(
     findClientAddress: createFindClientAddress([]),
     isPasswordLoginOn: true,
     signIn: createSignIn(context, SECRET_KEY, []),
+    kept: null,
+    yieldToPings: async () => {},
     ...overrides,
   }
   const api = createApiApp(parts).callback()

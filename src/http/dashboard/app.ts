@@ -20,7 +20,7 @@ import { addressGroup } from '../../runtime/addresses.ts'
 import { yieldTurn } from '../../runtime/clock.ts'
 import type { Log } from '../../runtime/log.ts'
 import { RequestAborted, readBody } from '../body.ts'
-import { createFindClientAddress, type FindClientAddress } from '../client-address.ts'
+import type { FindClientAddress } from '../client-address.ts'
 import { compressPage, type Encoded, type Encoding, encodingOf, sendEncoded } from '../compress.ts'
 import { DASHBOARD_REQUESTS } from '../limits.ts'
 import { createRejectionCount } from '../middleware/limit-rejections.ts'
@@ -37,20 +37,15 @@ import { PAGES } from './routes.ts'
 import { createSharedReads, type ShareRead } from './shared-reads.ts'
 import { createTurns, type Turns } from './turns.ts'
 
-export interface DashboardParts extends Omit<Dashboard, 'isPasswordLoginOn' | 'kept'> {
+export interface DashboardParts extends Dashboard {
   readonly log: Log
   /** When true, responses ask clients to close their connections. */
   readonly isStopping: () => boolean
-  /** Default: no proxy is trusted. */
-  readonly findClientAddress?: FindClientAddress
-  readonly isPasswordLoginOn?: boolean
+  readonly findClientAddress: FindClientAddress
   readonly onRequest?: OnRequest
-  /** Default: not known. */
-  readonly kept?: Dashboard['kept']
-  /** Default: pages change when they are loaded again. */
-  readonly live?: Live
-  /** Default: at once. */
-  readonly yieldToPings?: () => Promise<void>
+  readonly live: Live
+  /** Resolves when no ping is being stored, or after a short time. */
+  readonly yieldToPings: () => Promise<void>
   /** How long a page waits for its turn (turns.ts). For tests. */
   readonly turnWaitMs?: number
   /** Requests of one user in a minute. For tests. */
@@ -82,21 +77,12 @@ const YEAR_SECONDS = 31_536_000
 
 /** Mount its `callback()` on a node server for all paths that are not the API's. */
 export function createDashboardApp(parts: DashboardParts): Koa {
-  const {
-    context,
-    log,
-    isStopping,
-    baseUrl,
-    onRequest,
-    findClientAddress = createFindClientAddress([]),
-    isPasswordLoginOn = true,
-    kept = null,
-  } = parts
-  const { pingUrl, signIn } = parts
+  const { context, log, isStopping, baseUrl, onRequest, findClientAddress, live } = parts
+  const { pingUrl, signIn, isPasswordLoginOn, kept } = parts
   // Requests that came in are read first: without a turn of the event loop none of their pings would be known.
   const yieldToPings = async () => {
     await yieldTurn()
-    await parts.yieldToPings?.()
+    await parts.yieldToPings()
   }
   const dashboard: Dashboard = { context, baseUrl, pingUrl, isPasswordLoginOn, signIn, kept }
   const assets = readAssets()
@@ -110,15 +96,12 @@ export function createDashboardApp(parts: DashboardParts): Koa {
 
   const router = new Router({ sensitive: true })
   router.get(`${ASSETS_PATH}:name`, (ctx) => sendAsset(ctx, assets))
-  const { live } = parts
-  if (live !== undefined) {
-    router.get(LIVE_PATH, (ctx) => {
-      ctx.state.route = LIVE_PATH
-      const caller: DashboardCaller | null = ctx.state.caller ?? null
-      if (caller === null) sendRedirect(ctx, toLogIn(ctx), baseUrl())
-      else live.open(ctx, caller)
-    })
-  }
+  router.get(LIVE_PATH, (ctx) => {
+    ctx.state.route = LIVE_PATH
+    const caller: DashboardCaller | null = ctx.state.caller ?? null
+    if (caller === null) sendRedirect(ctx, toLogIn(ctx), baseUrl())
+    else live.open(ctx, caller)
+  })
   for (const route of PAGES) {
     const path = route.path.replaceAll(/\{(\w+)\}/g, ':$1')
     router.register(path, [route.method], serve(route, { turns, dashboard, assets, findClientAddress, shareRead }))
