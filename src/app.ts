@@ -1,7 +1,7 @@
 /**
- * The composition root: what every process has, and the roles that ROLE asks for (design, section 8), in order of dependence.
- * start() begins the work and puts the end of each part on a stack; stop() unwinds the stack: not ready, no new requests, what
- * is in progress finishes, then the ops port and the databases close.
+ * The composition root: what every process has, and the roles that ROLE asks for (design, section 8), in order of
+ * dependence. start() begins the work and puts the end of each part on a stack; stop() unwinds the stack: not ready, no
+ * new requests, what is in progress finishes, then the ops port and the databases close.
  */
 
 import type { Config } from './config/config.ts'
@@ -25,7 +25,10 @@ import { createReporter, REPORT_MS } from './service/report.ts'
 import type { Context } from './store/context.ts'
 import { createDatabaseClock } from './store/postgres/database-clock.ts'
 
-/** Without a slash at the end; `api` with its /api/v1. Ping and API are null in the controller role, which serves neither. */
+/**
+ * Without a slash at the end; `api` with its /api/v1. Ping and API are null in the controller role, which serves
+ * neither.
+ */
 export interface Addresses {
   readonly ping: string | null
   readonly api: string | null
@@ -33,11 +36,17 @@ export interface Addresses {
 }
 
 export interface App {
-  /** Resolves when all ports are open. `signal` ends the wait for an unavailable database, with the error of the last try. */
+  /**
+   * Resolves when all ports are open. `signal` ends the wait for an unavailable database, with the error of the last
+   * try.
+   */
   start(signal?: AbortSignal): Promise<Addresses & { readonly listening: Addresses }>
   /** Stops what has been started, also when start() failed half way. */
   stop(): Promise<void>
-  /** Why the cluster is not reconciled and what to do; null when it is, there is none, or that is not known within a second. */
+  /**
+   * Why the cluster is not reconciled and what to do; null when it is, there is none, or that is not known within a
+   * second.
+   */
   whyNotReconciling(): Promise<string | null>
   readonly metrics: Metrics
 }
@@ -134,7 +143,10 @@ export function createApp(options: AppOptions): App {
     errorText: (text) => ({ type: 'text/plain; charset=utf-8', text }),
   })
 
-  /** With the api role in the process only its readiness counts: pings are stored whether or not the cluster can be reached. */
+  /**
+   * With the api role in the process only its readiness counts: pings are stored whether or not the cluster can be
+   * reached.
+   */
   function whyNotReady(): string | null {
     if (isStopping) return 'stopping'
     if (!isStarted) return 'starting'
@@ -176,7 +188,9 @@ export function createApp(options: AppOptions): App {
       log.warn({ unencrypted }, 'sent unencrypted; use TLS where the network is not trusted (docs/operations.md, TLS)')
   }
 
-  /** The database was available a moment ago, so it is likely to come back; a replica that ends would only be restarted. */
+  /**
+   * The database was available a moment ago, so it is likely to come back; a replica that ends would only be restarted.
+   */
   async function whenAvailable(work: () => Promise<void>, signal?: AbortSignal): Promise<void> {
     const giveUpAt = clock.now() + config.databaseWaitSeconds * 1_000
     for (;;) {

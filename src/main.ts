@@ -1,7 +1,7 @@
 /**
- * The process: configuration, database, app, until a signal. Exit status 0 after a signal, 2 when it cannot start. With the
- * argument `release` it removes our finalizers and ends: 0 when none is left, 1 when one may be left. With `import` it imports checks
- * of another monitor and ends: 0, 3 when some were refused, 1 when that monitor cannot be read.
+ * The process: configuration, database, app, until a signal. Exit status 0 after a signal, 2 when it cannot start. With
+ * the argument `release` it removes our finalizers and ends: 0 when none is left, 1 when one may be left. With `import`
+ * it imports checks of another monitor and ends: 0, 3 when some were refused, 1 when that monitor cannot be read.
  */
 
 import { type App, createApp, DATABASE_RETRY_MS } from './app.ts'
@@ -30,8 +30,8 @@ import { type Bootstrapped, bootstrap, findBootstrapped, findPublishedKey } from
 const stopping = new AbortController()
 // Ctrl-C reaches npm and this process, and npm passes its own on: the second signal changes nothing.
 for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => stopping.abort())
-// The reader of our output may go away (`npm start | head -1`). Without these listeners EPIPE would end the process without an
-// orderly stop. They must come before the `await` below, which lasts as long as the process.
+// The reader of our output may go away (`npm start | head -1`). Without these listeners EPIPE would end the process
+// without an orderly stop. They must come before the `await` below, which lasts as long as the process.
 for (const stream of [process.stdout, process.stderr]) stream.on('error', () => {})
 
 const HOW_TO_FIND_ONE = 'set KUBECONFIG to a kubeconfig, or run in a pod with a ServiceAccount'
@@ -186,8 +186,8 @@ function fail(error: Error): void {
 }
 
 /**
- * Migrates and bootstraps. Waits for a server that is still starting; a controller, which has no values to bootstrap with, also for a
- * process that has done it. Null when a signal came meanwhile.
+ * Migrates and bootstraps. Waits for a server that is still starting; a controller, which has no values to bootstrap
+ * with, also for a process that has done it. Null when a signal came meanwhile.
  */
 async function prepareDatabase(config: Config, databaseUrl: string, log: Log): Promise<Bootstrapped | null> {
   const { signal } = stopping

@@ -25,12 +25,15 @@ import { createIssuers, type Issuers } from './issuers.ts'
 import type { Tokens } from './tokens.ts'
 
 /**
- * Takes the value of the header `Authorization`, and the client's network address. Throws AppError `unauthenticated`, and `unavailable` when the keys of an issuer
- * cannot be fetched.
+ * Takes the value of the header `Authorization`, and the client's network address. Throws AppError `unauthenticated`,
+ * and `unavailable` when the keys of an issuer cannot be fetched.
  */
 export type Authenticate = (authorization: string | undefined, address: string) => Promise<Caller>
 
-/** In characters; a longer credential is not read. Tokens of issuers can be long, and all headers together have at most 16 KB. */
+/**
+ * In characters; a longer credential is not read. Tokens of issuers can be long, and all headers together have at most
+ * 16 KB.
+ */
 const MAX_LENGTH = 12_288
 export const TOUCH_EVERY_MS = 60_000
 
@@ -92,8 +95,9 @@ export function toCaller(user: KnownUser, sessionId: string | null, address: str
 }
 
 /**
- * Records that a key or a session was used. The call does not wait for it, and a failure is ignored: the next call tries again. This
- * process has at most one such statement in flight for each, and the statement itself writes once among replicas.
+ * Records that a key or a session was used. The call does not wait for it, and a failure is ignored: the next call
+ * tries again. This process has at most one such statement in flight for each, and the statement itself writes once
+ * among replicas.
  */
 export function createTouch(
   touch: (id: string, now: Instant) => Promise<void>,

@@ -1,7 +1,7 @@
 /**
- * The public keys of an OpenID Connect issuer, found through its discovery document (OpenID Connect Discovery 1.0, section 4).
- * They are fetched when a token needs them, and at most once in ten seconds: also for tokens with unknown keys, and while the
- * issuer is down.
+ * The public keys of an OpenID Connect issuer, found through its discovery document (OpenID Connect Discovery 1.0,
+ * section 4). They are fetched when a token needs them, and at most once in ten seconds: also for tokens with unknown
+ * keys, and while the issuer is down.
  */
 
 import { createLocalJWKSet, createRemoteJWKSet, customFetch, type JSONWebKeySet, type JWTVerifyGetKey } from 'jose'
@@ -25,7 +25,10 @@ const PAUSE_MS = 10_000
 const FETCH_MS = 5_000
 const MAX_BYTES = 1_048_576
 
-/** The returned function throws AppError `unavailable` when the keys cannot be fetched, and what jose throws for an unknown key. */
+/**
+ * The returned function throws AppError `unavailable` when the keys cannot be fetched, and what jose throws for an
+ * unknown key.
+ */
 export function createIssuerKeys({ issuer, clock, onProblem }: IssuerKeysOptions): JWTVerifyGetKey {
   let failed: { readonly error: unknown; readonly at: Instant } | null = null
 
@@ -70,7 +73,10 @@ async function fetchKeys(issuer: string): Promise<JSONWebKeySet> {
   }
 }
 
-/** `jwks_uri` of the discovery document. The document of another issuer would make its tokens valid here (Discovery 1.0, section 4.3). */
+/**
+ * `jwks_uri` of the discovery document. The document of another issuer would make its tokens valid here (Discovery 1.0,
+ * section 4.3).
+ */
 function findKeysUrl(issuer: string, document: unknown): string {
   const { issuer: named, jwks_uri: uri } = (document ?? {}) as { issuer?: unknown; jwks_uri?: unknown }
   if (named !== issuer) throw new Error('the discovery document is of another issuer')
@@ -82,8 +88,8 @@ function findKeysUrl(issuer: string, document: unknown): string {
 }
 
 /**
- * Uses Node's own client: the operator of the installation chose the address, so it may be a private one. Follows no redirect.
- * Throws for every status except 200, and for a body of more than a megabyte.
+ * Uses Node's own client: the operator of the installation chose the address, so it may be a private one. Follows no
+ * redirect. Throws for every status except 200, and for a body of more than a megabyte.
  */
 async function fetchJson(url: string, signal: AbortSignal): Promise<unknown> {
   const createError = () => new Error(`${url} responded with more than ${MAX_BYTES} bytes`)

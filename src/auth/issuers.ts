@@ -1,7 +1,7 @@
 /**
- * Tokens of OpenID Connect issuers (OIDC_ISSUERS): a company's log-in, or a Kubernetes cluster. The unverified claim `iss` only
- * selects the keys; then everything is verified (RFC 8725, sections 3.1, 3.8 and 3.9). A token identifies a user and grants no
- * rights: the scope is that of the user here.
+ * Tokens of OpenID Connect issuers (OIDC_ISSUERS): a company's log-in, or a Kubernetes cluster. The unverified claim
+ * `iss` only selects the keys; then everything is verified (RFC 8725, sections 3.1, 3.8 and 3.9). A token identifies a
+ * user and grants no rights: the scope is that of the user here.
  */
 
 import type { JSONWebKeySet, JWTPayload, JWTVerifyGetKey } from 'jose'
@@ -15,19 +15,23 @@ import { createIssuerKeys } from './issuer-keys.ts'
 
 export interface IssuedToken {
   readonly issuer: string
-  /** The address of the token's user; null when the token names none. Whether such a user exists is not checked here. */
+  /**
+   * The address of the token's user; null when the token names none. Whether such a user exists is not checked here.
+   */
   readonly email: string | null
 }
 
 export interface Issuers {
   /**
-   * Null when the token is not from one of the issuers. Throws AppError `unauthenticated`, or `unavailable` when the issuer's
-   * keys cannot be fetched.
+   * Null when the token is not from one of the issuers. Throws AppError `unauthenticated`, or `unavailable` when the
+   * issuer's keys cannot be fetched.
    */
   verify(token: string): Promise<IssuedToken | null>
 }
 
-/** Only signatures with public keys: with HS256 everyone who knows the public key could sign (RFC 8725, section 2.1). */
+/**
+ * Only signatures with public keys: with HS256 everyone who knows the public key could sign (RFC 8725, section 2.1).
+ */
 const ALGORITHMS = ['RS256', 'RS384', 'RS512', 'PS256', 'PS384', 'PS512', 'ES256', 'ES384', 'ES512', 'EdDSA']
 /** For the difference between the issuer's clock and ours. */
 const TOLERANCE_SECONDS = 30
@@ -91,8 +95,8 @@ function readSubject({ sub }: JWTPayload): string {
 }
 
 /**
- * The address configured for the subject, else the token's address when the issuer has verified it (OpenID Connect Core 1.0,
- * section 5.1). Only in ASCII: two other addresses may be equal without regard to case (the Kelvin sign is a k).
+ * The address configured for the subject, else the token's address when the issuer has verified it (OpenID Connect Core
+ * 1.0, section 5.1). Only in ASCII: two other addresses may be equal without regard to case (the Kelvin sign is a k).
  */
 export function findEmail(
   { email, email_verified }: Readonly<Record<string, unknown>>,

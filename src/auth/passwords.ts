@@ -1,6 +1,6 @@
 /**
- * Passwords are stored as scrypt hashes: `scrypt$<log2 N>$<r>$<p>$<salt>$<hash>`, both in base64url. The parameters are in
- * the text, so that older hashes stay valid when the cost is raised (`isOutdatedHash` finds them).
+ * Passwords are stored as scrypt hashes: `scrypt$<log2 N>$<r>$<p>$<salt>$<hash>`, both in base64url. The parameters are
+ * in the text, so that older hashes stay valid when the cost is raised (`isOutdatedHash` finds them).
  */
 
 import { randomBytes, scrypt, timingSafeEqual } from 'node:crypto'
@@ -9,8 +9,8 @@ import { GIVEN_LENGTH, type PasswordCost } from '../domain/password.ts'
 import { createLimiter } from '../runtime/limiter.ts'
 
 /**
- * One of the settings of equal strength in OWASP's Password Storage Cheat Sheet (N=2^17 p=1 .. N=2^13 p=10). This one needs
- * 32 MiB, which fits twice into a small container, and took 0.22 s where it was measured.
+ * One of the settings of equal strength in OWASP's Password Storage Cheat Sheet (N=2^17 p=1 .. N=2^13 p=10). This one
+ * needs 32 MiB, which fits twice into a small container, and took 0.22 s where it was measured.
  */
 export const COST: PasswordCost = { logN: 15, r: 8, p: 3 }
 /** Higher than any cost that we would write: a row with a higher one was not written by this program. */
@@ -19,9 +19,9 @@ const SALT_BYTES = 16
 const HASH_BYTES = 32
 
 /**
- * scrypt runs on Node's pool of four threads, which DNS and files use too: two computations at a time leave half of it.
- * One computation at a time for each key, and twenty that wait: a client that sends many log-ins waits behind its own,
- * and the other place is for others. Of many keys each has its turn.
+ * scrypt runs on Node's pool of four threads, which DNS and files use too: two computations at a time leave half of the
+ * pool. One computation runs at a time for each key, and twenty wait: a client that sends many log-ins waits behind its
+ * own log-ins, and the other place is for other clients. Each key has its turn.
  */
 const inTurn = createLimiter({
   atOnce: 2,
@@ -52,8 +52,8 @@ export function hashOfNone({ logN, r, p }: PasswordCost = COST): string {
 const UNKNOWN_ACCOUNT = { salt: randomBytes(SALT_BYTES), hash: randomBytes(HASH_BYTES) }
 
 /**
- * Whether the password matches `stored`. For null, an account that does not exist, it is false after the same time, and so is a password beyond
- * GIVEN_LENGTH. Throws AppError `unavailable` when too many computations wait.
+ * Whether the password matches `stored`. For null, an account that does not exist, it is false after the same time, and
+ * so is a password beyond GIVEN_LENGTH. Throws AppError `unavailable` when too many computations wait.
  */
 export async function verifyPassword(
   password: string,

@@ -6,8 +6,8 @@ import type { Bootstrapped } from '../tenancy/bootstrap.ts'
 import type { Config } from './config.ts'
 
 /**
- * Printed as soon as it is stored, because it cannot be read again later. Only generated secrets are shown: a given one is
- * known, and this output may be kept as a log.
+ * Printed as soon as it is stored, because it cannot be read again later. Only generated secrets are shown: a given one
+ * is known, and this output may be kept as a log.
  */
 export function describeCredentials(projectId: string, made: Bootstrapped['made'], given: Config['secrets']): string {
   const project = `  project  ${projectId}`

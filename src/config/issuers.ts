@@ -1,6 +1,6 @@
 /**
- * Reads OIDC_ISSUERS: a JSON array of issuers whose tokens the management API accepts. A fault names the entry and the field,
- * and quotes no value: it may be a private key. sign-in.ts shares the rules of issuers.
+ * Reads OIDC_ISSUERS: a JSON array of issuers whose tokens the management API accepts. A fault names the entry and the
+ * field, and quotes no value: it may be a private key. sign-in.ts shares the rules of issuers.
  */
 
 import { createPublicKey, type JsonWebKeyInput, type KeyObject } from 'node:crypto'
@@ -74,8 +74,8 @@ export interface EntrySchema<Entry> {
 }
 
 /**
- * Reads a JSON array. Passes each entry that has the right shape to `add`, which returns its other faults. Returns all faults, each with the
- * number of its entry.
+ * Reads a JSON array. Passes each entry that has the right shape to `add`, which returns its other faults. Returns all
+ * faults, each with the number of its entry.
  */
 export function readEntries<Entry>(
   text: string,

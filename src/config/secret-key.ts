@@ -17,8 +17,8 @@ export async function loadOrMakeSecretKey(dataDir: string): Promise<Buffer> {
 }
 
 /**
- * The file appears whole and on the disk: what the database holds under the key would be lost with it. Of two first starts at the same time both
- * return the key of the faster one.
+ * The file appears whole and on the disk: what the database holds under the key would be lost with it. Of two first
+ * starts at the same time both return the key of the faster one.
  */
 async function makeFile(dataDir: string, file: string): Promise<string> {
   const draft = `${file}.${randomBytes(8).toString('hex')}`

@@ -1,6 +1,6 @@
 /**
- * Reads SIGN_IN: a JSON array of identity providers with which users sign in to the dashboard. A fault names the entry and the
- * field, and quotes no value: it may be a secret.
+ * Reads SIGN_IN: a JSON array of identity providers with which users sign in to the dashboard. A fault names the entry
+ * and the field, and quotes no value: it may be a secret.
  */
 
 import { z } from 'zod'

@@ -1,4 +1,7 @@
-/** How variables of the environment are read, and the kinds of values that they have, each with the message of its fault. */
+/**
+ * How variables of the environment are read, and the kinds of values that they have, each with the message of its
+ * fault.
+ */
 
 import { readFileSync } from 'node:fs'
 import { isIP } from 'node:net'

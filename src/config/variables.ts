@@ -100,7 +100,7 @@ export const VARIABLES = {
       .optional(),
     'secret',
   ],
-  /** Channel settings that are sealed under one of these can still be read. */
+  /** Channel settings that are sealed under one of these keys can still be read. */
   previousSecretKeys: [
     'PREVIOUS_SECRET_KEYS',
     listOf((entry) => SECRET_KEY.test(entry), PREVIOUS_KEYS, 'must be keys of 32 bytes in base64, separated by commas')

@@ -1,4 +1,7 @@
-/** The network address of a client. X-Forwarded-For counts only as far as trusted proxies wrote it: anyone can send the header. */
+/**
+ * The network address of a client. X-Forwarded-For counts only as far as trusted proxies wrote it: anyone can send the
+ * header.
+ */
 
 import type { IncomingMessage } from 'node:http'
 import { type Address, addressGroup, isWithin, parseAddress, parseBlock } from '../runtime/addresses.ts'
@@ -7,8 +10,9 @@ import { type Address, addressGroup, isWithin, parseAddress, parseBlock } from '
 export type FindClientAddress = (request: Pick<IncomingMessage, 'headers' | 'socket'>) => string
 
 /**
- * For requests from one of `trustedProxies` (addresses and CIDRs) the rightmost address of X-Forwarded-For that is not one of them, because
- * each proxy appends the address that it has seen. The socket's address for other requests, and if the header has no such address.
+ * A request from one of `trustedProxies` (addresses and CIDRs) has the rightmost address of X-Forwarded-For that is no
+ * trusted proxy, because each proxy appends the address that it has seen. Any other request has the address of its
+ * socket, and so has a request whose header names no such address.
  */
 export function createFindClientAddress(trustedProxies: readonly string[]): FindClientAddress {
   const isTrusted = createTrust(trustedProxies)
@@ -27,7 +31,10 @@ export function createFindClientAddress(trustedProxies: readonly string[]): Find
   }
 }
 
-/** What counts as one client among the connections, by the address of a socket; null for a proxy that we trust, which brings many clients. */
+/**
+ * What counts as one client among the connections, by the address of a socket; null for a proxy that we trust, which
+ * brings many clients.
+ */
 export function createConnectionGroups(trustedProxies: readonly string[]): (address: string) => string | null {
   const isTrusted = createTrust(trustedProxies)
   return (text) => {

@@ -1,7 +1,7 @@
 /**
- * The open connections of a port: how many there may be, which of them goes when there are too many, and how many
- * requests of one wait for their responses. A client that keeps its connections, or a stranger that holds many, keeps
- * no other client out.
+ * The open connections of a port: how many there may be, which connection goes when there are too many, and how many
+ * requests of a connection wait for their responses. A client that keeps its connections, or a stranger that holds
+ * many, keeps no other client out.
  */
 
 import type { ServerResponse } from 'node:http'

@@ -35,9 +35,9 @@ export const PARAMETERS = 1_000
 export const UNREAD_MS = 10_000
 export const UNREAD_SCRAPE_MS = 2_000
 
-/** Lists that are read, or sent, at the same time; of these, those of one organization. */
+/** Lists that are read, or sent, at the same time; of an organization `perKey`. */
 export const LISTS = { atOnce: 16, perKey: 4 }
-/** Of the lists that have a place, those that are read at the same time. */
+/** Lists that are read at the same time, among the lists that have a place. */
 export const LIST_READS = { atOnce: 2, perKey: 1 }
 /**
  * How long a client may take for a list, and for a list of healthchecks' API, which has no pages: others wait for its
@@ -46,13 +46,13 @@ export const LIST_READS = { atOnce: 2, perKey: 1 }
 export const LIST_MS = 30_000
 export const WHOLE_LIST_MS = 300_000
 
-/**
- * Pages of the dashboard that are read at the same time; of these, those of one organization, and of one user in it.
- */
+/** Pages of the dashboard that are read at the same time; `perKey` of an organization, and of a user. */
 export const PAGES = { atOnce: 2, perKey: 1 }
 /** Pages without a session: each address waits for itself. */
 export const OPEN_PAGES = { atOnce: 2, perKey: 1 }
-/** Changes by the dashboard, each of which takes a connection of the pool; of these, those of one organization. */
+/**
+ * Changes by the dashboard at the same time, each of which takes a connection of the pool; `perKey` of an organization.
+ */
 export const CHANGES = { atOnce: 8, perKey: 4 }
 /** The longest wait for a place of a list, a page or a change. */
 export const TURN_MS = 5_000

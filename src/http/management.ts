@@ -13,8 +13,9 @@ export const MANAGEMENT_BODY: BodyLimits = { keepBytes: LIMITS.apiBodyBytes, mos
 const ORIGIN = /^https?:\/\/[^/?]*/i
 
 /**
- * `dashboard` null: it is off, and the API responds to its paths with 404. `sitePath`: what a proxy has before our own paths (domain/site.ts).
- * A proxy may forward a credential of its own with each page, so `Authorization` says nothing of what is asked for.
+ * `dashboard` null: it is off, and the API responds to its paths with 404. `sitePath`: what a proxy has before our own
+ * paths (domain/site.ts). A proxy may forward a credential of its own with each page, so `Authorization` says nothing
+ * of what is asked for.
  */
 export function routeManagement({
   api,

@@ -114,7 +114,7 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
     const again = () => rejectInTurn(socket, status, message)
     const response = connections.latest(socket)
     if (response !== undefined && isPending(response)) {
-      // A pipelined response gets its socket when the ones before it are written.
+      // A pipelined response gets its socket when the responses before it are written.
       if (response.socket === null) return void response.once('socket', again)
       if (response.req.complete) return void response.once('close', again)
     }

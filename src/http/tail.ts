@@ -1,6 +1,7 @@
 /**
- * The last `size` bytes of a stream, in one buffer: a stream of any length, in chunks of any size, takes `size` bytes at most. The buffer doubles as
- * bytes arrive. A full buffer is a ring. Chunks are never kept: a chunk of one byte takes 400.
+ * The last `size` bytes of a stream, in one buffer: a stream of any length, in chunks of any size, takes `size` bytes
+ * at most. The buffer doubles as bytes arrive. A full buffer is a ring. Chunks are never kept: a chunk of one byte
+ * takes 400.
  */
 export class Tail {
   readonly #size: number

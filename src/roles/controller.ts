@@ -1,4 +1,7 @@
-/** The controller role: reconciles HeartbeatChecks of one cluster while it leads (design, sections 7 and 8). No port but ops. */
+/**
+ * The controller role: reconciles HeartbeatChecks of one cluster while it leads (design, sections 7 and 8). No port but
+ * ops.
+ */
 
 import { randomBytes } from 'node:crypto'
 import { hostname } from 'node:os'

@@ -1,4 +1,7 @@
-/** The deliveries of this replica: the outbox, the keeper of alerts, the channel of the installation, the watchdog. Part of the api role. */
+/**
+ * The deliveries of this replica: the outbox, the keeper of alerts, the channel of the installation, the watchdog. Part
+ * of the api role.
+ */
 
 import type { Reach } from '../channels/context.ts'
 import { setInstallationChannel } from '../channels/installation-channel.ts'
@@ -99,7 +102,8 @@ export function createDelivery(base: DeliveryOptions): Delivery {
   })
   const keepLoop = loopOf(base, 'alerts', KEEP_MS, keeper.run)
 
-  // Repeated by all replicas: during a rollout their configurations differ, and the last one to start must not decide alone.
+  // Repeated by all replicas: during a rollout their configurations differ, and the last one to start must not decide
+  // alone.
   const installationLoop = loopOf(base, 'installation', INSTALLATION_MS, async () => {
     await setInstallationChannel({ database: base.database, clock: databaseClock }, installationUrls.length > 0)
     return 'done'
@@ -136,7 +140,8 @@ export function createDelivery(base: DeliveryOptions): Delivery {
     metrics.deliverySeconds.observe({ channel: kind }, ms / 1_000)
     const line = { ...describeMessage(message, count), channel: channel.id, kind, status: outcome.status, ms }
     const why = textOf(outcome)
-    // At debug level: in a flood of deliveries these lines would cost a sixth of the processor's time. A metric counts them.
+    // At debug level: in a flood of deliveries these lines would cost a sixth of the processor's time. A metric counts
+    // them.
     if (result === 'delivered')
       why === undefined ? log.debug(line, 'delivered') : log.info({ ...line, note: why }, 'delivered')
     else if (result === 'retried')

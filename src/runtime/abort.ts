@@ -1,4 +1,7 @@
-/** Rejects with the reason of `signal` as soon as it aborts, else settles as `promise` does. The work of `promise` goes on either way. */
+/**
+ * Rejects with the reason of `signal` as soon as it aborts, else settles as `promise` does. The work of `promise` goes
+ * on either way.
+ */
 export function unlessAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
   return new Promise((resolve, reject) => {
     const give = () => reject(signal.reason)

@@ -8,9 +8,9 @@ export type Address = ipaddr.IPv4 | ipaddr.IPv6
 export type Block = readonly [Address, number]
 
 /**
- * Null for a text that is not an address. Node decides that, not ipaddr.js: it reads `10` as 0.0.0.10, `010.0.0.1` as 8.0.0.1 and
- * `::8.8.8.8` as ::ffff:8.8.8.8. An address in the form of a URL means the same to ipaddr.js and to the kernel. A zone
- * (fe80::1%eth0) names an interface, not a target, and is dropped.
+ * Null for a text that is not an address. Node decides that, not ipaddr.js: it reads `10` as 0.0.0.10, `010.0.0.1` as
+ * 8.0.0.1 and `::8.8.8.8` as ::ffff:8.8.8.8. An address in the form of a URL means the same to ipaddr.js and to the
+ * kernel. A zone (fe80::1%eth0) names an interface, not a target, and is dropped.
  */
 export function parseAddress(text: string): Address | null {
   const version = isIP(text)
@@ -47,7 +47,10 @@ export function isLoopbackHost(host: string): boolean {
   return address === null ? host.toLowerCase() === 'localhost' : LOOPBACK.some((block) => isWithin(address, block))
 }
 
-/** A network that one holder may have: with IPv6 the first 56 bits, which providers assign to a household; otherwise the address group. */
+/**
+ * A network that one holder may have: with IPv6 the first 56 bits, which providers assign to a household; otherwise the
+ * address group.
+ */
 export function networkGroup(text: string): string {
   const address = parseAddress(text)
   if (!(address instanceof ipaddr.IPv6)) return addressGroup(text)
@@ -55,7 +58,10 @@ export function networkGroup(text: string): string {
   return `${new ipaddr.IPv6([first!, second!, third!, fourth! & 0xff00, 0, 0, 0, 0])}/56`
 }
 
-/** The part of an address that identifies its holder: with IPv6 the first 64 bits, because one host can use all the others. */
+/**
+ * The part of an address that identifies its holder: with IPv6 the first 64 bits, because one host can use all the
+ * others.
+ */
 export function addressGroup(text: string): string {
   const address = parseAddress(text)
   if (address === null) return text

@@ -19,8 +19,8 @@ export interface BoundedBody {
 }
 
 /**
- * Never rejects. A body that is cut is destroyed, and so is its connection. It is read by events, because an iterator keeps the pieces that
- * wait for it.
+ * Never rejects. A body that is cut is destroyed, and so is its connection. It is read by events, because an iterator
+ * keeps the pieces that wait for it.
  */
 export function readBounded(body: Readable, { maxBytes, keptBytes = maxBytes }: BodyLimits): Promise<BoundedBody> {
   return new Promise((resolve) => {

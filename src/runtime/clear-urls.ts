@@ -1,4 +1,6 @@
-/** Whether what is sent to a URL can be read on its way. Loopback addresses do not count: nothing leaves this machine. */
+/**
+ * Whether what is sent to a URL can be read on its way. Loopback addresses do not count: nothing leaves this machine.
+ */
 export function isClear(url: string): boolean {
   const { protocol, password } = new URL(url)
   // With a password, smtp requires STARTTLS (channels/kinds/email/send.ts).

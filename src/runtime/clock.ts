@@ -3,14 +3,19 @@
 export interface Clock {
   /** Milliseconds since the epoch, with a fraction. */
   now(): number
-  /** Resolves after `ms`, or as soon as `signal` aborts; never rejects. More than 24 days (2^31 - 1 ms) may end early. */
+  /**
+   * Resolves after `ms`, or as soon as `signal` aborts; never rejects. More than 24 days (2^31 - 1 ms) may end early.
+   */
   sleep(ms: number, signal?: AbortSignal): Promise<void>
 }
 
 /** Node fires longer timers at once. */
 const MAX_TIMER_MS = 2 ** 31 - 1
 
-/** The wall clock at the start of the process, advanced by the monotonic clock: a change of the machine's time has no effect. */
+/**
+ * The wall clock at the start of the process, advanced by the monotonic clock: a change of the machine's time has no
+ * effect.
+ */
 export const systemClock: Clock = {
   now: () => performance.timeOrigin + performance.now(),
   sleep: (ms, signal) =>

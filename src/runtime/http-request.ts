@@ -1,6 +1,6 @@
 /**
- * Requests by Node's own client, which passes over interim responses (RFC 9110, section 15.2): `fetch` takes `100 Continue` for a fault. It
- * follows no redirects.
+ * Requests by Node's own client, which passes over interim responses (RFC 9110, section 15.2): `fetch` takes `100
+ * Continue` for a fault. It follows no redirects.
  */
 
 import { type Agent as HttpAgent, type IncomingMessage, request as requestHttp } from 'node:http'
@@ -26,8 +26,9 @@ export interface Route {
 const CONNECT_MS = 10_000
 
 /**
- * Resolves with the head of the response, for any status. Rejects with the signal's reason, or the error of the socket, of TLS or of the parser.
- * The signal ends the body, too. A request that is aborted while its connection is made is not sent.
+ * Resolves with the head of the response, for any status. Rejects with the signal's reason, or the error of the socket,
+ * of TLS or of the parser. The signal ends the body, too. A request that is aborted while its connection is made is not
+ * sent.
  */
 export function sendRequest(
   url: URL,
@@ -86,7 +87,10 @@ export interface Fetched {
   readonly bytes: Buffer
 }
 
-/** The same with the body of the response, and the errors of `fetch`. `createError`: what is thrown for a body above the limits. */
+/**
+ * The same with the body of the response, and the errors of `fetch`. `createError`: what is thrown for a body above the
+ * limits.
+ */
 export async function fetchBounded(
   url: string,
   request: Request,

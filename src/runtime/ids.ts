@@ -1,7 +1,7 @@
 /**
- * Ids that carry their time: UUIDs, version 7 (RFC 9562), with 48 bits of milliseconds, then the microseconds within the
- * millisecond, then random bits. Their order is the order of a check's history. A time is in milliseconds, and its fraction
- * carries the microseconds.
+ * Ids that carry their time: UUIDs, version 7 (RFC 9562), with 48 bits of milliseconds, then the microseconds within
+ * the millisecond, then random bits. Their order is the order of a check's history. A time is in milliseconds, and its
+ * fraction carries the microseconds.
  */
 
 import { createHash, randomFillSync } from 'node:crypto'
@@ -35,7 +35,9 @@ export function idBytesOf(name: string, at: number): Buffer {
   return writeTime(createHash('sha256').update(name).digest().subarray(0, 16), at)
 }
 
-/** The smallest id of the microsecond `at`: a primary key finds with it what is older. Times before 1970 count as 1970. */
+/**
+ * The smallest id of the microsecond `at`: a primary key finds with it what is older. Times before 1970 count as 1970.
+ */
 export function firstIdAt(at: number): string {
   return format(writeTime(Buffer.alloc(16), Math.max(0, at)))
 }

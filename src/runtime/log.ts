@@ -64,8 +64,8 @@ function escapeDirections(line: string): string {
 const DIRECTION_CHANGES = /[\u202a-\u202e\u2066-\u2069]/g
 
 /**
- * The logged fields of an error, never the whole object: a PostgreSQL error has values of the failed row in `detail` and `where`,
- * a failed request has its headers.
+ * The logged fields of an error, never the whole object: a PostgreSQL error has values of the failed row in `detail`
+ * and `where`, a failed request has its headers.
  */
 export function describeError(error: unknown): DescribedError {
   if (!(error instanceof Error)) return { name: 'unknown', message: redactIds(String(error)) }
@@ -90,7 +90,10 @@ const API_KEY = /\bhbk_([0-9a-zA-Z]+)_[0-9a-zA-Z_-]+/g
 const UP_TO_AT = /[^@\s]+@?/g
 const URL_USER = /\b[a-z]+:\/\/[^:/@]+:(?!@)/i
 
-/** Redacts public ids (UUID version 4), with which everyone can ping, API keys and passwords in URLs. Other ids are UUIDs of version 7. */
+/**
+ * Redacts public ids (UUID version 4), with which everyone can ping, API keys and passwords in URLs. Other ids are
+ * UUIDs of version 7.
+ */
 export function redactIds(text: string): string {
   return text.replace(UUID_V4, '$1-…').replace(API_KEY, 'hbk_$1_…').replace(UP_TO_AT, hidePassword)
 }

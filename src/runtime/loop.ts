@@ -1,6 +1,6 @@
 /**
- * A background loop: run, wait, run again; never two runs at once. A run that throws is reported, and the loop goes on with
- * longer waits while runs fail. stop() lets the run in progress finish.
+ * A background loop: run, wait, run again; never two runs at once. A run that throws is reported, and the loop goes on
+ * with longer waits while runs fail. stop() lets the run in progress finish.
  */
 
 import { backoffMs } from './backoff.ts'
@@ -16,7 +16,9 @@ export interface Loop {
 
 export interface LoopOptions {
   readonly everyMs: number
-  /** Does the work. `signal` aborts when the loop stops. `'again'`: more work waits, and the next run follows at once. */
+  /**
+   * Does the work. `signal` aborts when the loop stops. `'again'`: more work waits, and the next run follows at once.
+   */
   readonly run: (signal: AbortSignal) => Promise<'again' | 'done'>
   readonly onError: (error: unknown) => void
   readonly clock: Clock

@@ -1,4 +1,7 @@
-/** A registry of metrics, how metrics are made on it, and the metrics of the machinery. No label takes a value that a caller can invent. */
+/**
+ * A registry of metrics, how metrics are made on it, and the metrics of the machinery. No label takes a value that a
+ * caller can invent.
+ */
 
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client'
 
@@ -17,8 +20,8 @@ export function createRegistry(): Registry {
 type Labels<Name extends string> = Readonly<Record<Name, readonly string[]>>
 
 /**
- * Makes metrics on `registry`. Each combination of the given label values exists at zero from the start, so that a rate over
- * the first occurrence is right.
+ * Makes metrics on `registry`. Each combination of the given label values exists at zero from the start, so that a rate
+ * over the first occurrence is right.
  */
 export function metricsOn(registry: Registry) {
   const registers = [registry]

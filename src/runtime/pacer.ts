@@ -1,6 +1,6 @@
 /**
- * Lets one caller through in each turn of the event loop, in order of arrival: work that arrives together is done in pieces, and other
- * work, such as pings, comes between two of them.
+ * Lets one caller through in each turn of the event loop, in order of arrival: work that arrives together is done in
+ * pieces, and other work, such as pings, comes between two of them.
  */
 export function createPacer(): () => Promise<void> {
   const waiting: (() => void)[] = []

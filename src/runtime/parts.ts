@@ -1,6 +1,7 @@
 /**
- * Adds one entry to `stack` and returns a function that adds stops to this entry. All of them run at the same time when the
- * stack is disposed of: for stops that each may wait for a whole grace period. The stack goes on when all have ended, also where one failed.
+ * Adds one entry to `stack`, and returns a function that adds stops to this entry. The stops run at the same time when
+ * the stack is disposed of: each stop may wait for a whole grace period. The stack goes on when all stops have ended,
+ * also where one has failed.
  */
 export function stopTogether(stack: AsyncDisposableStack): (stop: () => Promise<unknown>) => void {
   const stops: (() => Promise<unknown>)[] = []
@@ -18,8 +19,8 @@ export interface Part {
 }
 
 /**
- * Starts the parts one after the other. `stack` then stops those that have started: the last stage first, and the parts of a stage at the
- * same time.
+ * Starts the parts one after the other. `stack` then stops those that have started: the last stage first, and the parts
+ * of a stage at the same time.
  */
 export async function startStages(
   stages: readonly (readonly Part[])[],

@@ -16,9 +16,9 @@ const cutOff = new WeakSet<object>()
 export const isCutOff = (message: object) => cutOff.has(message)
 
 /**
- * Reads no further after too many short chunks of a body, also of a body that is dropped. Call in the event of the message
- * itself, before Node has read the body. `onCutOff`: nothing more comes on this connection.
- * Node calls `push` for each chunk while Node parses, and may emit `data` only when all that was read is parsed.
+ * Reads no further after too many short chunks of a body, also of a body that is dropped. Call in the event of the
+ * message itself, before Node has read the body. `onCutOff`: nothing more comes on this connection. Node calls `push`
+ * for each chunk while Node parses, and may emit `data` only when all that was read is parsed.
  */
 export function limitChunks(message: IncomingMessage, onCutOff?: (socket: Socket) => void): void {
   // Content-Length: a body without chunks.
@@ -46,9 +46,9 @@ interface Parser {
 
 /**
  * Drops the bodies in the rest of what Node has read of the connection, up to 64 KB. Node parses this rest to its end,
- * although the socket is paused: 10,000 chunks take 16 ms, and less than 1 ms where the parser has no listener for them.
- * Node has no public interface for this. When a release of Node renames `parser` or `kOnBody`, a test fails, and a
- * cut-off body takes its 16 ms.
+ * although the socket is paused: 10,000 chunks take 16 ms, and less than 1 ms where the parser has no listener for
+ * them. Node has no public interface for this. When a release of Node renames `parser` or `kOnBody`, a test fails, and
+ * a cut-off body takes its 16 ms.
  */
 function skipRead(socket: Socket): void {
   const { parser } = socket as { parser?: Parser | null }

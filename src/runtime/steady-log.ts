@@ -5,8 +5,8 @@ import { startTimer } from './clock.ts'
 const EVERY_MS = 1_000
 
 /**
- * Writes the first of each key at once. Those that follow within a second are written as one, with the newest of them and their number. Keys are few: routes,
- * not what a request says.
+ * Writes the first line of each key at once. The lines of a key that follow within a second become one line, with the
+ * newest value and their number. Keys are few: routes, not what a request says.
  */
 export function createSteadyLog<What>(
   write: (key: string, what: What, count: number) => void,

@@ -52,7 +52,7 @@ export async function resolveProject(context: Context, request: ProjectRequest):
   if (asked === null || asked === bound?.slug) return bound ?? createOwnProject(context, request)
   const isAllowed = allowed?.includes(asked) ?? false
   if (named !== null && isAllowed) return named
-  // It names its own project before that exists. Another project may take the slug at this moment.
+  // The namespace names its own project before the project exists. Another project may take the slug at this moment.
   if (bound === null && asked === ownSlug(request)) {
     const own = named === null ? await createOwnProject(context, request) : await bindFirstProject(context, request)
     if (own !== null) return own.slug === asked ? own : resolveProject(context, request)
@@ -61,8 +61,8 @@ export async function resolveProject(context: Context, request: ProjectRequest):
 }
 
 /**
- * Resolves with the slugs of the projects that the namespace may use, its own first, if `wanted` is none of them; else
- * with null, also for one that does not exist. Changes nothing.
+ * The slugs of the projects that the namespace may use, its own project first, where `wanted` is none of these
+ * projects. Null where the namespace may use `wanted`, also where no project has this slug. Changes nothing.
  */
 export async function findProjectsInstead(
   { database }: Pick<Context, 'database'>,

@@ -1,4 +1,7 @@
-/** The three forms of a badge: an image, its facts, and what shields.io asks for (https://shields.io/badges/endpoint-badge). The JSON is that of healthchecks. */
+/**
+ * The three forms of a badge: an image, its facts in the JSON of healthchecks, and what shields.io asks for
+ * (https://shields.io/badges/endpoint-badge).
+ */
 
 import { type StatusCounts, statusOfAll } from '../../domain/badge.ts'
 import type { ShownStatus } from '../../domain/check.ts'

@@ -79,7 +79,8 @@ const YEAR_SECONDS = 31_536_000
 export function createDashboardApp(parts: DashboardParts): Koa {
   const { context, log, isStopping, baseUrl, onRequest, findClientAddress, live } = parts
   const { pingUrl, signIn, isPasswordLoginOn, kept } = parts
-  // Requests that came in are read first: without a turn of the event loop none of their pings would be known.
+  // Node reads the requests that have come in first: without a turn of the event loop none of their pings would be
+  // known.
   const yieldToPings = async () => {
     await yieldTurn()
     await parts.yieldToPings()

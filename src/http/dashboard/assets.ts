@@ -1,6 +1,6 @@
 /**
- * Files of the dashboard: styles and scripts, our own and those of libraries. A name holds the hash of its content, so a browser may keep the
- * file for ever. They are read and compressed once, at the first request.
+ * Files of the dashboard: styles and scripts, our own and those of libraries. A name holds the hash of its content, so
+ * that a browser may keep the file for ever. The files are read and compressed once, at the first request.
  */
 
 import { createHash } from 'node:crypto'
@@ -20,8 +20,8 @@ export interface Assets {
   readonly library: string
   readonly script: string
   /**
-   * Null for a file that no release has. `isOther`: the file of this release was asked for by the name that it has in another one, whose replicas
-   * run beside this one during an update. Their pages need a style and a script, and must not keep ours.
+   * Null for a file that no release has. `isOther`: the name belongs to the file of another release, whose replicas run
+   * beside this one during an update. Pages of that release need a style and a script, and must not keep ours.
    */
   find(name: string): { readonly asset: Asset; readonly isOther: boolean } | null
 }

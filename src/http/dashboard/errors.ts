@@ -58,7 +58,10 @@ const TITLES: Readonly<Record<ErrorCode, string>> = {
   unavailable: 'The database does not respond',
 }
 
-/** Browsers without scripts load the page again after a time between these, so that not all come at once when the database is back. */
+/**
+ * Browsers without scripts load the page again after a time between these, so that not all come at once when the
+ * database is back.
+ */
 const RELOAD_SECONDS = 5
 const RELOAD_SPREAD_SECONDS = 5
 
@@ -82,8 +85,8 @@ function describeUnavailable({ message }: AppError, ctx: Context): Page {
     const page = errorPage(title, `${text} ${again}`, html`<a class="button" href="">Try now</a>`)
     return { ...page, live: 'retry', retryAfterSeconds }
   }
-  // Its address is that of an action: a GET there would be another page, or none. A commit may be lost on its way back, so the database's words
-  // promise nothing.
+  // The address belongs to an action: a GET there would show another page, or none. A commit may be lost on its way
+  // back, so that the words about the database promise nothing.
   const next = isDatabase
     ? 'Your change was not confirmed: go back, look whether it was made, and make it again if not.'
     : 'Nothing was changed: go back and try again.'

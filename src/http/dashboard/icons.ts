@@ -5,7 +5,7 @@ import { type Html, trusted } from './html.ts'
 
 export type IconName = keyof typeof NAMES
 
-/** Our word for each icon, and that of the library. */
+/** Our word for each icon, and the word of the library. */
 const NAMES = {
   up: 'check-circle-fill',
   late: 'clock-fill',
@@ -23,7 +23,7 @@ const NAMES = {
 
 const made = new Map<IconName, Html>()
 
-/** 16 pixels. Its colour is that of the text. */
+/** 16 pixels, in the colour of the text. */
 export function icon(name: IconName): Html {
   const known = made.get(name)
   if (known !== undefined) return known

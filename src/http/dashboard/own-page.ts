@@ -7,7 +7,10 @@ import { siteUrlOf } from '../../domain/site.ts'
 import type { Clock } from '../../runtime/clock.ts'
 import type { Log } from '../../runtime/log.ts'
 
-/** Why a request that changes something is rejected. `why` follows a colon; the values are those that were compared, for the log. */
+/**
+ * Why a request that changes something is rejected. `why` follows a colon. The other values were compared, and are for
+ * the log.
+ */
 export interface ForeignPage {
   readonly why: string
   readonly origin?: string
@@ -18,7 +21,10 @@ export interface ForeignPage {
 const SHOWN_LENGTH = 100
 const OPEN_HERE = 'open the page here and try again'
 
-/** Null: the request comes from a page of ours. The browser may also know us by another name, such as that of a forwarded port. */
+/**
+ * Null: the request comes from a page of ours. The browser may also know us by another name, such as the name of a
+ * forwarded port.
+ */
 export function findForeignPage({ headers }: IncomingMessage, baseUrl: string): ForeignPage | null {
   const site = headers['sec-fetch-site']
   if (site === 'same-origin') return null
@@ -70,16 +76,16 @@ export function createRejectForeignPage({
 }
 
 /**
- * Whether the browser has opened a page by http, as far as its request shows. Browsers send Sec-Fetch-Site with https and to their own
- * machine only: there they keep a cookie that is for https.
+ * Whether the browser has opened a page by http, as far as its request shows. Browsers send Sec-Fetch-Site with https
+ * and to their own machine only: there they keep a cookie that is for https.
  */
 export function isOpenedInClear({ headers }: Pick<IncomingMessage, 'headers'>): boolean {
   return headers['sec-fetch-site'] === undefined && !/^https\b/i.test(`${headers['x-forwarded-proto'] ?? ''}`)
 }
 
 /**
- * The path and query of `next`, as they are written, if it leads to a page of our own; null otherwise. What a header does not take is encoded as a
- * browser does it.
+ * The path and query of `next`, as they are written, if it leads to a page of our own; null otherwise. What a header
+ * does not take is encoded as a browser does it.
  */
 export function ownPath(next: string | null): string | null {
   // `//host` and `/\host` are other hosts to a browser, and it drops tabs and line breaks before it looks.

@@ -1,4 +1,7 @@
-/** Pages of the dashboard as data: a route, the scope that it needs, and a function from a request to a page or a redirect. */
+/**
+ * Pages of the dashboard as data: a route, the scope that it needs, and a function from a request to a page or a
+ * redirect.
+ */
 
 import type { DashboardCaller } from '../../auth/sessions.ts'
 import type { SignIn } from '../../auth/sign-in.ts'
@@ -13,7 +16,7 @@ export interface Dashboard {
   readonly context: ChannelContext
   /** The public address of the management API, with /api/v1. */
   readonly baseUrl: () => string
-  /** That of the ping API, without a slash at its end. */
+  /** The public address of the ping API, without a slash at its end. */
   readonly pingUrl: () => string
   readonly isPasswordLoginOn: boolean
   /** The identity providers. */
@@ -28,7 +31,7 @@ export interface Request<Who extends DashboardCaller | null = DashboardCaller> e
   readonly query: URLSearchParams
   /** The fields of a form that was posted. */
   readonly form: URLSearchParams
-  /** That of a sign-in that has begun (auth/sign-in.ts). */
+  /** The cookie of a sign-in that has begun (auth/sign-in.ts). */
   readonly signInCookie: string | undefined
   /** The client's network address (http/client-address.ts). */
   readonly address: string
@@ -49,7 +52,9 @@ export interface Page {
   readonly main: Html
   /** The colour of the icon in the tab. Default: `none`. */
   readonly mood?: 'down' | 'late' | 'calm' | 'none'
-  /** What the script fetches again when something happens; with `retry` soon, until the page is there. Default: `none`. */
+  /**
+   * What the script fetches again when something happens; with `retry` soon, until the page is there. Default: `none`.
+   */
   readonly live?: 'list' | 'check' | 'retry' | 'none'
   /** When the next check of the page becomes late: the script reads the page again then. Default: none does. */
   readonly nextLateAt?: Instant | null
@@ -91,7 +96,10 @@ export interface PageRoute {
   readonly path: `/${string}`
   /** Null: also without a session. */
   readonly scope: Scope | null
-  /** The page is the same for all users of an organization with the same scope: those who have it open share what is read again. */
+  /**
+   * The page is the same for all users of an organization with the same scope: those who have it open share what is
+   * read again.
+   */
   readonly isSame?: true
   // A method, not a property: then routes with and without a session fit into one list.
   respond(request: Request<DashboardCaller | null>): Promise<Response> | Response

@@ -1,12 +1,16 @@
 /**
- * Reads that many open pages ask for at the same moment: when a check flips, each open list is read again within a second. Those of one list share
- * a read, unless it began before the change that they are to show.
+ * Reads that many open pages ask for at the same moment: when a check flips, the script reads each open list again
+ * within a second. Pages with the same list share a read, unless the read began before the change that the pages are to
+ * show.
  */
 
 import type { Instant } from '../../domain/check.ts'
 import type { Clock } from '../../runtime/clock.ts'
 
-/** Shares the read of `key` that began at `notBefore` or later, and a moment ago; otherwise begins one. Rejects as `read` does. */
+/**
+ * Returns the read of `key` that another page began within the last second, if it began at `notBefore` or later.
+ * Otherwise begins a read. Rejects as `read` does.
+ */
 export type ShareRead<T> = (key: string, notBefore: Instant, read: (at: Instant) => Promise<T>) => Promise<T>
 
 const FRESH_MS = 1_000

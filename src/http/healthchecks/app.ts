@@ -1,7 +1,7 @@
 /**
- * The management API of healthchecks, for clients that were written for it, as a middleware of the management API (docs/moving-in.md). The
- * header X-Api-Key, or `api_key` in the JSON body of a POST, distinguishes its calls from ours, which have the same addresses in version 1.
- * Versions 2 and 3 of these addresses are its own.
+ * The management API of healthchecks, for clients that were written for it, as a middleware of the management API
+ * (docs/moving-in.md). The header X-Api-Key, or `api_key` in the JSON body of a POST, distinguishes its calls from
+ * ours, which have the same addresses in version 1. Versions 2 and 3 of these addresses are its own.
  */
 
 import type { IncomingMessage } from 'node:http'
@@ -57,7 +57,10 @@ export function serveHealthchecks(parts: HealthchecksParts): Middleware {
   }
 }
 
-/** As healthchecks does, for every method: some of its clients leave out the slash at the end. In version 1 these addresses are also ours. */
+/**
+ * As healthchecks does, for every method: some of its clients leave out the slash at the end. In version 1 these
+ * addresses are also ours.
+ */
 function redirect(ctx: Context, siteUrl: string): boolean {
   const found = ctx.req.headers['x-api-key'] === undefined ? null : findPath(`${ctx.path}/`)
   if (found === null || (found.version === 1 && isBearer(ctx.req))) return false

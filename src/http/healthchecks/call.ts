@@ -37,7 +37,10 @@ export function isReadOnly({ caller }: Pick<Call, 'caller'>): boolean {
   return !includesScope(caller.scope, 'write')
 }
 
-/** All that the checks of the project can notify: also those of the whole organization, because `*` means them, too. */
+/**
+ * All channels that the checks of the project can notify: also the channels of the whole organization, because `*`
+ * means them, too.
+ */
 export function findChannels({ context, caller }: Call) {
   return listChoosableChannels(context, caller, caller.projectId)
 }

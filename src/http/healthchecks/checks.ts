@@ -39,7 +39,7 @@ export async function listChecks(call: Call): Promise<Reply> {
   const slug = query.get('slug') || undefined
   const tags = query.getAll('tag')
   const filter = given({ slug, tag: tags.length === 0 ? undefined : tags })
-  // Any other text, of which PostgreSQL could not read some, is that of no check.
+  // Any other text names no check. PostgreSQL cannot read some of these texts.
   const canMatch = (slug === undefined || isSlug(slug)) && tags.every(isTag)
   if (!canMatch) return ok({ checks: [] })
   const pieces = listWholeChecks(context, caller, caller.projectId, filter)
@@ -87,8 +87,9 @@ export async function createCheck(call: Call): Promise<Reply> {
 }
 
 /**
- * Null: nothing is searched, as without `unique`, or with a field in it that the request does not give. An empty name is that of no check: what
- * is searched is the slug, by which such a check is named, so that the same call finds it again.
+ * Null: no check is searched, because `unique` is missing or names a field that the request does not give. No check has
+ * an empty name: the search goes by the slug instead, which names such a check, so that the same call finds the check
+ * again.
  */
 function toMatch({ unique = [], name: wantedName, slug, tags, timeout, grace }: Spec) {
   const name = wantedName === '' ? slug || undefined : wantedName

@@ -2,8 +2,8 @@ import { LIMITS } from '../../domain/limits.ts'
 import { deriveSlug, isSlug } from '../../domain/slug.ts'
 
 /**
- * The slug that healthchecks makes of a name in versions 1 and 2 (`slugify` of Django), because jobs ping by it: `db_backup` stays, where our own
- * rule writes `db-backup`. Our own rule for a name that it makes nothing of.
+ * The slug that healthchecks makes of a name in versions 1 and 2 (`slugify` of Django), because jobs ping by it:
+ * `db_backup` stays, where our own rule writes `db-backup`. Our own rule for a name that it makes nothing of.
  */
 export function slugOfName(name: string): string {
   const ascii = name.normalize('NFKD').replace(/\P{ASCII}/gu, '')

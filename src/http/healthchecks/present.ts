@@ -19,7 +19,10 @@ export interface View {
   readonly pingUrl: string
   /** Null: the project has no badges. */
   readonly badgeKey: string | null
-  /** The ids of all channels that the check can notify. Null for a key that may read only: it sees no addresses, and no uuid. */
+  /**
+   * The ids of all channels that the check can notify. Null for a key that may read only: it sees no addresses, and no
+   * uuid.
+   */
   readonly channelIds: readonly string[] | null
 }
 
@@ -60,8 +63,9 @@ export function presentCheck(check: CheckRecord, view: View) {
 }
 
 /**
- * Healthchecks knows one start, the last. A fail ends it, a success without a run id, and a success with its run id; a pause and a resume do, too,
- * and what it ignores starts nothing. The state has no run id of the last completion: a success whose duration is not known is taken for one without.
+ * Healthchecks knows one start, the last one. A fail ends the run, and so does a success without a run id, a success
+ * with the same run id, a pause or a resume. A ping that healthchecks ignores starts no run. Our state has no run id of
+ * the last completion: a success whose duration is not known counts as a success without a run id.
  */
 function isStarted({ spec, state }: Pick<CheckRecord, 'spec' | 'state'>, now: Instant): boolean {
   const { status, since, reason, runs, lastStartAt, lastPingAt, lastSuccessAt, lastDurationMs } = state
@@ -135,8 +139,9 @@ export function presentPing(
 }
 
 /**
- * Healthchecks has a flip for changes of status only: not for the creation, and not for what our own downtime hid. `next`: the flip that followed,
- * if any. A completion that ends a pause is one change there, and two here at the same time, of which the second names the ping.
+ * Healthchecks has a flip for each change of the status, but none for the creation, and none for what our own downtime
+ * hid. `next`: the flip that followed, if any. A completion that ends a pause is one change there. Here it is two
+ * changes at the same time, and the second one names the ping.
  */
 export function isShown({ from, to, reason, at }: FlipRecord, next: FlipRecord | undefined): boolean {
   const isStep = reason === 'resumed' && next !== undefined && next.pingId !== null && next.at - at <= STEP_MS

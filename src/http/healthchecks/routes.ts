@@ -18,7 +18,9 @@ const write = (handle: Operation['handle']): Operation => ({ scope: 'write', han
 /** `open`: without a credential; it says that the database responds. */
 type Methods = Readonly<Record<string, Operation | 'open'>>
 
-/** `{check}`: a uuid or a unique key. Read-only keys of healthchecks reach the calls of the scope read, and no others. */
+/**
+ * `{check}`: a uuid or a unique key. Read-only keys of healthchecks reach the calls of the scope read, and no others.
+ */
 const TABLE: Readonly<Record<string, Methods>> = {
   'checks/': { GET: read(listChecks), POST: write(createCheck) },
   'checks/{uuid}': { GET: read(getCheck), POST: write(updateCheck), DELETE: write(deleteCheck) },

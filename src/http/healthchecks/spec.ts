@@ -1,6 +1,6 @@
 /**
- * The fields of a check in requests of healthchecks' API: their types, limits and error texts are those of healthchecks
- * (its Management API, v3). Unknown fields are ignored, and the first wrong one is reported.
+ * The fields of a check in requests of healthchecks' API, with the types, limits and error texts of healthchecks (its
+ * Management API, v3). Unknown fields are ignored, and the first wrong field is reported.
  */
 
 import { isTag } from '../../domain/badge.ts'

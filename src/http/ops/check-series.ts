@@ -37,7 +37,7 @@ interface Row {
 export class CheckSeries {
   readonly #rows: Row[] = []
   #last: ExportedCheck | undefined
-  /** The labels that the last check shares with the others of its project: one text for all of them. */
+  /** The labels that the checks of the last project share: one text for all of them. */
   #head = ''
   #dropped = 0
 

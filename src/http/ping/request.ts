@@ -145,7 +145,7 @@ const PLAIN: PingMetadata = {
 
 /**
  * Never fails: invalid metadata must not lose a ping. The signal of the path takes precedence over `state` and
- * `status`, the duration of the header over that of the query.
+ * `status`, and the header takes precedence over `duration` in the query.
  */
 export function parsePingMetadata(
   inPath: Signal | null,

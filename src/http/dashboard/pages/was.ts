@@ -1,6 +1,6 @@
 /**
- * What a user changed in a form. A form comes back with a digest of each value that it showed, so that only the other values are sent on: what
- * another user changed meanwhile stays.
+ * What a user changed in a form. A form comes back with a digest of each value that it showed, so that only the other
+ * values are sent on: what another user changed meanwhile stays.
  */
 
 import { createHash } from 'node:crypto'
@@ -29,8 +29,8 @@ export function wasField(values: Values<string>, was?: string | null): Html {
 }
 
 /**
- * The fields of a form that differ from what it showed; all of its fields when that is of no form of ours. `boxes`: fields of which a browser
- * sends nothing when no box is checked.
+ * The fields of a form that differ from what the form showed. All of its fields where the digest is of no form of ours.
+ * `boxes`: fields of which a browser sends nothing when no box is checked.
  */
 export function changedFields<Name extends string>(
   form: URLSearchParams,

@@ -1,4 +1,6 @@
-/** How long the last runs took: a bar for each, and lines for the median, for 95 percent, and for the longest allowed. */
+/**
+ * How long the last runs took: a bar for each, and lines for the median, for 95 percent, and for the longest allowed.
+ */
 
 import { scaleBand, scaleLinear } from 'd3-scale'
 import type { DurationSummary, PastRun } from '../../../domain/runs.ts'
@@ -21,7 +23,10 @@ export interface DurationData {
   readonly maxRuntimeMs: number | null
 }
 
-/** Null without a duration. The numbers of the lines are in the list below the bars; those of each run in the page's table of runs. */
+/**
+ * Null where no run has a duration. The list below the bars has the numbers of the lines, and the table of runs has the
+ * numbers of each run.
+ */
 export function renderDurations({ runs, summary, maxRuntimeMs }: DurationData): Html | null {
   const timed = runs.filter(({ durationMs }) => durationMs !== null).slice(0, DRAWN_RUNS)
   if (timed.length === 0) return null

@@ -1,7 +1,8 @@
 /**
- * The last runs of a check as a strip of bars, the newest at the right: a path for each outcome instead of an element for each run, because a list
- * has a hundred strips. What did not succeed has a mark below the line, so that it shows without colour too. The text alternative is a sentence, the
- * title of the drawing: tables of 30 rows would add more than 60 KB to a list of a hundred checks. The page of a check has its runs as a table.
+ * The last runs of a check as a strip of bars, the newest at the right: a path for each outcome instead of an element
+ * for each run, because a list has a hundred strips. What did not succeed has a mark below the line, so that it shows
+ * without colour too. The text alternative is a sentence, the title of the drawing: tables of 30 rows would add more
+ * than 60 KB to a list of a hundred checks. The page of a check has its runs as a table.
  */
 
 import { scaleSqrt } from 'd3-scale'
@@ -30,7 +31,10 @@ export function renderStrip(runs: readonly RunBar[]): Html {
   return html`<svg class="strip" role="img" width="${WIDTH}" height="${MARK.to + 1}" viewBox="0 0 ${WIDTH} ${MARK.to + 1}"><title>${stripWords(runs)}</title>${drawPaths(runs)}</svg>`
 }
 
-/** `Last 30 runs: 28 succeeded, 1 failed, 1 missed. Newest failures: failed (the last run), missed (7 runs earlier). Durations: ...` */
+/**
+ * `Last 30 runs: 28 succeeded, 1 failed, 1 missed. Newest failures: failed (the last run), missed (7 runs earlier).
+ * Durations: ...`
+ */
 export function stripWords(runs: readonly RunBar[]): string {
   const counts = BAR_OUTCOMES.map((outcome) => ({
     outcome,

@@ -27,7 +27,8 @@ export function timeTicks(scale: TimeScale, y: number): Html {
   const [from, to] = scale.domain() as [Date, Date]
   const format = to.getTime() - from.getTime() < 2 * DAY_MS ? clock : date
   const labels = scale.ticks(TICKS).map((at) => ({ x: round(scale(at)), label: format.format(at) }))
-  // A label is in the middle of its line, and would leave the plot near its ends. Ticks of less than a day can share a date.
+  // A label is in the middle of its line, and would leave the plot near its ends. Ticks of less than a day can share a
+  // date.
   const shown = labels.filter(({ x, label }, index) => x > 6 && x < 94 && label !== labels[index - 1]?.label)
   return html`${shown.map(
     ({ x, label }) => html`<line class="plot-tick" x1="${x}%" x2="${x}%" y1="0" y2="${y}"/>

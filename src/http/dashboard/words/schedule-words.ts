@@ -1,6 +1,7 @@
 /**
- * Schedules in words. cronstrue writes the words; our engine (domain/cron.ts) decides what they are about: it gets a plain spelling of the
- * values that the engine read, because it reads several spellings in another way (`*\/7`, `?`, `+5`, `1-31` beside a weekday).
+ * Schedules in words. cronstrue writes the words; our engine (domain/cron.ts) decides what they are about: it gets a
+ * plain spelling of the values that the engine read, because it reads several spellings in another way (`*\/7`, `?`,
+ * `+5`, `1-31` beside a weekday).
  */
 
 import cronstrue from 'cronstrue'
@@ -17,7 +18,10 @@ export interface ScheduleTexts {
   readonly dialect?: Dialect | null
 }
 
-/** `At 02:00 every day, Berlin`, `Every 15 minutes`. Never throws: a schedule that has no short words is shown as it is written. */
+/**
+ * `At 02:00 every day, Berlin`, `Every 15 minutes`. Never throws: a schedule that has no short words is shown as it is
+ * written.
+ */
 export function scheduleWords({ periodSeconds, schedule, timeZone, dialect }: ScheduleTexts): string {
   if (schedule === null) return periodSeconds === null ? 'No schedule' : everyWords(periodSeconds)
   const zone = timeZone ?? 'UTC'
@@ -66,8 +70,9 @@ function describe(fields: PlainFields, index: number): string {
 type PlainFields = readonly string[]
 
 /**
- * The same schedule in a spelling that every reader of crontabs reads alike: `*`, `*\/n` where n divides the field, numbers and ranges. Two
- * of them where a day of the month or a weekday is enough; none for a schedule that names no time.
+ * The same schedule in a spelling that every reader of crontabs reads alike: `*`, `*\/n` where n divides the field,
+ * numbers and ranges. Two spellings where a day of the month or a weekday is enough; none for a schedule that names no
+ * time.
  */
 export function spellPlainly(values: CronValues): PlainFields[] {
   const { minutes, hours, days, months, weekdays, isEitherDay } = values
@@ -113,7 +118,10 @@ function spellRanges(values: readonly number[]): string {
   return parts.join(',')
 }
 
-/** Areas of the IANA database whose places are cities. Other names (`US/Pacific`, `Etc/GMT+5`) say less without their area. */
+/**
+ * Areas of the IANA database whose places are cities. Other names (`US/Pacific`, `Etc/GMT+5`) say less without their
+ * area.
+ */
 const AREAS = [
   'Africa',
   'America',

@@ -51,7 +51,9 @@ export interface StatusFacts {
 export interface FollowedFacts {
   /** Why its newest run failed, did not start or took too long, in words. Null: not known. */
   readonly detail: string | null
-  /** The Job that must end before the check can be up again: it takes too long, or blocks others. Null: none is known. */
+  /**
+   * The Job that must end before the check can be up again: it takes too long, or blocks others. Null: none is known.
+   */
   readonly stuck: StuckJob | null
 }
 
@@ -188,7 +190,10 @@ export const OUTCOME_WORDS: Readonly<Record<RunOutcome | BarOutcome, string>> = 
   outage: 'unknown, while the service was down',
 }
 
-/** What is expected next, and until when: whole sentences. `scheduledAt`: the next time of the schedule, for a check that is down; null: not known. */
+/**
+ * What is expected next, and until when: whole sentences. `scheduledAt`: the next time of the schedule, for a check
+ * that is down; null: not known.
+ */
 export function nextSentence({
   state,
   followed,
@@ -223,7 +228,9 @@ export function nextSentence({
     : `${expected} The run should end by ${by}; then the check is down.`
 }
 
-/** When its job runs next is not said: with concurrencyPolicy Forbid, which is not known here, the schedule has no say. */
+/**
+ * When its job runs next is not said: with concurrencyPolicy Forbid, which is not known here, the schedule has no say.
+ */
 function stuckSentences({ job, startedAt }: StuckJob, { now, clock }: Pick<StatusFacts, 'now' | 'clock'>): string {
   const since = startedAt === null ? '' : `, since ${clock(startedAt)} (${roughly(now - startedAt)})`
   return `Job ${toOneLine(job)} still runs${since}. Its success ends this, or that of a later run; with concurrencyPolicy Forbid none starts before it has ended.`

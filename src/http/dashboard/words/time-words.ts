@@ -32,7 +32,10 @@ export function exactWords(at: Instant): string {
   return `${toIso(at).slice(0, 19).replace('T', ' ')} UTC`
 }
 
-/** A time relative to now; its exact form shows on hover. The script refreshes it, and shows the exact form in the zone of the browser. */
+/**
+ * A time relative to now; its exact form shows on hover. The script refreshes it, and shows the exact form in the zone
+ * of the browser.
+ */
 export function ago(at: Instant, now: Instant): Html {
   return html`<time datetime="${toIso(at)}" title="${exactWords(at)}">${relativeWords(at, now)}</time>`
 }
@@ -64,8 +67,8 @@ export function durationWords(ms: number): string {
 export type ClockWords = (at: Instant) => string
 
 /**
- * Times as the clocks of a zone show them: `03:12 CET` of today, `21 Nov, 03:12 CET` of this year, else with the year. In UTC where this
- * machine does not know the zone.
+ * Times as the clocks of a zone show them: `03:12 CET` of today, `21 Nov, 03:12 CET` of this year, else with the year.
+ * In UTC where this machine does not know the zone.
  */
 export function clockOf(zone: string, now: Instant): ClockWords {
   const { time, date, year } = formatsOf(isTimeZone(zone) ? zone : 'UTC')
@@ -77,7 +80,10 @@ export function clockOf(zone: string, now: Instant): ClockWords {
   }
 }
 
-/** An instant as the clocks of a zone show it: `Tue, 24 Nov 2026, 02:00 CET`. The name of the offset tells the two readings of a repeated hour apart. */
+/**
+ * An instant as the clocks of a zone show it: `Tue, 24 Nov 2026, 02:00 CET`. The name of the offset tells the two
+ * readings of a repeated hour apart.
+ */
 export function timeInZone(at: Instant, zone: string): string {
   return formatsOf(zone).whole.format(at)
 }
@@ -182,8 +188,8 @@ const BETWEEN = /\s*(?:,|and\b)?\s*/y
 const MOST_CHARACTERS = 100
 
 /**
- * Seconds: `15 min`, `1h30m`, `1 hour 30 minutes`, `1.5 h`; a number alone is seconds, as in the API. Null for other text, and for a length
- * that is no whole number of seconds.
+ * Seconds: `15 min`, `1h30m`, `1 hour 30 minutes`, `1.5 h`; a number alone is seconds, as in the API. Null for other
+ * text, and for a length that is no whole number of seconds.
  */
 export function parseDuration(text: string): number | null {
   const given = text.trim().toLowerCase()

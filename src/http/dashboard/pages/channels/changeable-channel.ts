@@ -2,7 +2,10 @@ import { type ChannelRecord, getChannel } from '../../../../channels/find-channe
 import { AppError } from '../../../../domain/errors.ts'
 import type { Request } from '../../page.ts'
 
-/** The channel of a page that changes it. Throws AppError `not_found`, and `conflict` for the channel of the installation. */
+/**
+ * The channel of a page that changes it. Throws AppError `not_found`, and `conflict` for the channel of the
+ * installation.
+ */
 export async function findChangeable({
   context,
   caller,

@@ -120,7 +120,8 @@ async function change(request: Request): Promise<Page | Redirect> {
   }
 }
 
-// The form and the API ---------------------------------------------------------------------------------------------------
+// The form and the API
+// ---------------------------------------------------------------------------------------------------
 
 function emptyForm(kind: ChannelKind): URLSearchParams {
   const form = writeConfigForm(KINDS[kind].config.form, null)
@@ -181,7 +182,8 @@ function wordInside(kind: ChannelKind, [first, name, ...below]: readonly string[
   return [inputOf(field), describeFault(field, below.join('.'), message)]
 }
 
-// HTML -------------------------------------------------------------------------------------------------------------------
+// HTML
+// -------------------------------------------------------------------------------------------------------------------
 
 interface Filled {
   readonly form: URLSearchParams

@@ -58,7 +58,8 @@ export const channelsRoutes = [
 const ROWS = 100
 const SHOWN_DELIVERIES = 20
 
-// The list ---------------------------------------------------------------------------------------------------------------
+// The list
+// ---------------------------------------------------------------------------------------------------------------
 
 async function showChannels({ context, caller, query, now }: Request): Promise<Page> {
   const { cursor } = parsePart('query', ChannelListQuery, given({ cursor: query.get('cursor') ?? undefined }))
@@ -144,7 +145,8 @@ function servedWords({ projectId, managedBy }: ChannelRecord, projects: Readonly
   return html`<span>project <a href="/checks?project=${projectId}">${isolated(projects.get(projectId) ?? projectId)}</a></span>`
 }
 
-// One channel ------------------------------------------------------------------------------------------------------------
+// One channel
+// ------------------------------------------------------------------------------------------------------------
 
 async function showChannel({ context, caller, params, now }: Request): Promise<Page> {
   const channel = showFor(caller.scope, await getChannel(context, caller, params.id!))
@@ -188,7 +190,7 @@ ${
   return { kind: 'page', title: toOneLine(name), main, live: 'list' }
 }
 
-/** A test is a delivery: its outcome is that of the delivery. */
+/** A test is a delivery, and has the outcome of the delivery. */
 function lastTest(test: NamedDelivery, now: Instant): Html {
   const isWaiting = test.status === 'pending' && test.attempts === 0
   return html`<p class="last-test"><strong>Last test</strong> ${ago(test.createdAt, now)}: ${deliveryBadge(test.status)} ${responseWords(test, now)}
@@ -259,7 +261,10 @@ async function deleteChannel(request: Request): Promise<Page | Redirect> {
 const POLLS = 10
 const POLL_MS = 100
 
-/** Waits up to a second for the outcome of a test: most receivers respond by then, and the next page shows what they responded. */
+/**
+ * Waits up to a second for the outcome of a test: most receivers respond by then, and the next page shows what they
+ * responded.
+ */
 async function untilSent({ context, caller }: Pick<Request, 'context' | 'caller'>, deliveryId: string): Promise<void> {
   for (let poll = 0; poll < POLLS; poll += 1) {
     const { status, lastError } = await getDelivery(context, caller, deliveryId)

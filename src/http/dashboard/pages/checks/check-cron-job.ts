@@ -21,7 +21,8 @@ export function followedOf({ check, flips }: Pick<CheckReview, 'check' | 'flips'
 function stuckOf({ state, cronJob }: CheckRecord, flips: CheckReview['flips']): StuckJob | null {
   const job = flips.find(({ reason }) => reason !== 'outage')?.job ?? null
   if (state.status !== 'down' || job === null) return null
-  // A missed run names the Job that waits, which has not started, or the one that blocks it. One that took too long may have ended since, or was replaced.
+  // A missed run names the Job that waits and has not started, or the Job that blocks it. A Job that took too long may
+  // have ended since, or may have been replaced.
   const isStuck = state.reason === 'missed' || state.reason === 'overran'
   if (!isStuck || cronJob?.openJobs.includes(job) !== true) return null
   const { lastRun } = cronJob

@@ -22,7 +22,7 @@ export interface FieldsOptions {
   readonly isReadOnly?: boolean
   /** Of a new check: where it can belong. */
   readonly projects?: readonly ProjectRecord[]
-  /** Those that the check can notify. Left out: they are not chosen here. */
+  /** The channels that the check can notify. Left out: channels are not chosen in this form. */
   readonly channels?: readonly OfferedChannel[]
 }
 

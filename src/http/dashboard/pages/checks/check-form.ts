@@ -29,7 +29,7 @@ import {
 import { renderHeartbeatCheck } from './heartbeat-check.ts'
 import { renderPreview } from './preview.ts'
 
-/** Before those of a check: `new` and `preview` are no ids. */
+/** These routes come before the routes of a check: `new` and `preview` are no ids. */
 export const checkFormRoutes = [
   page('/checks/new', 'write', showNew),
   action('/checks/new', 'write', create),
@@ -43,7 +43,8 @@ export const checkFormRoutes = [
 
 const getCheckOf = ({ context, caller, params }: Request) => getCheck(context, caller, params.id ?? '')
 
-// A new check ----------------------------------------------------------------------------------------------------------------------
+// A new check
+// ----------------------------------------------------------------------------------------------------------------------
 
 /** `?project=` names one by its slug or id. */
 async function showNew(request: Request): Promise<Page> {
@@ -108,7 +109,8 @@ ${renderFields({ values, faults, now, projects, channels, isNew: true, isFresh: 
   return { kind: 'page', title: 'New check', main, ...statusOf(faults) }
 }
 
-// A change ---------------------------------------------------------------------------------------------------------------------------
+// A change
+// ---------------------------------------------------------------------------------------------------------------------------
 
 async function showEdit(request: Request, check: CheckRecord): Promise<Page> {
   const { now } = request
@@ -176,11 +178,15 @@ ${check.cronJob === undefined ? '' : html`<p>If it was made for the label <code>
   return { kind: 'page', title: `${name} is managed by Kubernetes`, main }
 }
 
-// Both ---------------------------------------------------------------------------------------------------------------------------------
+// Both
+// ---------------------------------------------------------------------------------------------------------------------------------
 
 const statusOf = (faults: Faults) => (Object.keys(faults).length === 0 ? {} : { status: 422 })
 
-/** Runs a verb with the body of a form. The verb finds the faults that depend on what is stored; the others are found together, before it. */
+/**
+ * Runs a verb with the body of a form. The verb finds the faults that depend on what is stored; the others are found
+ * together, before it.
+ */
 async function tryForm<Input, T>(
   { body, faults }: FormBody,
   read: (body: unknown) => Input,

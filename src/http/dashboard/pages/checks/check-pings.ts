@@ -1,4 +1,4 @@
-/** The pings of a check: the newest ones on its page, all of them page by page, and one with its whole text. */
+/** The pings of a check: the newest pings on its page, all pings page by page, and one ping with its whole text. */
 
 import { getCheck, type StoredCheck } from '../../../../checks/find-checks.ts'
 import { getPing } from '../../../../checks/find-history.ts'
@@ -61,7 +61,7 @@ function olderThan(checkId: string, { id, createdAt }: PingRow): string {
   return `/checks/${checkId}/pings?cursor=${encodeCursor({ at: createdAt, id })}`
 }
 
-/** Pings between two turns of the event loop: the text of each takes a part of a millisecond to clean and to escape. */
+/** Pings between two turns of the event loop: to clean and to escape a text takes a part of a millisecond. */
 const PIECE_PINGS = 10
 
 async function renderList(

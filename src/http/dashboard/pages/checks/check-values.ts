@@ -1,6 +1,6 @@
 /**
- * The fields of a check's form: what a user typed, the body of the API that it means, and the faults of each field. The rules are those of the
- * API's body and of the verbs; only lengths of time are read as users write them.
+ * The fields of a check's form: what a user typed, the body of the API that it means, and the faults of each field. The
+ * body of the API and the verbs have the rules. Only lengths of time are read in the words of users.
  */
 
 import type { CheckRecord } from '../../../../checks/find-checks.ts'
@@ -39,7 +39,7 @@ export const FIELD_NAMES = Object.keys(LABELS) as FieldName[]
 export type Values = Readonly<Record<FieldName, string>>
 
 export const DEFAULT_ZONE = 'UTC'
-/** The value of `channels` that stands for all of them. Otherwise it has their ids, with spaces between them. */
+/** The value of `channels` that stands for all channels. Any other value is a list of ids, with spaces between them. */
 export const ALL_CHANNELS = 'all'
 const NO_VALUES = Object.fromEntries(FIELD_NAMES.map((name) => [name, ''])) as Record<FieldName, string>
 
@@ -56,7 +56,8 @@ const toText = (channels: readonly string[]): string => [...channels].sort().joi
 /** Of a form; a field that it lacks has the value of `rest`. */
 export function readValues(form: URLSearchParams, rest: Values = NO_VALUES): Values {
   const read = (name: FieldName) => {
-    // A box for each channel, and a hidden field, so that none of them differs from no such field.
+    // A box for each channel, and a hidden field: a form without a chosen channel differs from a form without the
+    // field.
     if (name === 'channels') return form.has(name) ? toText(form.getAll(name).filter(Boolean)) : rest[name]
     const text = form.get(name)
     return text === null ? rest[name] : toLines(text)
@@ -88,7 +89,8 @@ export function valuesOfCheck(check: CheckRecord): Values {
   }
 }
 
-// Bodies of the API ----------------------------------------------------------------------------------------------------------------
+// Bodies of the API
+// ----------------------------------------------------------------------------------------------------------------
 
 export interface FormBody {
   readonly body: Readonly<Record<string, unknown>>
@@ -162,7 +164,7 @@ function splitTags(text: string): string[] {
   return text.split(/[\s,]+/).filter(Boolean)
 }
 
-/** Null: all of them. A form of before has no such field. */
+/** Null: the check notifies all channels. */
 function readChannels({ channels }: Values): string[] | null {
   const chosen = splitTags(channels)
   return chosen.includes(ALL_CHANNELS) ? null : chosen
@@ -220,7 +222,7 @@ export function readCron(texts: {
   readonly schedule: string
   readonly timeZone: string
 }): { cron: Cron } | { faults: Faults } {
-  // The rule of the body, which comes before that of the verbs.
+  // The rule of the body comes before the rules of the verbs.
   if (texts.schedule.length > LIMITS.scheduleLength)
     return {
       faults: {
@@ -243,7 +245,8 @@ function findScheduleFaults({ schedule, time_zone }: Values): Faults {
   return 'faults' in read ? read.faults : {}
 }
 
-// Faults --------------------------------------------------------------------------------------------------------------------------
+// Faults
+// --------------------------------------------------------------------------------------------------------------------------
 
 /** The faults of an AppError of the schema or of a verb. Rethrows an error about anything else. */
 export const faultsOfCheck = (error: unknown): Faults => faultsOf(error, LABELS, { word: wordInside })

@@ -15,8 +15,10 @@ interface DeclaredCheck
 const BIDI_CONTROLS = /\p{Bidi_Control}/gu
 
 /**
- * With the current values; of a check that follows a CronJob without those that it takes from there, or by default: a manifest that names them would
- * keep them when the CronJob changes. What only the resource has (publish, project, ...) is not known here. */
+ * The manifest has the current values. Where the check follows a CronJob, the manifest leaves out the values that come
+ * from the CronJob or by default: named in a manifest, they would stay when the CronJob changes. This page does not
+ * know what only the resource has (publish, project, ...).
+ */
 export function renderHeartbeatCheck(check: DeclaredCheck): string {
   const { kubernetes, cronJob, name, description, tags, labels, spec } = check
   const { periodSeconds, schedule, timeZone, graceSeconds, maxRuntimeSeconds } = spec

@@ -48,7 +48,7 @@ function renderHow(check: CheckRecord, url: string): Html {
   const { slug, kubernetes, managedBy, spec } = check
   const resource = managedBy === 'kubernetes' ? kubernetes : null
   const snippets = snippetsOf({ pingUrl: url, slug, kubernetes: resource, isFollowed: spec.jobArea !== null, ...spec })
-  // The first one is the one that its user needs.
+  // Users of Kubernetes need this snippet first.
   if (resource !== null) snippets.sort((a, b) => Number(b.id === 'kubernetes') - Number(a.id === 'kubernetes'))
   return html`<section class="snippet">
 <h2>Ping URL</h2>${copyButton('ping-url', 'the ping URL')}

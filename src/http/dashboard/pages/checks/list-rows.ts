@@ -1,4 +1,7 @@
-/** The table of checks: a row for each, which becomes a card on a narrow screen. Status, name, since when and why come first. */
+/**
+ * The table of checks: a row for each, which becomes a card on a narrow screen. Status, name, since when and why come
+ * first.
+ */
 
 import type { SurveyedCheck } from '../../../../checks/survey-checks.ts'
 import {
@@ -54,7 +57,7 @@ ${rows}
 
 const ARIA_SORT = { false: 'ascending', true: 'descending' } as const
 
-/** A link that sorts by the column; by the one that sorts now: in reverse. */
+/** A link that sorts by the column, or in reverse where the column sorts the list now. */
 function renderHeading(order: SurveyOrder, text: string, sort: SurveySort, hrefOf: CheckTable['hrefOf']): Html {
   const now = orderOf(sort)
   if (now.order !== order)

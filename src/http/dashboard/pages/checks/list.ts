@@ -59,7 +59,10 @@ interface List {
   readonly scope: Scope
 }
 
-/** Empty parameters are those of empty fields of the form. Throws AppError `invalid`, with the rule of the API where it has one. */
+/**
+ * Empty parameters come from empty fields of the form. Throws AppError `invalid`, with the rule of the API where the
+ * API has one.
+ */
 function readQuery(query: URLSearchParams): SurveyRequest {
   const given = (name: string) => query.get(name) || undefined
   const { status, q } = CheckListQuery.shape

@@ -41,7 +41,8 @@ function spellForAll(schedule: string, timeZone: string | null, dialect: Dialect
   const [first, second] = values === null ? [] : spellPlainly(values)
   if (first === undefined) return null
   const [, , day, , weekday] = first
-  // A day of the month or a weekday: with both of them one is enough for every reader. To ask for both has a spelling for cron alone.
+  // With both a day of the month and a weekday, one of them is enough for every reader. Only cron has a spelling that
+  // asks for both.
   const isBoth = second === undefined && day !== '*' && weekday !== '*'
   return isBoth ? null : [...first.slice(0, 4), (second ?? first)[4]].join(' ')
 }

@@ -1,7 +1,7 @@
 /**
- * How a job reports to its check, in the languages of users. Each snippet runs as it is, tries four times with a time-out
- * of ten seconds, and never changes the result of the job when a ping cannot be sent. The programs are files in
- * `snippets/`, with `{{url}}` for the ping URL. docs/pings.md has the same programs, and explains them.
+ * How a job reports to its check, in the languages of users. Each snippet runs as it is, tries four times with a
+ * time-out of ten seconds, and never changes the result of the job when a ping cannot be sent. The programs are files
+ * in `snippets/`, with `{{url}}` for the ping URL. docs/pings.md has the same programs, and explains them.
  */
 
 import { readFileSync } from 'node:fs'
@@ -14,7 +14,10 @@ import { yamlText } from './yaml-text.ts'
 export interface SnippetCheck extends ScheduleTexts {
   readonly pingUrl: string
   readonly slug: string
-  /** The HeartbeatCheck that declares the check. It publishes the URL in a Secret beside it by default; this page does not know it. */
+  /**
+   * The HeartbeatCheck that declares the check. It publishes the URL in a Secret beside it by default; this page does
+   * not know it.
+   */
   readonly kubernetes: { readonly namespace: string; readonly name: string } | null
   /** Its Jobs report by themselves, so that its HeartbeatCheck publishes nothing by default. Default: false. */
   readonly isFollowed?: boolean
@@ -102,11 +105,16 @@ function publishedNote({ kubernetes, isFollowed = false }: SnippetCheck): string
     : `By default the HeartbeatCheck publishes the ping URL in ${secret}. ${others} With the kind None it publishes nothing: set that to Secret.`
 }
 
-/** A connection that is rejected is retried too: the service may be starting. Older versions of curl do not know --retry-all-errors. */
+/**
+ * A connection that is rejected is retried too: the service may be starting. Older versions of curl do not know
+ * --retry-all-errors.
+ */
 const CURL = 'curl -fsS -m 10 --retry 3 --retry-connrefused -o /dev/null'
 const WARN = "echo 'the heartbeat could not be sent' >&2"
 
-/** `url`: the ping URL as a literal of the language. It has the characters of a URL; quotes are escaped all the same. */
+/**
+ * `url`: the ping URL as a literal of the language. It has the characters of a URL; quotes are escaped all the same.
+ */
 function withUrl(program: string, url: string): string {
   return program.replace(/(['"])\{\{url\}\}\1/, () => url)
 }

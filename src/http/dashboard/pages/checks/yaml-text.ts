@@ -1,11 +1,12 @@
 /**
- * Text as a scalar in a manifest that a user copies. Not by a library: a manifest of ours has a fixed shape, only its scalars vary, and a
- * string of JSON is a string of YAML once the characters are escaped that YAML 1.1 (kubectl) folds or rejects.
+ * Text as a scalar in a manifest that a user copies. Not by a library: a manifest of ours has a fixed shape, only its
+ * scalars vary, and a string of JSON is a string of YAML once the characters are escaped that YAML 1.1 (kubectl) folds
+ * or rejects.
  */
 
 /**
- * Characters that YAML takes for line breaks or rejects, and those that do not show: a text that reads from right to left must not
- * change how the manifest looks.
+ * Characters that YAML takes for line breaks or rejects, and characters that do not show: a text that reads from right
+ * to left must not change how the manifest looks.
  */
 const UNSEEN = /[\p{Cc}\p{Cf}\p{Cs}\p{Co}\p{Cn}\p{Zl}\p{Zp}]/gu
 

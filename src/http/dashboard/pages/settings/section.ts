@@ -51,7 +51,7 @@ ${await section.render(request, { after: null, limit: firstRows })}
 </section>`
 }
 
-/** `filters`: those of the query. */
+/** `filters`: the filters of the query. */
 export function pagerOf(
   { id }: Pick<Section, 'id'>,
   { next }: Pick<ListPage<unknown>, 'next'>,
@@ -70,7 +70,7 @@ export function createdWords(
   return html`${ago(createdAt, now)}${createdBy === null ? '' : html` by ${isolated(createdBy.name)}`}`
 }
 
-/** A form below the list of what it adds to. Open, so that its fields are one step away. */
+/** A form below the list that it adds to. The form is open, so that its fields are one step away. */
 export function addition(id: string, title: string, form: Html): Html {
   return html`<fieldset id="${id}" class="settings-new">
 <legend><strong>${title}</strong></legend>
