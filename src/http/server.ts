@@ -163,7 +163,6 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
           stopTimer()
           resolve()
         })
-        server.closeIdleConnections()
       }),
   }
 }

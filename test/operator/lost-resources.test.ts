@@ -1,10 +1,10 @@
 /** Resources that come back, and resources that were lost: what becomes of their checks. */
 
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
-import { listStates } from '../../src/checks/declare/find-declared.ts'
 import type { HeartbeatCheck } from '../../src/operator/heartbeat-check.ts'
 import type { OperatorOptions } from '../../src/operator/operator.ts'
 import { systemClock } from '../../src/runtime/clock.ts'
+import { listDeclaredStates } from '../../src/store/checks/declared-checks.ts'
 import type { Context } from '../../src/store/context.ts'
 import { startTestApp, type TestApp } from '../support/app.ts'
 import { type FakeCluster, startFakeCluster } from '../support/fake-cluster.ts'
@@ -44,7 +44,7 @@ async function startOperator(changes: Partial<OperatorOptions> = {}) {
 const ping = async (url: string) => (await fetch(url)).status
 
 async function namesWithChecks(): Promise<string[]> {
-  const states = await listStates({ database: app.database, clock: systemClock }, 'default')
+  const states = await listDeclaredStates(app.database, 'default')
   return states.filter((state) => state.namespace === place.name).map(({ name }) => name)
 }
 

@@ -1,10 +1,9 @@
 /** Many resources at once: what their jobs need comes before the finalizers, and nothing is forgotten over that (operator/deletion/ensure-finalizer.ts). */
 
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
-import { listStates } from '../../src/checks/declare/find-declared.ts'
 import type { KubernetesClient } from '../../src/kubernetes/client.ts'
 import type { HeartbeatCheck } from '../../src/operator/heartbeat-check.ts'
-import { systemClock } from '../../src/runtime/clock.ts'
+import { listDeclaredStates } from '../../src/store/checks/declared-checks.ts'
 import { startTestApp, type TestApp } from '../support/app.ts'
 import { type FakeCluster, startFakeCluster } from '../support/fake-cluster.ts'
 import { clientOf, listen, startTestOperator, testDatabaseOf } from '../support/operator.ts'
@@ -72,7 +71,7 @@ function overhear(client: KubernetesClient, gate: Promise<void>): { client: Kube
 }
 
 async function namesWithChecks(): Promise<string[]> {
-  const states = await listStates({ database: app.database, clock: systemClock }, 'default')
+  const states = await listDeclaredStates(app.database, 'default')
   return states.filter((state) => state.namespace === place.name).map(({ name }) => name)
 }
 

@@ -2,7 +2,7 @@
 
 import type { Context } from '../../store/context.ts'
 import { type DeadlineDetail, saveDeadlineDetails } from '../../store/jobs/cron-jobs.ts'
-import { type Seen, saveSeen, saveUnseen } from '../../store/jobs/seen-areas.ts'
+import { type Seen, saveSeen } from '../../store/jobs/seen-areas.ts'
 
 export type { DeadlineDetail } from '../../store/jobs/cron-jobs.ts'
 
@@ -16,9 +16,4 @@ export async function markSeen({ database }: Context, seen: Seen, details: reado
     await saveDeadlineDetails(tx, details)
     await saveSeen(tx, seen)
   })
-}
-
-/** Saves which areas of the cluster were never seen, of those in which HeartbeatChecks follow a source. Changes nothing of what is known. */
-export function markUnseen({ database }: Context, cluster: string, areas: readonly string[]): Promise<void> {
-  return saveUnseen(database, cluster, areas)
 }

@@ -5,13 +5,13 @@
  * armed and judged, and the object is read again later.
  */
 
-import { findDeclared } from '../../checks/declare/find-declared.ts'
 import { retireCheck } from '../../checks/declare/retire-check.ts'
 import type { KubernetesClient } from '../../kubernetes/client.ts'
 import { splitKey } from '../../kubernetes/objects.ts'
 import { backoffMs } from '../../runtime/backoff.ts'
 import type { Clock } from '../../runtime/clock.ts'
 import type { Log } from '../../runtime/log.ts'
+import { findDeclaredCheck } from '../../store/checks/declared-checks.ts'
 import type { Context } from '../../store/context.ts'
 import { type HeartbeatCheck, readHeartbeatCheck } from '../heartbeat-check.ts'
 import { findPublishedUrls } from '../publish/publish.ts'
@@ -65,7 +65,7 @@ export function createFormerChecks(options: FormerChecksOptions): FormerChecks {
       if (waitMs > 0) return waitMs
       const resource = { cluster, ...splitKey(key) }
       const { checkId } = object.status ?? {}
-      const check = checkId === undefined ? null : await findDeclared(context, resource)
+      const check = checkId === undefined ? null : await findDeclaredCheck(context.database, resource)
       // With the id of our check, this database is an earlier state of the owner's, or a copy, with an id of its own.
       if (check === null || check.id === checkId) {
         looks.delete(key)

@@ -1,6 +1,6 @@
 /** Publishes the ping URL of a check, withdraws it from where it was before, and reports both as Events and in metrics. */
 
-import { findUrlHolder } from '../../checks/declare/find-declared.ts'
+import { findUrlHolder } from '../../checks/declare/find-url-holder.ts'
 import type { KubernetesClient } from '../../kubernetes/client.ts'
 import type { CheckRecord } from '../../store/checks/checks.ts'
 import type { Context } from '../../store/context.ts'

@@ -3,7 +3,7 @@
  * "Publishing"). Pure; publish.ts writes.
  */
 
-import type { UrlHolder } from '../../checks/declare/find-declared.ts'
+import type { UrlHolder } from '../../checks/declare/find-url-holder.ts'
 import type { NewObject } from '../../kubernetes/client.ts'
 import type {
   FieldsOwner,

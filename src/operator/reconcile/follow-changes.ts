@@ -4,12 +4,13 @@
  * rounded time of the last ping, and checks whose resource is gone.
  */
 
-import { type DeclaredState, listStates, type Resource } from '../../checks/declare/find-declared.ts'
 import { retireCheck } from '../../checks/declare/retire-check.ts'
 import { shownStatus } from '../../domain/check.ts'
 import type { KubernetesClient } from '../../kubernetes/client.ts'
 import { keyOf, toTime } from '../../kubernetes/objects.ts'
 import { yieldTurn } from '../../runtime/clock.ts'
+import type { Resource } from '../../store/checks/checks.ts'
+import { type DeclaredState, listDeclaredStates } from '../../store/checks/declared-checks.ts'
 import type { Context } from '../../store/context.ts'
 import type { SourceReader } from '../declare/follow-source.ts'
 import { resourceExists } from '../deletion/resource-exists.ts'
@@ -72,7 +73,7 @@ export function createFollower(options: FollowerOptions): Follower {
   const missingSince = new Map<string, number>()
 
   async function poll(signal?: AbortSignal): Promise<void> {
-    const states = await listStates(context, cluster)
+    const states = await listDeclaredStates(context.database, cluster)
     const databaseNow = context.clock.now()
     const missing: DeclaredState[] = []
     const found = new Set<string>()

@@ -4,10 +4,10 @@
  */
 
 import { armCheck, disarmCheck } from '../../checks/declare/arm-check.ts'
-import { findDeclared } from '../../checks/declare/find-declared.ts'
 import { splitKey } from '../../kubernetes/objects.ts'
 import type { ReconcileResult } from '../../kubernetes/workers.ts'
 import type { CheckRecord, StoredCheck } from '../../store/checks/checks.ts'
+import { findDeclaredCheck } from '../../store/checks/declared-checks.ts'
 import type { Context } from '../../store/context.ts'
 import {
   type DeclaredResource,
@@ -106,7 +106,7 @@ export function createFullSync(
       return { declaration: { ...declaration, ...read, limitFrom, succeededAt } }
     }
     const { fault, begin } = followed
-    const known = await findDeclared(context, resource)
+    const known = await findDeclaredCheck(context.database, resource)
     // What a source says that cannot be read replaces what it said before.
     const held = fault.reason === 'InvalidSpec' ? begin : (known?.spec ?? begin)
     if (held === null) throw fault
@@ -168,7 +168,7 @@ export function createFullSync(
       // Compared as the status holds it, cut: a long message would be news each time.
       if (stalledOf(object)?.message !== cutMessage(message))
         recordEvent(object, 'Warning', { reason, note: message, isOfSource: error.isOfSource })
-      check ??= await findDeclared(context, { cluster, ...splitKey(key) })
+      check ??= await findDeclaredCheck(context.database, { cluster, ...splitKey(key) })
       // The job of an adopted check has its URL from the API.
       const isUnknown =
         published === null && !publishesNothing(object.spec) && check?.origin?.kubernetesAdopted !== true

@@ -4,11 +4,11 @@
  * between, a flip costs only a read of the database and a status.
  */
 
-import { findDeclared } from '../../checks/declare/find-declared.ts'
 import { ApiError, isNamespaceGoing } from '../../kubernetes/client.ts'
 import { splitKey } from '../../kubernetes/objects.ts'
 import type { Recorder } from '../../kubernetes/recorder.ts'
 import type { ReconcileResult } from '../../kubernetes/workers.ts'
+import { findDeclaredCheck } from '../../store/checks/declared-checks.ts'
 import { createDroppedLabels } from '../declare/dropped-labels.ts'
 import { isSourceAwaited } from '../declare/follow-source.ts'
 import { createFinalizers } from '../deletion/ensure-finalizer.ts'
@@ -157,7 +157,7 @@ export function createReconciler(options: ReconcilerOptions): Reconciler {
 
   /** For a synced resource: only the state of its job may have changed. Null: its check is gone, or is to be paused again. */
   async function readState(key: string, object: HeartbeatCheck, last: LastSync): Promise<Reconciled | null> {
-    const check = await findDeclared(context, { cluster, ...splitKey(key) })
+    const check = await findDeclaredCheck(context.database, { cluster, ...splitKey(key) })
     if (check === null || (check.kubernetesSuspend === true && check.state.status === 'up')) return null
     return { object, findings: last.findings, check, change: null, result: againAt(last.nextAt, now()) }
   }

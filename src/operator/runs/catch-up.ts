@@ -3,13 +3,13 @@
  * happens meanwhile is recorded first.
  */
 
-import type { FollowedCheck } from '../../checks/jobs/followed-checks.ts'
 import { recordedKey } from '../../checks/jobs/job-report.ts'
 import { AppError } from '../../domain/errors.ts'
 import { keyOf, splitKey } from '../../kubernetes/objects.ts'
 import type { Log } from '../../runtime/log.ts'
 import type { Resource } from '../../store/checks/checks.ts'
 import type { Context } from '../../store/context.ts'
+import type { FollowedCheck } from '../../store/jobs/followed-checks.ts'
 import type { Failure } from '../reasons/explain-failure.ts'
 import { sourceKeyOf } from '../sources/followers.ts'
 import { hasEnded, type SourceRun } from '../sources/source-kind.ts'
@@ -207,7 +207,7 @@ export function createCatchUp(options: CatchUpOptions): CatchUp {
   }
 
   async function stepAll(after: number): Promise<void> {
-    if (page.length === 0) page = await verbs.listFollowed(context, cluster, after)
+    if (page.length === 0) page = await verbs.listFollowed(context.database, cluster, after)
     const gone = groupBySource(sources.goneRuns())
     const found: Compared[] = []
     let count = 0

@@ -1,9 +1,10 @@
 /** The controllers of what CronJobs and their Jobs report: what is recorded, and up to when all of it is. */
 
-import { listFollowedDue, listOverdueRuns } from '../../checks/jobs/followed-checks.ts'
 import type { LastRun } from '../../checks/jobs/job-report.ts'
-import { markSeen, markUnseen } from '../../checks/jobs/mark-seen.ts'
+import { markSeen } from '../../checks/jobs/mark-seen.ts'
 import { keyOf, splitKey } from '../../kubernetes/objects.ts'
+import { listFollowedDue, listOverdueRuns } from '../../store/jobs/followed-checks.ts'
+import { saveUnseen } from '../../store/jobs/seen-areas.ts'
 import { createLogReader } from '../reasons/read-logs.ts'
 import type { SourceWatch } from '../sources/watch-sources.ts'
 import type { Controller, Term } from '../term.ts'
@@ -45,7 +46,7 @@ export function createRunControllers(term: Term, options: RunControllersOptions)
     },
   })
   const missed = createMissedExplainer({
-    listDue: (areas, until, limit) => listFollowedDue(context, areas, until, limit),
+    listDue: (areas, until, limit) => listFollowedDue(context.database, areas, until, limit),
     client,
     sources,
     clock,
@@ -63,12 +64,12 @@ export function createRunControllers(term: Term, options: RunControllersOptions)
     async explain(areas, until, signal) {
       const [details, overdue] = await Promise.all([
         missed.explain(areas, until, signal),
-        listOverdueRuns(context, areas, until),
+        listOverdueRuns(context.database, areas, until),
       ])
       return [...details, ...explainOverran(sources, overdue)]
     },
     save: (seen, details) => markSeen(context, { cluster, watched: sources.areas, ...seen }, details),
-    saveUnseen: (areas) => markUnseen(context, cluster, areas),
+    saveUnseen: (areas) => saveUnseen(context.database, cluster, areas),
     needed: () => [...new Set(Array.from(checks.followers(), (key) => sources.areaOf(splitKey(key).namespace)))],
   })
   return { controllers: [runs, seen], follow: runs.follow }

@@ -1,8 +1,8 @@
 /** What Jobs do that take too long, in time for the alert: saved together with "all Jobs seen until t" (keep-seen.ts). The caches alone say it. */
 
-import type { OverdueRun } from '../../checks/jobs/followed-checks.ts'
 import type { DeadlineDetail } from '../../checks/jobs/mark-seen.ts'
 import { keyOf } from '../../kubernetes/objects.ts'
+import type { OverdueRun } from '../../store/jobs/followed-checks.ts'
 import { explainRunning } from '../reasons/explain-running.ts'
 import type { SourceWatch } from '../sources/watch-sources.ts'
 

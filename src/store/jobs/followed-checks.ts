@@ -178,29 +178,26 @@ function toFollowed({ cluster, namespace, name, status, ...row }: FollowedRow): 
   return { ...row, resource: { cluster, namespace, name }, status: STATUSES[status]! }
 }
 
-/** Up to `limit` checks that follow a source of the cluster, with a greater key than `after`, in the order of keys. */
-export async function listFollowedRows(
-  db: Queryable,
-  cluster: string,
-  after: number,
-  limit: number,
-): Promise<FollowedCheck[]> {
+const PAGE = 1_000
+
+/** A page of the checks that follow a source of the cluster, with a greater key than `after`, in the order of keys. */
+export async function listFollowed(db: Queryable, cluster: string, after = 0): Promise<FollowedCheck[]> {
   const { rows } = await db.query<FollowedRow>({
     name: 'list_followed',
     text: `select ${FOLLOWED} from (
         select s.* from check_states s where ${clusterOfSql('s.job_area')} = $1 and s.check_key > $2 order by s.check_key limit $3) s ${BY_KEY}
       where c.kubernetes_name is not null order by s.check_key`,
-    values: [cluster, after, limit],
+    values: [cluster, after, PAGE],
   })
   return rows.map(toFollowed)
 }
 
-/** Up to `limit` in these areas that are due at or before `until`, the most urgent first. */
-export async function listFollowedDueRows(
+/** Up to `limit` checks of these areas that are due at or before `until`, the most urgent first. */
+export async function listFollowedDue(
   db: Queryable,
   areas: readonly string[],
   until: Instant,
-  limit: number,
+  limit = PAGE,
 ): Promise<FollowedCheck[]> {
   const { rows } = await db.query<FollowedRow>({
     name: 'list_followed_due',
@@ -225,12 +222,15 @@ export interface OverdueRun {
   readonly deadlineAt: Instant
 }
 
-/** Up to `limit` in these areas at `until`, one of a check, but for those whose deadline is explained already (markSeen). */
-export async function listOverdueRunRows(
+/**
+ * Up to `limit` open runs of these areas whose deadline has passed at `until`, one run of a check. Runs whose deadline
+ * is explained already are left out (markSeen).
+ */
+export async function listOverdueRuns(
   db: Queryable,
   areas: readonly string[],
   until: Instant,
-  limit: number,
+  limit = PAGE,
 ): Promise<OverdueRun[]> {
   const { rows } = await db.query<Omit<OverdueRun, 'resource'> & Resource>({
     name: 'list_overdue_runs',

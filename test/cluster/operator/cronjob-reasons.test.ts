@@ -4,7 +4,6 @@
  */
 
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import type { FollowedCheck } from '../../../src/checks/jobs/followed-checks.ts'
 import { createClient } from '../../../src/kubernetes/client.ts'
 import { createKubernetesMetrics } from '../../../src/kubernetes/metrics.ts'
 import { toTime } from '../../../src/kubernetes/objects.ts'
@@ -13,6 +12,7 @@ import { createMissedExplainer } from '../../../src/operator/runs/explain-missed
 import { createSourceWatch, type SourceWatch } from '../../../src/operator/sources/watch-sources.ts'
 import { createMetrics } from '../../../src/roles/metrics.ts'
 import { systemClock } from '../../../src/runtime/clock.ts'
+import type { FollowedCheck } from '../../../src/store/jobs/followed-checks.ts'
 import { cluster } from '../../support/cluster.ts'
 import { ABSENCES, type Cause, FAILURES, fill, NODE, WAITS } from '../../support/job-causes.ts'
 import { connectionOf } from '../../support/operator.ts'

@@ -6,14 +6,14 @@ import { keepBeat } from '../../../src/checks/deadlines/beat.ts'
 import { expireOverdue } from '../../../src/checks/deadlines/expire-overdue.ts'
 import { abandonRuns } from '../../../src/checks/jobs/abandon-runs.ts'
 import { findRecorded } from '../../../src/checks/jobs/find-recorded.ts'
-import { listFollowed, listFollowedDue, listOverdueRuns } from '../../../src/checks/jobs/followed-checks.ts'
-import { type DeadlineDetail, markSeen, markUnseen } from '../../../src/checks/jobs/mark-seen.ts'
+import { type DeadlineDetail, markSeen } from '../../../src/checks/jobs/mark-seen.ts'
 import { recordJobs } from '../../../src/checks/jobs/record-jobs.ts'
 import { STATUSES } from '../../../src/domain/check.ts'
 import { systemClock } from '../../../src/runtime/clock.ts'
 import { oldestOverdueSeconds } from '../../../src/store/checks/states.ts'
 import { saveSource } from '../../../src/store/jobs/cron-jobs.ts'
-import { areaOf, listSeen } from '../../../src/store/jobs/seen-areas.ts'
+import { listFollowed, listFollowedDue, listOverdueRuns } from '../../../src/store/jobs/followed-checks.ts'
+import { areaOf, listSeen, saveUnseen } from '../../../src/store/jobs/seen-areas.ts'
 import { takeClusterName } from '../../../src/store/leases/clusters.ts'
 import { WITHOUT_SPOOL } from '../../support/beats.ts'
 import { HOUR_MS, MINUTE_MS, NOW, openTransaction, ping, pruneAll, useFixture } from '../checks/fixture.ts'
@@ -233,7 +233,7 @@ it('the flip of a run whose deadline passed before the check was up has the time
 
 describe('a run that took too long', () => {
   const runs = async (name: string, until: number) =>
-    (await listOverdueRuns(t.context, [CLUSTER], until)).filter(({ resource }) => resource.name === name)
+    (await listOverdueRuns(t.database, [CLUSTER], until)).filter(({ resource }) => resource.name === name)
   const addRun = async (name: string, agoMs = 90 * MINUTE_MS) => {
     const check = await addFollowed(t, name, { agoMs: 3 * HOUR_MS })
     const runId = randomUUID()
@@ -373,7 +373,7 @@ describe('a controller that starts', () => {
     await ping(t.database, followed[1], 'start', NOW, { runId: randomUUID() })
     await ping(t.database, followed[1], 'start', NOW)
     await see(1, [detailOf(followed[0], DUE, { source: 'nightly' })])
-    const listed = await listFollowed(t.context, CLUSTER)
+    const listed = await listFollowed(t.database, CLUSTER)
     expect(listed).toEqual([
       {
         key: followed[0].key,
@@ -388,21 +388,21 @@ describe('a controller that starts', () => {
       },
       expect.objectContaining({ key: followed[1].key, source: 'b', openJobRuns: [runId], explainedFor: null }),
     ])
-    expect(await listFollowed(t.context, CLUSTER, followed[0].key)).toEqual([listed[1]])
-    expect(await listFollowed(t.context, CLUSTER, followed[1].key)).toEqual([])
-    expect(await listFollowedDue(t.context, [CLUSTER], DUE - 1)).toEqual([])
-    expect(await listFollowedDue(t.context, [CLUSTER], DUE)).toEqual([listed[0]])
-    expect(await listFollowedDue(t.context, [`${CLUSTER}/payments`, 'other'], DUE)).toEqual([])
+    expect(await listFollowed(t.database, CLUSTER, followed[0].key)).toEqual([listed[1]])
+    expect(await listFollowed(t.database, CLUSTER, followed[1].key)).toEqual([])
+    expect(await listFollowedDue(t.database, [CLUSTER], DUE - 1)).toEqual([])
+    expect(await listFollowedDue(t.database, [CLUSTER], DUE)).toEqual([listed[0]])
+    expect(await listFollowedDue(t.database, [`${CLUSTER}/payments`, 'other'], DUE)).toEqual([])
     // Those too whose area has changed since they were declared.
     await t.database.query('update check_states set job_area = $2 where check_key = $1', [
       followed[0].key,
       `${CLUSTER}/a`,
     ])
-    expect(await listFollowed(t.context, CLUSTER)).toEqual(listed)
-    expect(await listFollowedDue(t.context, [CLUSTER, `${CLUSTER}/a`], DUE)).toEqual([listed[0]])
+    expect(await listFollowed(t.database, CLUSTER)).toEqual(listed)
+    expect(await listFollowedDue(t.database, [CLUSTER, `${CLUSTER}/a`], DUE)).toEqual([listed[0]])
     await t.database.query('update check_states set due_at = $1, job_wake_at = $1', [new Date(DUE)])
-    expect(await listFollowedDue(t.context, [CLUSTER, `${CLUSTER}/a`], DUE, 2)).toHaveLength(2)
-    expect(await listFollowedDue(t.context, [CLUSTER, `${CLUSTER}/a`], DUE, 1)).toHaveLength(1)
+    expect(await listFollowedDue(t.database, [CLUSTER, `${CLUSTER}/a`], DUE, 2)).toHaveLength(2)
+    expect(await listFollowedDue(t.database, [CLUSTER, `${CLUSTER}/a`], DUE, 1)).toHaveLength(1)
   })
 })
 
@@ -469,7 +469,7 @@ it('what is seen registers no cluster: a controller that may read its uid later 
 })
 
 describe('an area that was never seen', () => {
-  const unseen = (areas: readonly string[]) => markUnseen(t.context, CLUSTER, areas)
+  const unseen = (areas: readonly string[]) => saveUnseen(t.database, CLUSTER, areas)
   const now = async () => (await t.database.query<{ now: number }>('select clock_timestamp() as now')).rows[0]!.now
 
   it('is listed since it is watched, without a check and whatever comes', async () => {

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
-import { listStates } from '../../../src/checks/declare/find-declared.ts'
 import { registerCluster } from '../../../src/checks/declare/register-cluster.ts'
+import { listDeclaredStates } from '../../../src/store/checks/declared-checks.ts'
 import { addCheck, HOUR_MS, NOW } from '../checks/fixture.ts'
 import { RESOURCE, useOperatorFixture } from './fixture.ts'
 
@@ -19,10 +19,10 @@ describe('the resources that declare a check', () => {
     await t.declare({ resource: at('b', 'released') })
     await t.retire('Retain', at('b', 'released'))
 
-    const seen = (await listStates(t.context, 'default')).map(({ namespace, name }) => at(namespace, name))
+    const seen = (await listDeclaredStates(t.database, 'default')).map(({ namespace, name }) => at(namespace, name))
     const text = (resources: readonly object[]) => resources.map((resource) => JSON.stringify(resource)).sort()
     expect(text(seen)).toEqual(text(declared))
-    expect(await listStates(t.context, 'nowhere')).toEqual([])
+    expect(await listDeclaredStates(t.database, 'nowhere')).toEqual([])
   })
 })
 
@@ -33,7 +33,7 @@ describe('the states of declared checks', () => {
     await t.declare({ resource: at('a', 'new') })
     await t.declare({ resource: at('a', 'b', 'other') })
     await addCheck(t, t.tenant)
-    const states = await listStates(t.context, 'default')
+    const states = await listDeclaredStates(t.database, 'default')
     expect(states.sort((one, other) => (one.name < other.name ? -1 : 1))).toEqual([
       {
         namespace: 'a',

@@ -2,10 +2,11 @@
 
 import { afterAll, beforeAll, beforeEach } from 'vitest'
 import { type Declaration, type Declared, declareCheck } from '../../../src/checks/declare/declare-check.ts'
-import { findDeclared, type Resource, type StoredCheck } from '../../../src/checks/declare/find-declared.ts'
 import { retireCheck } from '../../../src/checks/declare/retire-check.ts'
 import { SYSTEM } from '../../../src/domain/access.ts'
 import { NO_TEXTS, type PingType } from '../../../src/domain/check.ts'
+import type { Resource, StoredCheck } from '../../../src/store/checks/checks.ts'
+import { findDeclaredCheck } from '../../../src/store/checks/declared-checks.ts'
 import type { Queryable } from '../../../src/store/postgres/database.ts'
 import {
   addTenant,
@@ -74,7 +75,7 @@ async function fill(self: OperatorFixture): Promise<void> {
     declareWithin: (tx, given) => declareCheck(contextWithin(fixture, tx), self.declaration(given)),
     retire: (policy = 'Delete', resource = RESOURCE) => retireCheck(context, resource, policy),
     retireWithin: (tx) => retireCheck(contextWithin(fixture, tx), RESOURCE, 'Delete'),
-    read: (resource = RESOURCE) => findDeclared(context, resource),
+    read: (resource = RESOURCE) => findDeclaredCheck(database, resource),
     pinged: (check, type, at) => database.transaction((tx) => ping(tx, check, type, at)),
     async flipsOf(key) {
       const { rows } = await database.query<{ flip: unknown[] }>(

@@ -2,13 +2,13 @@
 
 import { describe, expect, test } from 'vitest'
 import { declareCheck } from '../../../src/checks/declare/declare-check.ts'
-import { findKeptUrl } from '../../../src/checks/declare/find-declared.ts'
 import { retireCheck } from '../../../src/checks/declare/retire-check.ts'
 import { getCheck } from '../../../src/checks/find-checks.ts'
 import { pauseCheck } from '../../../src/checks/pause-resume.ts'
 import { removeCheck } from '../../../src/checks/remove-check.ts'
 import { updateCheck } from '../../../src/checks/update-check.ts'
 import type { StoredCheck } from '../../../src/store/checks/checks.ts'
+import { findRetainedIn } from '../../../src/store/checks/retained-checks.ts'
 import { addProject, contextWithin, HOUR_MS, NOW, openTransaction, untilWaiting } from '../checks/fixture.ts'
 import { RESOURCE, useOperatorFixture } from './fixture.ts'
 
@@ -63,7 +63,7 @@ describe('a retained check', () => {
       [rows[0]!.row],
     )
     expect(
-      await findKeptUrl(t.context, { cluster: RESOURCE.cluster, namespace: RESOURCE.namespace }, SECRET),
+      await findRetainedIn(t.database, { cluster: RESOURCE.cluster, namespace: RESOURCE.namespace }, SECRET),
     ).toBeNull()
     await t.retire('Retain')
     expect((await t.database.query('select check_key, kubernetes_name from retained_checks')).rows).toEqual([
@@ -140,7 +140,7 @@ describe('a retained check', () => {
   test('keeps its URL in its object until it is gone or managed again', async () => {
     const { id } = await retain()
     const kept = (object = SECRET, namespace = RESOURCE.namespace) =>
-      findKeptUrl(t.context, { cluster: 'default', namespace }, object)
+      findRetainedIn(t.database, { cluster: 'default', namespace }, object)
     expect(await kept()).toBe(id)
     expect(await kept({ kind: 'ConfigMap', name: SECRET.name })).toBeNull()
     expect(await kept(SECRET, 'elsewhere')).toBeNull()

@@ -1,10 +1,10 @@
 /** When Events are listed for runs that do not start, and what is said of those that are due (docs/cronjobs.md). */
 
 import { describe, expect, it } from 'vitest'
-import type { FollowedCheck } from '../../../../src/checks/jobs/followed-checks.ts'
 import { ApiError } from '../../../../src/kubernetes/client.ts'
 import { createMissedExplainer } from '../../../../src/operator/runs/explain-missed.ts'
 import type { SourceRun } from '../../../../src/operator/sources/source-kind.ts'
+import type { FollowedCheck } from '../../../../src/store/jobs/followed-checks.ts'
 import { makeJob, runOf, sourceOf } from '../../../support/job-objects.ts'
 import { createManualClock } from '../../../support/manual-clock.ts'
 

@@ -1,6 +1,5 @@
 /** The recorder of runs on caches and a database that are held in the hand. */
 
-import type { FollowedCheck } from '../../../../src/checks/jobs/followed-checks.ts'
 import { type JobOutcome, type JobReport, recordedKey } from '../../../../src/checks/jobs/job-report.ts'
 import type { OnFailed } from '../../../../src/checks/jobs/record-jobs.ts'
 import type { HeartbeatCheck } from '../../../../src/operator/heartbeat-check.ts'
@@ -21,6 +20,7 @@ import type {
   SourceWatch,
 } from '../../../../src/operator/sources/watch-sources.ts'
 import { createLoop } from '../../../../src/runtime/loop.ts'
+import type { FollowedCheck } from '../../../../src/store/jobs/followed-checks.ts'
 import { createManualClock, type ManualClock } from '../../../support/manual-clock.ts'
 import { listen } from '../../../support/operator.ts'
 
