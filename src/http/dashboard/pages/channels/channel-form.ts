@@ -8,9 +8,8 @@ import { updateChannel } from '../../../../channels/update-channel.ts'
 import { CHANNEL_KINDS, type ChannelKind } from '../../../../domain/channel.ts'
 import { AppError, notFound } from '../../../../domain/errors.ts'
 import { CHECK_EVENT_TYPES, STANDARD_EVENT_TYPES } from '../../../../domain/event.ts'
-import { PAGE_LIMIT } from '../../../../domain/page.ts'
 import { toOneLine } from '../../../../domain/plain-text.ts'
-import { listProjects, type ProjectRecord } from '../../../../tenancy/projects.ts'
+import type { ProjectRecord } from '../../../../tenancy/projects.ts'
 import { NewChannel } from '../../../api/channels.schema.ts'
 import { parsePart } from '../../../api/faults.ts'
 import { given } from '../../../api/present.ts'
@@ -37,6 +36,7 @@ import {
 import type { Choice } from '../../ui/select.ts'
 import { EVENT_MEANINGS, EVENT_WORDS } from '../../words/status-words.ts'
 import { isolated, sentence } from '../../words/words.ts'
+import { listAllProjects } from '../all-projects.ts'
 import { changedFields, WAS, wasField } from '../was.ts'
 import { findChangeable } from './changeable-channel.ts'
 import { describeFault, inputOf, readConfigForm, writeConfigForm } from './channel-config.ts'
@@ -195,7 +195,7 @@ async function showNew(
   { kind, ...filled }: Filled & { readonly kind: ChannelKind },
 ): Promise<Page> {
   const { title, purpose } = KINDS[kind].config
-  const { rows: projects } = await listProjects(context, caller, { limit: PAGE_LIMIT, after: null })
+  const projects = await listAllProjects({ context, caller })
   const main = html`<h1>Add a channel: ${title}</h1>
 <p>${purpose} <a href="/channels/new">Choose another kind</a></p>
 <form method="post" action="/channels/new?kind=${kind}" class="channel-form" data-keep="channel-new-${kind}">
@@ -213,7 +213,7 @@ async function showEdit(
   { channel, ...filled }: Filled & { readonly channel: ChannelRecord },
 ): Promise<Page> {
   const { id, kind, name, config, warnings } = channel
-  const { rows: projects } = await listProjects(context, caller, { limit: PAGE_LIMIT, after: null })
+  const projects = await listAllProjects({ context, caller })
   const shown = valuesOf(kind, formOf(channel))
   const main = html`<h1>Edit ${isolated(name)}</h1>
 ${config === null ? html`<p class="warning">${sentence(warnings[0]!)}</p>` : ''}

@@ -7,13 +7,14 @@ import { type CheckRecord, getCheck } from '../../../../checks/find-checks.ts'
 import { updateCheck } from '../../../../checks/update-check.ts'
 import { AppError, invalidField } from '../../../../domain/errors.ts'
 import { PAGE_LIMIT } from '../../../../domain/page.ts'
-import { listProjects, type ProjectRecord } from '../../../../tenancy/projects.ts'
+import type { ProjectRecord } from '../../../../tenancy/projects.ts'
 import { readCheckUpdate, readNewCheck } from '../../../api/checks.ts'
 import { copyButton } from '../../copy-button.ts'
 import { html } from '../../html.ts'
 import { action, type Page, page, type Redirect, type Request, redirect } from '../../page.ts'
 import type { Faults } from '../../ui/form.ts'
 import { isolated } from '../../words/words.ts'
+import { listAllProjects } from '../all-projects.ts'
 import { changedFields, WAS, wasField } from '../was.ts'
 import { type OfferedChannel, renderFields } from './check-fields.ts'
 import {
@@ -73,10 +74,6 @@ async function createIn({ context, caller }: Request, input: NewCheck): Promise<
       throw invalidField('projectId', 'does not exist any more: choose another one')
     throw error
   }
-}
-
-async function listAllProjects({ context, caller }: Request): Promise<readonly ProjectRecord[]> {
-  return (await listProjects(context, caller, { limit: PAGE_LIMIT, after: null })).rows
 }
 
 /** Of a new check the project is not chosen yet: the channels of each. */

@@ -26,7 +26,7 @@ import {
 import { rowLink, table } from '../../ui/table.ts'
 import { ago, exactWords } from '../../words/time-words.ts'
 import { isolated } from '../../words/words.ts'
-import { type ProjectNames, readProjectNames } from '../project-names.ts'
+import { type ProjectNames, readProjectNames } from '../all-projects.ts'
 import { addition, createdWords, pagerOf, SCOPE_CHOICES, SETTINGS, type Section, showSection } from './section.ts'
 
 const LABELS = { name: 'Name', scope: 'Scope', project_id: 'Project', expires_at: 'Expires' } as const
