@@ -25,10 +25,7 @@ import { createReporter, REPORT_MS } from './service/report.ts'
 import type { Context } from './store/context.ts'
 import { createDatabaseClock } from './store/postgres/database-clock.ts'
 
-/**
- * Without a slash at the end; `api` with its /api/v1. Ping and API are null in the controller role, which serves
- * neither.
- */
+/** Without a slash at the end; `api` with its /api/v1. The controller role serves neither: both are null. */
 export interface Addresses {
   readonly ping: string | null
   readonly api: string | null
@@ -36,17 +33,11 @@ export interface Addresses {
 }
 
 export interface App {
-  /**
-   * Resolves when all ports are open. `signal` ends the wait for an unavailable database, with the error of the last
-   * try.
-   */
+  /** Resolves when all ports are open. `signal` ends the wait for the database, with the error of the last try. */
   start(signal?: AbortSignal): Promise<Addresses & { readonly listening: Addresses }>
   /** Stops what has been started, also when start() failed half way. */
   stop(): Promise<void>
-  /**
-   * Why the cluster is not reconciled and what to do; null when it is, there is none, or that is not known within a
-   * second.
-   */
+  /** Why the cluster is not reconciled and what to do. Null: it is, there is none, or no answer within a second. */
   whyNotReconciling(): Promise<string | null>
   readonly metrics: Metrics
 }
@@ -143,10 +134,7 @@ export function createApp(options: AppOptions): App {
     errorText: (text) => ({ type: 'text/plain; charset=utf-8', text }),
   })
 
-  /**
-   * With the api role in the process only its readiness counts: pings are stored whether or not the cluster can be
-   * reached.
-   */
+  /** With the api role only its readiness counts: pings are stored whether or not the cluster answers. */
   function whyNotReady(): string | null {
     if (isStopping) return 'stopping'
     if (!isStarted) return 'starting'

@@ -21,10 +21,7 @@ export function actOnAccount(user: Pick<KnownUser, 'id' | 'email'> | null, actio
 /** Anyone can send log-ins of accounts that do not exist, from any number of addresses. */
 const UNKNOWN_PER_DAY = { bucket: 'audit:login.failed', limit: 1_000, seconds: 86_400 }
 
-/**
- * A failed log-in. `locks`: this failure was the last one that the limits allow. Of failures of unknown accounts, a
- * bounded number a day is stored.
- */
+/** `locks`: the limits allow no failure after this one. For unknown accounts, a bounded number a day is stored. */
 export async function actsOfFailure(tx: Queryable, user: KnownUser | null, locks: boolean): Promise<Act[]> {
   const isStored = user !== null || (await takeFromSlidingWindow(tx, UNKNOWN_PER_DAY)).isAllowed
   const actions = ['login.failed', ...(locks ? ['login.locked'] : [])] as AuditAction[]

@@ -30,10 +30,7 @@ import type { Tokens } from './tokens.ts'
  */
 export type Authenticate = (authorization: string | undefined, address: string) => Promise<Caller>
 
-/**
- * In characters; a longer credential is not read. Tokens of issuers can be long, and all headers together have at most
- * 16 KB.
- */
+/** In characters; a longer credential is not read. All headers together have at most 16 KB. */
 const MAX_LENGTH = 12_288
 export const TOUCH_EVERY_MS = 60_000
 

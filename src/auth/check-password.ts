@@ -77,10 +77,7 @@ export async function withPassword<T>(
   return outcome.result
 }
 
-/**
- * Whether a right password is accepted: over the strict limit never, over a wide one if the account has logged in from
- * this address lately.
- */
+/** Never over the strict limit; over a wide limit if the account has logged in from this address lately. */
 async function passes(
   db: Queryable,
   { strictMs, wideMs }: ThrottleState,

@@ -26,10 +26,7 @@ export type Identity = {
   readonly email_verified?: unknown
 }
 
-/**
- * Both throw AppError: `unavailable` when the provider cannot be used now, `unauthenticated` when it has not signed the
- * user in.
- */
+/** Both throw AppError: `unavailable`, or `unauthenticated` when the provider has not signed the user in. */
 export interface IdentityProvider {
   /** Where to send the browser. */
   authorizationUrl(redirectUri: string, handshake: Handshake): Promise<string>

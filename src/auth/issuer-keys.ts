@@ -25,10 +25,7 @@ const PAUSE_MS = 10_000
 const FETCH_MS = 5_000
 const MAX_BYTES = 1_048_576
 
-/**
- * The returned function throws AppError `unavailable` when the keys cannot be fetched, and what jose throws for an
- * unknown key.
- */
+/** Throws AppError `unavailable` when the keys cannot be fetched, and what jose throws for an unknown key. */
 export function createIssuerKeys({ issuer, clock, onProblem }: IssuerKeysOptions): JWTVerifyGetKey {
   let failed: { readonly error: unknown; readonly at: Instant } | null = null
 
@@ -73,10 +70,7 @@ async function fetchKeys(issuer: string): Promise<JSONWebKeySet> {
   }
 }
 
-/**
- * `jwks_uri` of the discovery document. The document of another issuer would make its tokens valid here (Discovery 1.0,
- * section 4.3).
- */
+/** `jwks_uri`. A document of another issuer would make its tokens valid here (Discovery 1.0, section 4.3). */
 function findKeysUrl(issuer: string, document: unknown): string {
   const { issuer: named, jwks_uri: uri } = (document ?? {}) as { issuer?: unknown; jwks_uri?: unknown }
   if (named !== issuer) throw new Error('the discovery document is of another issuer')

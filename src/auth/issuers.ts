@@ -22,10 +22,7 @@ export interface IssuedToken {
 }
 
 export interface Issuers {
-  /**
-   * Null when the token is not from one of the issuers. Throws AppError `unauthenticated`, or `unavailable` when the
-   * issuer's keys cannot be fetched.
-   */
+  /** Null: of another issuer. Throws AppError `unauthenticated`, or `unavailable` without the issuer's keys. */
   verify(token: string): Promise<IssuedToken | null>
 }
 

@@ -39,10 +39,7 @@ const DASHBOARD_TOKEN = /^(sso\.)?[\w-]{43}$/
 /** Begins the token of a session that an identity provider began. The hash covers the prefix. */
 const BY_PROVIDER = 'sso.'
 
-/**
- * The session that the browser had, of any user. Its token is lost with the log-in: the new one takes its place in the
- * cookie.
- */
+/** The session that the browser had, of any user: the new token takes its place in the cookie. */
 export type FormerSession = Pick<DashboardCaller, 'id' | 'sessionId'> | null
 
 export interface SessionStart {

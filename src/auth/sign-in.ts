@@ -56,10 +56,7 @@ export interface SignIn {
   begin(name: string, next: string, origin: string): Promise<{ readonly location: string; readonly cookie: string }>
   /** The attempt in a cookie; null when there is none, or when it has expired or is of another provider. */
   open(name: string, cookie: string | undefined): Promise<Attempt | null>
-  /**
-   * Returns the token of a new session (sessions.ts). Throws AppError `unauthenticated`, with what to do,
-   * `unavailable`, and `not_found` for an unknown name.
-   */
+  /** Returns a token (sessions.ts). Throws AppError `unauthenticated`, `unavailable`, or `not_found` for the name. */
   finish(name: string, attempt: Attempt | null, back: Return): Promise<string>
 }
 

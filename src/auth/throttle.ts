@@ -32,10 +32,7 @@ const TOO_MANY_RIGHT = 'too many log-ins of this account from this address: keep
 export interface ThrottleState {
   readonly strictMs: number | null
   readonly wideMs: number | null
-  /**
-   * The wait of the wide limits, if one is full: the wait of the strict limit would show that guesses above the wide
-   * limits were counted.
-   */
+  /** The wide limits come first: the strict one would show that guesses above the wide limits were counted. */
   readonly waitMs: number | null
 }
 

@@ -1,7 +1,4 @@
-/**
- * How variables of the environment are read, and the kinds of values that they have, each with the message of its
- * fault.
- */
+/** How variables of the environment are read, and the kinds of their values, with the messages of faults. */
 
 import { readFileSync } from 'node:fs'
 import { isIP } from 'node:net'

@@ -50,10 +50,7 @@ export async function readPage<Row extends Placed>(
 /** Rows that are read by one statement. */
 const PIECE_ROWS = 100
 
-/**
- * The pages of `request`, read in pieces, so that few rows are in memory at a time. The last piece has the `next` of
- * all of them.
- */
+/** Few rows are in memory at a time. The last piece has the `next` of the whole page of `request`. */
 export async function* inPieces<Row>(
   { limit, after }: PageRequest,
   read: (request: PageRequest) => Promise<Page<Row>>,

@@ -40,10 +40,7 @@ export interface BodyTail {
   readonly isCut: boolean
 }
 
-/**
- * Why a body is not read to its end: it is too large, comes in too many short chunks, or there are too many bodies at
- * the moment.
- */
+/** A body is too large, comes in too many short chunks, or there are too many bodies at the moment. */
 export type BodyFault = 'too_large' | 'too_fine' | 'no_room'
 
 export const FAULT_TEXTS: Readonly<Record<Exclude<BodyFault, 'too_large'>, string>> = {

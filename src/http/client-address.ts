@@ -1,7 +1,4 @@
-/**
- * The network address of a client. X-Forwarded-For counts only as far as trusted proxies wrote it: anyone can send the
- * header.
- */
+/** The network address of a client. Anyone can send X-Forwarded-For: what trusted proxies wrote counts. */
 
 import type { IncomingMessage } from 'node:http'
 import { type Address, addressGroup, isWithin, parseAddress, parseBlock } from '../runtime/addresses.ts'
@@ -31,10 +28,7 @@ export function createFindClientAddress(trustedProxies: readonly string[]): Find
   }
 }
 
-/**
- * What counts as one client among the connections, by the address of a socket; null for a proxy that we trust, which
- * brings many clients.
- */
+/** One client among the connections, by its address. Null: a trusted proxy, which brings many clients. */
 export function createConnectionGroups(trustedProxies: readonly string[]): (address: string) => string | null {
   const isTrusted = createTrust(trustedProxies)
   return (text) => {

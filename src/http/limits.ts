@@ -1,7 +1,4 @@
-/**
- * What one process takes of its clients at the HTTP edge. The limits of single fields are in domain/limits.ts. A test
- * compares each number with docs/security.md.
- */
+/** What a process takes of its clients at the HTTP edge. A test compares docs/security.md with these numbers. */
 
 /** A head. */
 export const HEAD_BYTES = 16_384
@@ -15,15 +12,9 @@ export const REQUEST_MS = 30_000
 
 /** One address holds this part of the connections of a port at most. */
 export const ADDRESS_PART = 4
-/**
- * Requests of a connection that wait for their responses. No client of ours sends a request before it has the response
- * to the last one.
- */
+/** Requests of a connection that wait for their responses. Our clients send one request at a time. */
 export const UNANSWERED = 16
-/**
- * Requests after these, which are left alone. Beyond them the connection ends at once, without the responses that it
- * waits for.
- */
+/** Requests after these are left alone. Beyond them the connection ends at once, with no more responses. */
 export const IGNORED = 100
 
 /** All bodies that are being read, or wait for their response. */
@@ -39,10 +30,7 @@ export const UNREAD_SCRAPE_MS = 2_000
 export const LISTS = { atOnce: 16, perKey: 4 }
 /** Lists that are read at the same time, among the lists that have a place. */
 export const LIST_READS = { atOnce: 2, perKey: 1 }
-/**
- * How long a client may take for a list, and for a list of healthchecks' API, which has no pages: others wait for its
- * place.
- */
+/** How long a client may take for a list, and for a list of healthchecks' API, which has no pages. */
 export const LIST_MS = 30_000
 export const WHOLE_LIST_MS = 300_000
 
@@ -77,8 +65,5 @@ export const SCRAPES = 3
 export const REJECTIONS = 300
 /** In a minute: badges of a key. Caches ask once a minute for each badge. A badge of a project reads all its checks. */
 export const BADGES = 600
-/**
- * In a minute: requests of a user to the dashboard. Some hundreds of open pages make two a minute each, and more when
- * they connect again.
- */
+/** In a minute: requests of a user to the dashboard. Each open page makes two, or more when it reconnects. */
 export const DASHBOARD_REQUESTS = 6_000

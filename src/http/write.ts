@@ -18,10 +18,7 @@ export class ClientLeft extends Error {
 
 export const PIECE_BYTES = 16_384
 
-/**
- * Resolves when the kernel has all of `bytes`. Throws ClientLeft, after a disconnection when the kernel took nothing
- * for `idleMs`.
- */
+/** Resolves when the kernel has all of `bytes`. Throws ClientLeft, also when it took nothing for `idleMs`. */
 export async function writeBytes(response: ServerResponse, bytes: Uint8Array, idleMs = UNREAD_MS): Promise<void> {
   for (let at = 0; at < bytes.length; at += PIECE_BYTES)
     await writePiece(response, bytes.subarray(at, at + PIECE_BYTES), idleMs)

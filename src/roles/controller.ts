@@ -1,7 +1,4 @@
-/**
- * The controller role: reconciles HeartbeatChecks of one cluster while it leads (design, sections 7 and 8). No port but
- * ops.
- */
+/** Reconciles HeartbeatChecks of one cluster while it leads (design, sections 7 and 8). No port but ops. */
 
 import { randomBytes } from 'node:crypto'
 import { hostname } from 'node:os'

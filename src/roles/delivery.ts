@@ -1,7 +1,4 @@
-/**
- * The deliveries of this replica: the outbox, the keeper of alerts, the channel of the installation, the watchdog. Part
- * of the api role.
- */
+/** A part of the api role: the outbox, the keeper of alerts, the channel of the installation, the watchdog. */
 
 import type { Reach } from '../channels/context.ts'
 import { setInstallationChannel } from '../channels/installation-channel.ts'

@@ -32,10 +32,7 @@ export function createMetricsSource(parts: ShownParts): Pick<MetricsSource, 'rea
         return false
       }
     },
-    /**
-     * The gauges that mirror the database are read for each scrape. One that cannot be read keeps its value, and no
-     * other one.
-     */
+    /** Gauges of the database are read for each scrape. A gauge that cannot be read keeps its value. */
     async render(exported) {
       metrics.exporterActive.set(exported.isActive ? 1 : 0)
       metrics.checkSeriesDropped.set(exported.dropped)

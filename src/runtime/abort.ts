@@ -1,7 +1,4 @@
-/**
- * Rejects with the reason of `signal` as soon as it aborts, else settles as `promise` does. The work of `promise` goes
- * on either way.
- */
+/** Settles as `promise`, or rejects as soon as `signal` aborts. The work of `promise` goes on either way. */
 export function unlessAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
   return new Promise((resolve, reject) => {
     const give = () => reject(signal.reason)

@@ -47,10 +47,7 @@ export function isLoopbackHost(host: string): boolean {
   return address === null ? host.toLowerCase() === 'localhost' : LOOPBACK.some((block) => isWithin(address, block))
 }
 
-/**
- * A network that one holder may have: with IPv6 the first 56 bits, which providers assign to a household; otherwise the
- * address group.
- */
+/** A network of one holder: with IPv6 the 56 bits that a household gets; otherwise the address group. */
 export function networkGroup(text: string): string {
   const address = parseAddress(text)
   if (!(address instanceof ipaddr.IPv6)) return addressGroup(text)
@@ -58,10 +55,7 @@ export function networkGroup(text: string): string {
   return `${new ipaddr.IPv6([first!, second!, third!, fourth! & 0xff00, 0, 0, 0, 0])}/56`
 }
 
-/**
- * The part of an address that identifies its holder: with IPv6 the first 64 bits, because one host can use all the
- * others.
- */
+/** What identifies a holder: with IPv6 the first 64 bits, because one host can use all the others. */
 export function addressGroup(text: string): string {
   const address = parseAddress(text)
   if (address === null) return text

@@ -12,10 +12,7 @@ export interface Clock {
 /** Node fires longer timers at once. */
 const MAX_TIMER_MS = 2 ** 31 - 1
 
-/**
- * The wall clock at the start of the process, advanced by the monotonic clock: a change of the machine's time has no
- * effect.
- */
+/** The wall clock at the start, advanced by the monotonic clock: a change of the machine's time has no effect. */
 export const systemClock: Clock = {
   now: () => performance.timeOrigin + performance.now(),
   sleep: (ms, signal) =>

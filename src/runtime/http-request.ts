@@ -87,10 +87,7 @@ export interface Fetched {
   readonly bytes: Buffer
 }
 
-/**
- * The same with the body of the response, and the errors of `fetch`. `createError`: what is thrown for a body above the
- * limits.
- */
+/** With the body of the response, and the errors of `fetch`. `createError`: for a body above the limits. */
 export async function fetchBounded(
   url: string,
   request: Request,

@@ -90,10 +90,7 @@ const API_KEY = /\bhbk_([0-9a-zA-Z]+)_[0-9a-zA-Z_-]+/g
 const UP_TO_AT = /[^@\s]+@?/g
 const URL_USER = /\b[a-z]+:\/\/[^:/@]+:(?!@)/i
 
-/**
- * Redacts public ids (UUID version 4), with which everyone can ping, API keys and passwords in URLs. Other ids are
- * UUIDs of version 7.
- */
+/** Redacts public ids (UUID version 4), API keys and passwords in URLs. Other ids are UUIDs of version 7. */
 export function redactIds(text: string): string {
   return text.replace(UUID_V4, '$1-…').replace(API_KEY, 'hbk_$1_…').replace(UP_TO_AT, hidePassword)
 }

@@ -1,7 +1,4 @@
-/**
- * A registry of metrics, how metrics are made on it, and the metrics of the machinery. No label takes a value that a
- * caller can invent.
- */
+/** Metrics, how they are made, and those of the machinery. No label takes a value that a caller can invent. */
 
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client'
 
@@ -19,10 +16,7 @@ export function createRegistry(): Registry {
 /** The values that each label can take, as far as they are known at the start. */
 type Labels<Name extends string> = Readonly<Record<Name, readonly string[]>>
 
-/**
- * Makes metrics on `registry`. Each combination of the given label values exists at zero from the start, so that a rate
- * over the first occurrence is right.
- */
+/** Each combination of label values exists at zero from the start: a rate over the first occurrence is right. */
 export function metricsOn(registry: Registry) {
   const registers = [registry]
   return {

@@ -18,10 +18,7 @@ export interface Part {
   readonly stop?: () => Promise<unknown>
 }
 
-/**
- * Starts the parts one after the other. `stack` then stops those that have started: the last stage first, and the parts
- * of a stage at the same time.
- */
+/** Starts one part after the other. `stack` stops the last stage first, and the parts of a stage together. */
 export async function startStages(
   stages: readonly (readonly Part[])[],
   stack: AsyncDisposableStack,

@@ -1,7 +1,4 @@
-/**
- * API keys of an organization. A caller bound to a project sees and makes only that project's. The HTTP layer checks
- * scopes.
- */
+/** API keys. A caller bound to a project sees and makes only that project's. The HTTP layer checks scopes. */
 
 import { audited } from '../audit/audited.ts'
 import { makeApiKey, parseApiKey } from '../auth/api-key.ts'
@@ -68,10 +65,7 @@ function earlier(one: Instant | null, other: Instant | null): Instant | null {
 
 const PREFIX_TRIES = 3
 
-/**
- * Stores the hash of `chosen`, or of a new random key. Tries another key when the random prefix exists already. Throws
- * `conflict` for an id that exists.
- */
+/** Without `chosen`, the key is a new random one. Throws `conflict` for an id that exists. */
 export async function insertKey(
   tx: Queryable,
   row: Omit<store.NewApiKey, 'id' | 'prefix' | 'hash'> & { readonly id?: string },
@@ -127,10 +121,7 @@ function actOn(
   return { action, target: { id, name }, projectId, detail }
 }
 
-/**
- * Ends a key at once. Throws AppError `conflict` for the last admin, `not_found` for an unknown, foreign or malformed
- * id.
- */
+/** Throws AppError `conflict` for the last admin, `not_found` for an unknown, foreign or malformed id. */
 export async function revokeApiKey(context: Context, caller: Caller, id: string): Promise<void> {
   if (!isUuid(id)) throw notFound('API key')
   await audited(context, caller, async (tx) => {

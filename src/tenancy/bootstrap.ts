@@ -39,10 +39,7 @@ export interface Bootstrapped {
 
 const GENERATED_PASSWORD_LENGTH = 24
 
-/**
- * Replicas that start together make one organization. An existing organization does not change, except that it gets a
- * project when it has none.
- */
+/** Replicas that start together make one organization. An existing one gets a project when it has none. */
 export async function bootstrap(context: Context, given: Bootstrap): Promise<Bootstrapped> {
   const existing = await findExistingProject(context.database)
   if (existing !== null) return { projectId: existing, made: null }
@@ -85,10 +82,7 @@ export async function findBootstrapped(db: Queryable): Promise<Bootstrapped | nu
   return projectId === null ? null : { projectId, made: null }
 }
 
-/**
- * The name of an API key that is an example of the documents: a first start on a loopback address may have stored it.
- * Null without any.
- */
+/** The name of a key that is an example of the documents: a start on a loopback address may have stored it. */
 export async function findPublishedKey(db: Queryable): Promise<string | null> {
   for (const text of PUBLISHED) {
     const parsed = parseApiKey(text)

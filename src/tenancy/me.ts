@@ -29,10 +29,7 @@ export async function describeCaller(
   }
 }
 
-/**
- * The key of the call; null for a user. Throws AppError `unauthenticated` when the key was revoked since the call
- * began.
- */
+/** Null for a user. Throws AppError `unauthenticated` when the key was revoked since the call began. */
 export async function describeKey(
   { database }: Pick<Context, 'database'>,
   caller: Caller,

@@ -109,10 +109,7 @@ async function findOrganization({ database }: Context, to: ProjectRequest): Prom
   throw new AppError('unavailable', message)
 }
 
-/**
- * Binds the project of the first start to the namespace `default`. Null for other namespaces, and when that project has
- * checks or a namespace.
- */
+/** Binds the first project, only to the namespace `default`. Null when it has checks, or a namespace already. */
 async function bindFirstProject(context: Context, to: ProjectRequest): Promise<NamespaceProject | null> {
   if (!mayGetFirstProject(to)) return null
   const organizationId = await findOrganization(context, to)

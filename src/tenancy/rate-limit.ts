@@ -15,10 +15,7 @@ export interface CallTaken {
 
 const WINDOW_SECONDS = 60
 
-/**
- * What callers with this scope may use of the limit: the last tenth is for admins, who can so revoke a key that uses up
- * the rest.
- */
+/** The last tenth of the limit is for admins, who can so revoke a key that uses up the rest. */
 export function shareOf(scope: Scope, limitPerMinute: number): number {
   return includesScope(scope, 'admin') ? limitPerMinute : Math.max(1, Math.floor((limitPerMinute * 9) / 10))
 }
@@ -39,10 +36,7 @@ export async function takeCall(
   return { isAllowed, limit: limitPerMinute, remaining: Math.max(0, limit - counted), resetSeconds }
 }
 
-/**
- * Counts a check that a ping creates in the project, apart from calls. Throws AppError `too_many_requests` for one too
- * many.
- */
+/** Counts a check that a ping creates. Throws AppError `too_many_requests` for one too many. */
 export async function takeCreation(
   { database }: Pick<Context, 'database'>,
   projectId: string,

@@ -100,10 +100,7 @@ export async function updateUser(
   })
 }
 
-/**
- * Ends the user's sessions at once. Throws AppError `conflict` for the last admin, `not_found` for an unknown, foreign
- * or malformed id.
- */
+/** Throws AppError `conflict` for the last admin, `not_found` for an unknown, foreign or malformed id. */
 export async function removeUser(context: Context, caller: Caller, id: string): Promise<void> {
   assertNotBound(caller, 'remove users')
   if (!isUuid(id)) throw notFound('user')

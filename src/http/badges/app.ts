@@ -1,7 +1,4 @@
-/**
- * The badges as a Koa application, for everything below `/badge/` (design, section 3.7). No credential but the badge
- * key in the path.
- */
+/** The app serves all below `/badge/` (design, section 3.7). The key in the path is the only credential. */
 
 import Koa, { type Context } from 'koa'
 import type { FindBadge } from '../../checks/find-badge.ts'

@@ -1,7 +1,4 @@
-/**
- * The three forms of a badge: an image, its facts in the JSON of healthchecks, and what shields.io asks for
- * (https://shields.io/badges/endpoint-badge).
- */
+/** A badge as an image, as JSON, and for shields.io (https://shields.io/badges/endpoint-badge). */
 
 import { type StatusCounts, statusOfAll } from '../../domain/badge.ts'
 import type { ShownStatus } from '../../domain/check.ts'

@@ -1,7 +1,4 @@
-/**
- * The dashboard as a Koa application: sessions, the check of the sender's page, headers, errors as pages (dashboard
- * design).
- */
+/** The dashboard as a Koa application: sessions, the check of the sender's page, headers, errors as pages. */
 
 import { Router } from '@koa/router'
 import Koa, { type Context, type Middleware } from 'koa'
@@ -63,10 +60,7 @@ const CONTENT_SECURITY_POLICY = [
   "base-uri 'none'",
 ].join('; ')
 
-/**
- * What the script sends with the requests that no user asked for (assets/dashboard.js): the time from which on the page
- * must have been read.
- */
+/** The script sends it with requests that no user asked for: the page must be read at this time or later. */
 const REFRESH_HEADER = 'X-Refresh'
 const LONG_ADDRESS = 700
 const LOG_IN_PATH = '/login'

@@ -58,10 +58,7 @@ const TITLES: Readonly<Record<ErrorCode, string>> = {
   unavailable: 'The database does not respond',
 }
 
-/**
- * Browsers without scripts load the page again after a time between these, so that not all come at once when the
- * database is back.
- */
+/** Browsers without scripts load the page again after a time between these, so that not all come at once. */
 const RELOAD_SECONDS = 5
 const RELOAD_SPREAD_SECONDS = 5
 

@@ -17,10 +17,7 @@ import { createLoop } from '../../runtime/loop.ts'
 import { STREAM_BYTES, STREAMS, STREAMS_PER_SESSION, STREAMS_PER_USER } from '../limits.ts'
 
 export interface Live {
-  /**
-   * Begins a stream. `?since=`: the server's time in the page, in ISO 8601; `?check=`: the only check that the page
-   * shows.
-   */
+  /** `?since=`: the server's time in the page, in ISO 8601. `?check=`: the only check that the page shows. */
   open(ctx: KoaContext, caller: DashboardCaller): void
   /** Ends all streams at once; there are no new ones. */
   stop(): Promise<void>

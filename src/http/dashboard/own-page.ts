@@ -7,10 +7,7 @@ import { siteUrlOf } from '../../domain/site.ts'
 import type { Clock } from '../../runtime/clock.ts'
 import type { Log } from '../../runtime/log.ts'
 
-/**
- * Why a request that changes something is rejected. `why` follows a colon. The other values were compared, and are for
- * the log.
- */
+/** `why` follows a colon in the message. The other values were compared, and are for the log. */
 export interface ForeignPage {
   readonly why: string
   readonly origin?: string
@@ -21,10 +18,7 @@ export interface ForeignPage {
 const SHOWN_LENGTH = 100
 const OPEN_HERE = 'open the page here and try again'
 
-/**
- * Null: the request comes from a page of ours. The browser may also know us by another name, such as the name of a
- * forwarded port.
- */
+/** Null: it comes from a page of ours. The browser may know us by the name of a forwarded port, too. */
 export function findForeignPage({ headers }: IncomingMessage, baseUrl: string): ForeignPage | null {
   const site = headers['sec-fetch-site']
   if (site === 'same-origin') return null

@@ -1,7 +1,4 @@
-/**
- * Pages of the dashboard as data: a route, the scope that it needs, and a function from a request to a page or a
- * redirect.
- */
+/** A page as data: a route, the scope that it needs, and a function from a request to a page or a redirect. */
 
 import type { DashboardCaller } from '../../auth/sessions.ts'
 import type { SignIn } from '../../auth/sign-in.ts'
@@ -96,10 +93,7 @@ export interface PageRoute {
   readonly path: `/${string}`
   /** Null: also without a session. */
   readonly scope: Scope | null
-  /**
-   * The page is the same for all users of an organization with the same scope: those who have it open share what is
-   * read again.
-   */
+  /** The same for all users of an organization with the same scope: open pages share what is read again. */
   readonly isSame?: true
   // A method, not a property: then routes with and without a session fit into one list.
   respond(request: Request<DashboardCaller | null>): Promise<Response> | Response

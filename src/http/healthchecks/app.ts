@@ -57,10 +57,7 @@ export function serveHealthchecks(parts: HealthchecksParts): Middleware {
   }
 }
 
-/**
- * As healthchecks does, for every method: some of its clients leave out the slash at the end. In version 1 these
- * addresses are also ours.
- */
+/** Some clients leave out the slash at the end, with any method. In version 1 these addresses are also ours. */
 function redirect(ctx: Context, siteUrl: string): boolean {
   const found = ctx.req.headers['x-api-key'] === undefined ? null : findPath(`${ctx.path}/`)
   if (found === null || (found.version === 1 && isBearer(ctx.req))) return false

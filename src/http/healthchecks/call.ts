@@ -37,10 +37,7 @@ export function isReadOnly({ caller }: Pick<Call, 'caller'>): boolean {
   return !includesScope(caller.scope, 'write')
 }
 
-/**
- * All channels that the checks of the project can notify: also the channels of the whole organization, because `*`
- * means them, too.
- */
+/** All channels that the project's checks can notify, also of the whole organization: `*` means them, too. */
 export function findChannels({ context, caller }: Call) {
   return listChoosableChannels(context, caller, caller.projectId)
 }

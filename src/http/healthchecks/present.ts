@@ -19,10 +19,7 @@ export interface View {
   readonly pingUrl: string
   /** Null: the project has no badges. */
   readonly badgeKey: string | null
-  /**
-   * The ids of all channels that the check can notify. Null for a key that may read only: it sees no addresses, and no
-   * uuid.
-   */
+  /** All channels that the check can notify. Null for a key that may read only: it sees no addresses and no uuid. */
   readonly channelIds: readonly string[] | null
 }
 

@@ -1,7 +1,4 @@
-/**
- * Checks the credential, the rate and the scope, in this order, so that a rejected call also says how many calls are
- * left.
- */
+/** Checks credential, rate and scope in this order, so that a rejected call also says how many calls are left. */
 
 import type { Context } from 'koa'
 import type { Authenticate } from '../../auth/authenticate.ts'

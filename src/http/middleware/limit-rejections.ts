@@ -1,7 +1,4 @@
-/**
- * Counts the 401 responses of each address, in this process: a client that guesses keys gets 429 instead. A valid
- * credential passes from any address.
- */
+/** Counts the 401 responses of each address in this process. A valid credential passes from any address. */
 
 import type { Middleware } from 'koa'
 import { AppError } from '../../domain/errors.ts'

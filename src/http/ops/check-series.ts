@@ -51,10 +51,7 @@ export class CheckSeries {
     this.#labelHeads = labelNames.map((name) => `",${name}="`)
   }
 
-  /**
-   * Checks left out because another one has the same names, as in two organizations: Prometheus would reject the whole
-   * text.
-   */
+  /** Checks left out because another one has the same names: Prometheus would reject the whole text. */
   get dropped(): number {
     return this.#dropped
   }

@@ -21,10 +21,7 @@ export interface MetricsSource {
   readonly contentType: string
   /** The names in the text of the labels that `readChecks` reads of each check. Default: none. */
   readonly labelNames?: readonly string[]
-  /**
-   * Calls `add` with each check, some even before an error. False: another replica exports them, or the database cannot
-   * be asked.
-   */
+  /** Calls `add` with each check, some even before an error. False: another replica exports, or no database. */
   readonly readChecks: (add: (check: ExportedCheck) => void) => Promise<boolean>
   /** The metrics of this process, in whole lines. `dropped`: the number of checks that are left out. */
   readonly render: (exported: { readonly isActive: boolean; readonly dropped: number }) => Promise<string>
@@ -41,10 +38,7 @@ const WRITE_MS = 10_000
 const MAX_WRITE_MS = 60_000
 /** Checks that were read longer ago are not shared with a new scrape, which reads them again. */
 const SHARED_MS = 2_000
-/**
- * Level 6 takes 4 times as long and saves a sixth. The high-water mark holds several pieces: a thread compresses one
- * while the next is made.
- */
+/** Level 6 takes 4 times as long and saves a sixth. A thread compresses a piece while the next one is made. */
 const GZIP = { level: 1, chunkSize: 65_536, writableHighWaterMark: 2_097_152 }
 
 /** What scrapes share. It is held while one of them uses it. */

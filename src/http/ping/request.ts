@@ -198,10 +198,7 @@ function joinTexts(message: string | null, unknown: string | null): string | nul
 const MOST_PARAMETERS = 50
 
 interface Parameters {
-  /**
-   * Null: not given. Given twice it is the empty text, which is invalid; of `state` and `status` both values, which no
-   * word has.
-   */
+  /** Null: not given. A parameter given twice is the empty text, which is invalid; of two parameters, both values. */
   duration: string | null
   rid: string | null
   /** Of Cronitor. */

@@ -98,10 +98,7 @@ export function invalidExitCode(given: string): Rejection {
 
 const ECHO_LENGTH = 40
 
-/**
- * Text of the request, for the response to it: not much, and only characters that mean nothing to a terminal or a
- * browser.
- */
+/** A short text of the request: only characters that mean nothing to a terminal or a browser. */
 function echo(given: string): string {
   const text = given.slice(0, ECHO_LENGTH).replace(/[^\w.~%/+-]/g, '?')
   return given.length > ECHO_LENGTH ? `${text}...` : text
@@ -139,10 +136,7 @@ const LOSSES: Record<BodyLoss, Pick<Rejection, 'status' | 'result' | 'headers'> 
   },
 }
 
-/**
- * The response to a ping that is recorded, though its body is not, or not whole. `isRepeat`: a ping of this run and
- * type was recorded before.
- */
+/** The ping counts, its body does not, or not whole. `isRepeat`: the same ping was recorded before. */
 export function bodyLost(loss: BodyLoss, isRepeat: boolean): Rejection {
   const { fault, became, ...rejection } = LOSSES[loss]
   return { ...rejection, message: `${fault}; the ping was ${isRepeat ? 'recorded before' : became}` }

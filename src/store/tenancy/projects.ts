@@ -39,10 +39,7 @@ export async function insertProject(db: Queryable, project: NewProject): Promise
   return rows[0] ?? null
 }
 
-/**
- * False when the project is bound to a namespace already. Fails with a unique violation when the namespace has a
- * project.
- */
+/** False: the project has a namespace already. Fails with a unique violation when the namespace has a project. */
 export async function bindProject(tx: Queryable, id: string, { cluster, namespace }: Namespace): Promise<boolean> {
   const { rowCount } = await tx.query(
     `update projects set kubernetes_cluster = $2, kubernetes_namespace = $3 where id = $1 and kubernetes_namespace is null`,
@@ -144,10 +141,7 @@ export async function hasProject(
   return (await findProject(db, tenant, id, purpose)) !== null
 }
 
-/**
- * By slug or id; a slug that has the form of an id comes second. Null for an unknown or foreign one, and for any other
- * text.
- */
+/** By slug or id; a slug that has the form of an id comes second. Null for any other text. */
 export async function findProjectByName(db: Queryable, tenant: Tenant, slugOrId: string): Promise<ProjectRow | null> {
   // PostgreSQL rejects text with a NUL.
   if (slugOrId.includes('\0') || !slugOrId.isWellFormed()) return null
@@ -194,10 +188,7 @@ interface Removed {
   readonly name: string
 }
 
-/**
- * Also deletes the API keys and the channels that are bound to it, which it returns, and the tombstones of deleted
- * checks.
- */
+/** Also deletes the bound API keys and channels, which it returns, and the tombstones of deleted checks. */
 export async function deleteProject(tx: Queryable, id: string): Promise<{ keys: Removed[]; channels: Removed[] }> {
   const { rows: keys } = await tx.query<Removed>('delete from api_keys where project_id = $1 returning id, name', [id])
   const { rows: channels } = await tx.query<Removed>('delete from channels where project_id = $1 returning id, name', [

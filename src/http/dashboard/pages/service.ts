@@ -1,7 +1,4 @@
-/**
- * `/service`: whether the service itself is well. For every user: it shows facts of the installation, and no other
- * organization's data.
- */
+/** `/service`: whether the service itself is well. For every user: no page shows another organization's data. */
 
 import type { Instant } from '../../../domain/check.ts'
 import { findBlind } from '../../../service/find-blind.ts'

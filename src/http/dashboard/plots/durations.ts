@@ -23,10 +23,7 @@ export interface DurationData {
   readonly maxRuntimeMs: number | null
 }
 
-/**
- * Null where no run has a duration. The list below the bars has the numbers of the lines, and the table of runs has the
- * numbers of each run.
- */
+/** Null where no run has a duration. The page also has the numbers, in the list below and in the table. */
 export function renderDurations({ runs, summary, maxRuntimeMs }: DurationData): Html | null {
   const timed = runs.filter(({ durationMs }) => durationMs !== null).slice(0, DRAWN_RUNS)
   if (timed.length === 0) return null

@@ -31,10 +31,7 @@ export function renderStrip(runs: readonly RunBar[]): Html {
   return html`<svg class="strip" role="img" width="${WIDTH}" height="${MARK.to + 1}" viewBox="0 0 ${WIDTH} ${MARK.to + 1}"><title>${stripWords(runs)}</title>${drawPaths(runs)}</svg>`
 }
 
-/**
- * `Last 30 runs: 28 succeeded, 1 failed, 1 missed. Newest failures: failed (the last run), missed (7 runs earlier).
- * Durations: ...`
- */
+/** `Last 30 runs: 28 succeeded, 1 failed, 1 missed. Newest failures: failed (the last run). Durations: ...` */
 export function stripWords(runs: readonly RunBar[]): string {
   const counts = BAR_OUTCOMES.map((outcome) => ({
     outcome,

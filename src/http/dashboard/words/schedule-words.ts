@@ -18,10 +18,7 @@ export interface ScheduleTexts {
   readonly dialect?: Dialect | null
 }
 
-/**
- * `At 02:00 every day, Berlin`, `Every 15 minutes`. Never throws: a schedule that has no short words is shown as it is
- * written.
- */
+/** `At 02:00 every day, Berlin`, `Every 15 minutes`. A schedule without short words is shown as written. */
 export function scheduleWords({ periodSeconds, schedule, timeZone, dialect }: ScheduleTexts): string {
   if (schedule === null) return periodSeconds === null ? 'No schedule' : everyWords(periodSeconds)
   const zone = timeZone ?? 'UTC'
@@ -118,10 +115,7 @@ function spellRanges(values: readonly number[]): string {
   return parts.join(',')
 }
 
-/**
- * Areas of the IANA database whose places are cities. Other names (`US/Pacific`, `Etc/GMT+5`) say less without their
- * area.
- */
+/** Areas whose places are cities. Other names (`US/Pacific`, `Etc/GMT+5`) say less without their area. */
 const AREAS = [
   'Africa',
   'America',

@@ -190,10 +190,7 @@ export const OUTCOME_WORDS: Readonly<Record<RunOutcome | BarOutcome, string>> = 
   outage: 'unknown, while the service was down',
 }
 
-/**
- * What is expected next, and until when: whole sentences. `scheduledAt`: the next time of the schedule, for a check
- * that is down; null: not known.
- */
+/** What is expected next, in whole sentences. `scheduledAt`: of a check that is down; null: not known. */
 export function nextSentence({
   state,
   followed,

@@ -32,10 +32,7 @@ export function exactWords(at: Instant): string {
   return `${toIso(at).slice(0, 19).replace('T', ' ')} UTC`
 }
 
-/**
- * A time relative to now; its exact form shows on hover. The script refreshes it, and shows the exact form in the zone
- * of the browser.
- */
+/** A time relative to now. The script refreshes it. On hover it shows the exact form. */
 export function ago(at: Instant, now: Instant): Html {
   return html`<time datetime="${toIso(at)}" title="${exactWords(at)}">${relativeWords(at, now)}</time>`
 }
@@ -80,10 +77,7 @@ export function clockOf(zone: string, now: Instant): ClockWords {
   }
 }
 
-/**
- * An instant as the clocks of a zone show it: `Tue, 24 Nov 2026, 02:00 CET`. The name of the offset tells the two
- * readings of a repeated hour apart.
- */
+/** `Tue, 24 Nov 2026, 02:00 CET`. The offset's name tells the two readings of a repeated hour apart. */
 export function timeInZone(at: Instant, zone: string): string {
   return formatsOf(zone).whole.format(at)
 }

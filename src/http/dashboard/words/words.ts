@@ -12,10 +12,7 @@ export function isolated(text: string): Html {
   return html`<bdi>${text}</bdi>`
 }
 
-/**
- * A description often says what to do when the job fails, and where that is written. What ends a sentence is no part of
- * an address.
- */
+/** A description often says where it is written what to do. The end of a sentence is no part of an address. */
 export function withLinks(text: string): Html {
   const parts = text.split(/(https?:\/\/[^\s<>"']+)/)
   return html`${parts.map((part, index) => (index % 2 === 0 ? part : toLink(part)))}`

@@ -2,10 +2,7 @@ import { type ChannelRecord, getChannel } from '../../../../channels/find-channe
 import { AppError } from '../../../../domain/errors.ts'
 import type { Request } from '../../page.ts'
 
-/**
- * The channel of a page that changes it. Throws AppError `not_found`, and `conflict` for the channel of the
- * installation.
- */
+/** Throws AppError `not_found`, and `conflict` for the channel of the installation. */
 export async function findChangeable({
   context,
   caller,

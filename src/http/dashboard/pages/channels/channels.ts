@@ -261,10 +261,7 @@ async function deleteChannel(request: Request): Promise<Page | Redirect> {
 const POLLS = 10
 const POLL_MS = 100
 
-/**
- * Waits up to a second for the outcome of a test: most receivers respond by then, and the next page shows what they
- * responded.
- */
+/** Waits up to a second, in which most receivers respond: the next page shows what they responded. */
 async function untilSent({ context, caller }: Pick<Request, 'context' | 'caller'>, deliveryId: string): Promise<void> {
   for (let poll = 0; poll < POLLS; poll += 1) {
     const { status, lastError } = await getDelivery(context, caller, deliveryId)

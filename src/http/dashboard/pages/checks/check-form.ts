@@ -180,10 +180,7 @@ ${check.cronJob === undefined ? '' : html`<p>If it was made for the label <code>
 
 const statusOf = (faults: Faults) => (Object.keys(faults).length === 0 ? {} : { status: 422 })
 
-/**
- * Runs a verb with the body of a form. The verb finds the faults that depend on what is stored; the others are found
- * together, before it.
- */
+/** The verb finds the faults that depend on what is stored. The others are found together, before it. */
 async function tryForm<Input, T>(
   { body, faults }: FormBody,
   read: (body: unknown) => Input,

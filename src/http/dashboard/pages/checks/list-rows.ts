@@ -1,7 +1,4 @@
-/**
- * The table of checks: a row for each, which becomes a card on a narrow screen. Status, name, since when and why come
- * first.
- */
+/** The table of checks. Status, name, since when and why come first. A row is a card on a narrow screen. */
 
 import type { SurveyedCheck } from '../../../../checks/survey-checks.ts'
 import {

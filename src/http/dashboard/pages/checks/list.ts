@@ -59,10 +59,7 @@ interface List {
   readonly scope: Scope
 }
 
-/**
- * Empty parameters come from empty fields of the form. Throws AppError `invalid`, with the rule of the API where the
- * API has one.
- */
+/** Empty parameters come from empty fields of the form. Throws AppError `invalid`, with the rule of the API. */
 function readQuery(query: URLSearchParams): SurveyRequest {
   const given = (name: string) => query.get(name) || undefined
   const { status, q } = CheckListQuery.shape

@@ -14,10 +14,7 @@ import { yamlText } from './yaml-text.ts'
 export interface SnippetCheck extends ScheduleTexts {
   readonly pingUrl: string
   readonly slug: string
-  /**
-   * The HeartbeatCheck that declares the check. It publishes the URL in a Secret beside it by default; this page does
-   * not know it.
-   */
+  /** The HeartbeatCheck that declares the check. By default it publishes the URL in a Secret beside it. */
   readonly kubernetes: { readonly namespace: string; readonly name: string } | null
   /** Its Jobs report by themselves, so that its HeartbeatCheck publishes nothing by default. Default: false. */
   readonly isFollowed?: boolean
@@ -105,10 +102,7 @@ function publishedNote({ kubernetes, isFollowed = false }: SnippetCheck): string
     : `By default the HeartbeatCheck publishes the ping URL in ${secret}. ${others} With the kind None it publishes nothing: set that to Secret.`
 }
 
-/**
- * A connection that is rejected is retried too: the service may be starting. Older versions of curl do not know
- * --retry-all-errors.
- */
+/** The service may be starting: a rejected connection is tried again. Old curl has no --retry-all-errors. */
 const CURL = 'curl -fsS -m 10 --retry 3 --retry-connrefused -o /dev/null'
 const WARN = "echo 'the heartbeat could not be sent' >&2"
 
