@@ -34,7 +34,11 @@ const ROUTES = {
 
 export function createBadgeApp(options: BadgeAppOptions): Koa {
   const { find, clock, log, isStopping, onRequest, mostRequests = BADGES } = options
-  const take = createWindows(clock, mostRequests)
+  const take = createWindows(
+    clock,
+    mostRequests,
+    (seconds) => `more than ${mostRequests} badges of this key in a minute; try again in ${seconds} s`,
+  )
   const app = new Koa({ env: 'production' })
   // An error after the response has begun: a client that left. Koa would print it.
   app.on('error', (error) => log.debug({ error }, 'response not delivered'))
@@ -59,11 +63,7 @@ export function createBadgeApp(options: BadgeAppOptions): Koa {
       ctx.status = 204
       return
     }
-    const retryAfterSeconds = take(badgeKey)
-    if (retryAfterSeconds !== null) {
-      const message = `more than ${mostRequests} badges of this key in a minute; try again in ${retryAfterSeconds} s`
-      throw new AppError('too_many_requests', message, { retryAfterSeconds })
-    }
+    take(badgeKey)
     const found = await find(badgeKey, subject)
     if (found === null) throw notFound('badge')
     const query = readParameters(ctx.querystring, 'parameters')

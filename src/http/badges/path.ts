@@ -2,6 +2,7 @@
 
 import { type BadgeSubject, isTag } from '../../domain/badge.ts'
 import { isSlug } from '../../domain/slug.ts'
+import { decodePercent } from '../../runtime/percent.ts'
 
 export type BadgeFormat = 'svg' | 'json' | 'shields'
 
@@ -26,16 +27,8 @@ export function parseBadgePath(path: string): BadgePath | null {
 function toSubject(tag: string | undefined, slug: string | undefined): BadgeSubject | null {
   if (slug !== undefined) return isSlug(slug) ? { kind: 'check', slug } : null
   if (tag === undefined) return { kind: 'project' }
-  const decoded = decode(tag)
-  return decoded !== null && isTag(decoded) ? { kind: 'tag', tag: decoded } : null
-}
-
-function decode(text: string): string | null {
-  try {
-    return decodeURIComponent(text)
-  } catch {
-    return null
-  }
+  const decoded = decodePercent(tag)
+  return isTag(decoded) ? { kind: 'tag', tag: decoded } : null
 }
 
 /** The address of a badge without its format, below the address of the service. */

@@ -84,7 +84,11 @@ export function createDashboardApp(parts: DashboardParts): Koa {
   const findCaller = createFindDashboardCaller(context, isPasswordLoginOn)
   const countRejection = createRejectionCount(context.clock)
   const { mostRequests = DASHBOARD_REQUESTS } = parts
-  const takeRequest = createWindows(context.clock, mostRequests)
+  const takeRequest = createWindows(
+    context.clock,
+    mostRequests,
+    (seconds) => `your account has made more than ${mostRequests} requests in a minute: try again in ${seconds} s`,
+  )
   const turns = createTurns({ yieldToPings, waitMs: parts.turnWaitMs })
   const shareRead = createSharedReads<Compressed>(context.clock)
   const rejectForeignPage = createRejectForeignPage({ log, clock: context.clock, baseUrl })
@@ -122,8 +126,7 @@ export function createDashboardApp(parts: DashboardParts): Koa {
       const caller = await findCaller(token, address, isUse)
       // Those whose session has ended can always log in.
       if (caller === null && isSessionToken(token) && !isLogIn(ctx.path)) countRejection(address)
-      const waitSeconds = caller === null ? null : takeRequest(caller.id)
-      if (waitSeconds !== null) throw tooManyRequests(mostRequests, waitSeconds)
+      if (caller !== null) takeRequest(caller.id)
       ctx.state.caller = caller
     }
     await next()
@@ -342,8 +345,3 @@ function isSecure(baseUrl: string): boolean {
 }
 
 const isLogIn = (path: string) => path === LOG_IN_PATH || path.startsWith(`${LOG_IN_PATH}/`)
-
-function tooManyRequests(most: number, retryAfterSeconds: number): AppError {
-  const message = `your account has made more than ${most} requests in a minute: try again in ${retryAfterSeconds} s`
-  return new AppError('too_many_requests', message, { retryAfterSeconds })
-}

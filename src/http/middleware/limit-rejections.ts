@@ -11,13 +11,10 @@ import { createWindows } from './windows.ts'
 export type CountRejection = (address: string) => void
 
 export function createRejectionCount(clock: Pick<Clock, 'now'>): CountRejection {
-  const take = createWindows(clock, REJECTIONS)
-  return (address) => {
-    const retryAfterSeconds = take(addressGroup(address))
-    if (retryAfterSeconds === null) return
-    const message = `more than ${REJECTIONS} requests with a wrong credential in a minute from this address; try again in ${retryAfterSeconds} s with a valid one`
-    throw new AppError('too_many_requests', message, { retryAfterSeconds })
-  }
+  const describe = (seconds: number) =>
+    `more than ${REJECTIONS} requests with a wrong credential in a minute from this address; try again in ${seconds} s with a valid one`
+  const take = createWindows(clock, REJECTIONS, describe)
+  return (address) => take(addressGroup(address))
 }
 
 /** Goes inside `renderErrors`. `addressOf`: the client's address of a request. */

@@ -1,5 +1,6 @@
 /** Sliding windows of one minute in this process: how often each key did something. */
 
+import { AppError } from '../../domain/errors.ts'
 import type { Clock } from '../../runtime/clock.ts'
 
 const WINDOW_MS = 60_000
@@ -13,10 +14,15 @@ interface Window {
   used: number
 }
 
-/** Counts one. Returns null, or the seconds to wait when it is one too many, which then does not count. */
-export type TakeFromWindow = (key: string) => number | null
+/** Counts one. Throws AppError `too_many_requests` for one too many, which then does not count. */
+export type TakeFromWindow = (key: string) => void
 
-export function createWindows(clock: Pick<Clock, 'now'>, most: number): TakeFromWindow {
+/** `describe`: the message of the error, by the seconds after which a client may try again. */
+export function createWindows(
+  clock: Pick<Clock, 'now'>,
+  most: number,
+  describe: (seconds: number) => string,
+): TakeFromWindow {
   const windows = new Map<string, Window>()
 
   function openWindow(key: string, now: number): Window {
@@ -37,8 +43,10 @@ export function createWindows(clock: Pick<Clock, 'now'>, most: number): TakeFrom
     const now = clock.now()
     const window = openWindow(key, now)
     const left = 1 - (now - window.startedAt) / WINDOW_MS
-    if (Math.ceil(window.before * left) + window.used >= most) return Math.max(1, Math.ceil((left * WINDOW_MS) / 1_000))
+    if (Math.ceil(window.before * left) + window.used >= most) {
+      const retryAfterSeconds = Math.max(1, Math.ceil((left * WINDOW_MS) / 1_000))
+      throw new AppError('too_many_requests', describe(retryAfterSeconds), { retryAfterSeconds })
+    }
     window.used += 1
-    return null
   }
 }
