@@ -2,23 +2,17 @@
 
 import { Router } from '@koa/router'
 import Koa, { type Context, type Middleware } from 'koa'
-import {
-  createFindDashboardCaller,
-  DASHBOARD_SESSION_MS,
-  type DashboardCaller,
-  isSessionToken,
-} from '../../auth/sessions.ts'
-import { SIGN_IN_SECONDS } from '../../auth/sign-in.ts'
+import { createFindDashboardCaller, type DashboardCaller, isSessionToken } from '../../auth/sessions.ts'
 import { includesScope } from '../../domain/access.ts'
 import { AppError } from '../../domain/errors.ts'
 import { LIMITS } from '../../domain/limits.ts'
-import { onSite, sitePathOf } from '../../domain/site.ts'
+import { sitePathOf } from '../../domain/site.ts'
 import { addressGroup } from '../../runtime/addresses.ts'
 import { yieldTurn } from '../../runtime/clock.ts'
 import type { Log } from '../../runtime/log.ts'
 import { RequestAborted, readBody } from '../body.ts'
 import type { FindClientAddress } from '../client-address.ts'
-import { compressPage, type Encoded, type Encoding, encodingOf, sendEncoded } from '../compress.ts'
+import { type Encoding, encodingOf } from '../compress.ts'
 import { DASHBOARD_REQUESTS } from '../limits.ts'
 import { createRejectionCount } from '../middleware/limit-rejections.ts'
 import { type OnRequest, observe } from '../middleware/observe.ts'
@@ -26,11 +20,21 @@ import { createWindows } from '../middleware/windows.ts'
 import { cutParameters, readParameters } from '../parameters.ts'
 import { ASSETS_PATH, type Assets, readAssets } from './assets.ts'
 import { renderErrorPages } from './errors.ts'
-import { type Around, isTimeless, renderDocument } from './layout.ts'
+import type { Around } from './layout.ts'
 import { LIVE_PATH, type Live } from './live.ts'
 import { createRejectForeignPage, isOpenedInClear, ownPath, pathOfReferrer } from './own-page.ts'
-import type { Dashboard, Page, PageRoute, Redirect, Request, Response } from './page.ts'
+import type { Dashboard, PageRoute, Redirect, Request, Response } from './page.ts'
 import { PAGES } from './routes.ts'
+import {
+  cookieName,
+  type Document,
+  isSecure,
+  sendAsset,
+  sendDocument,
+  sendRedirect,
+  sendResponse,
+  toDocument,
+} from './send.ts'
 import { createSharedReads, type ShareRead } from './shared-reads.ts'
 import { createTurns, type Turns } from './turns.ts'
 
@@ -64,10 +68,8 @@ const CONTENT_SECURITY_POLICY = [
 const REFRESH_HEADER = 'X-Refresh'
 const LONG_ADDRESS = 700
 const LOG_IN_PATH = '/login'
-const HTML = 'text/html; charset=utf-8'
 /** Parameters in which the word of a notice is looked for, also for a page that says what is wrong with them. */
 const MOST_LOOKED_AT = 50
-const YEAR_SECONDS = 31_536_000
 
 /** Mount its `callback()` on a node server for all paths that are not the API's. */
 export function createDashboardApp(parts: DashboardParts): Koa {
@@ -90,7 +92,7 @@ export function createDashboardApp(parts: DashboardParts): Koa {
     (seconds) => `your account has made more than ${mostRequests} requests in a minute: try again in ${seconds} s`,
   )
   const turns = createTurns({ yieldToPings, waitMs: parts.turnWaitMs })
-  const shareRead = createSharedReads<Compressed>(context.clock)
+  const shareRead = createSharedReads<Document>(context.clock)
   const rejectForeignPage = createRejectForeignPage({ log, clock: context.clock, baseUrl })
 
   const router = new Router({ sensitive: true })
@@ -114,7 +116,8 @@ export function createDashboardApp(parts: DashboardParts): Koa {
   app.use(
     renderErrorPages({
       log,
-      render: (ctx, page) => sendPage(ctx, page, aroundOf(ctx, assets, dashboard)),
+      render: async (ctx, page) =>
+        sendDocument(ctx, await toDocument(page, aroundOf(ctx, assets, dashboard), encodingOf(ctx))),
     }),
   )
   app.use(async (ctx, next) => {
@@ -150,7 +153,7 @@ interface Steps {
   readonly dashboard: Dashboard
   readonly assets: Assets
   readonly findClientAddress: FindClientAddress
-  readonly shareRead: ShareRead<Compressed>
+  readonly shareRead: ShareRead<Document>
 }
 
 function serve(
@@ -188,7 +191,7 @@ function serve(
     if (isSame === true && caller !== null && !Number.isNaN(notBefore)) {
       const encoding = encodingOf(ctx)
       const key = `${caller.organizationId} ${caller.scope} ${encoding} ${ctx.url}`
-      return sendCompressed(ctx, await shareRead(key, notBefore, (now) => readAgain({ ...request, now }, encoding)))
+      return sendDocument(ctx, await shareRead(key, notBefore, (now) => readAgain({ ...request, now }, encoding)))
     }
     const around = { ...aroundOf(ctx, assets, dashboard), now: request.now }
     const answer = () => {
@@ -196,7 +199,7 @@ function serve(
       return respond(request)
     }
     const response = await takeTurn(request, answer)
-    await send(ctx, response, around, dashboard.baseUrl())
+    await sendResponse(ctx, response, around, dashboard.baseUrl())
   }
 
   /** What an attempt to log in does has limits of its own. */
@@ -206,24 +209,13 @@ function serve(
   }
 
   /** Without the name of the user. */
-  async function readAgain(request: Request<DashboardCaller | null>, encoding: Encoding): Promise<Compressed> {
+  async function readAgain(request: Request<DashboardCaller | null>, encoding: Encoding): Promise<Document> {
     const response = await turns.read(request.caller!, () => respond(request))
     if (response.kind !== 'page') throw new Error(`${path} is no page`)
     const { path: at, now, baseUrl } = request
     const sitePath = sitePathOf(baseUrl())
-    const text = renderDocument(response, { caller: null, path: at, done: null, assets, sitePath, now })
-    return { status: response.status ?? 200, ...(await compressPage(Buffer.from(text), encoding)) }
+    return toDocument(response, { caller: null, path: at, done: null, assets, sitePath, now }, encoding)
   }
-}
-
-interface Compressed extends Encoded {
-  readonly status: number
-}
-
-function sendCompressed(ctx: Context, page: Compressed): void {
-  ctx.status = page.status
-  ctx.type = HTML
-  sendEncoded(ctx, page)
 }
 
 function aroundOf(ctx: Context, assets: Assets, { context, baseUrl }: Pick<Dashboard, 'context' | 'baseUrl'>): Around {
@@ -231,88 +223,6 @@ function aroundOf(ctx: Context, assets: Assets, { context, baseUrl }: Pick<Dashb
   const done = new URLSearchParams(first).get('done')
   const sitePath = sitePathOf(baseUrl())
   return { caller: ctx.state.caller ?? null, path: ctx.path, done, assets, sitePath, now: context.clock.now() }
-}
-
-async function send(ctx: Context, response: Response, around: Around, baseUrl: string): Promise<void> {
-  switch (response.kind) {
-    case 'redirect':
-      return sendRedirect(ctx, response, baseUrl)
-    case 'plain':
-      ctx.type = 'text/plain; charset=utf-8'
-      return sendBytes(ctx, response.bytes)
-    case 'fragment':
-      ctx.type = HTML
-      return sendBytes(ctx, Buffer.from(response.body.toString()))
-    case 'page':
-      ctx.status = response.status ?? 200
-      if (response.waitSeconds !== undefined) ctx.set('Retry-After', String(Math.ceil(response.waitSeconds)))
-      return sendPage(ctx, response, around)
-  }
-}
-
-async function sendPage(ctx: Context, page: Page, around: Around): Promise<void> {
-  ctx.type = HTML
-  const text = renderDocument(page, around)
-  if (!isTimeless(page, around)) return sendBytes(ctx, Buffer.from(text))
-  sendEncoded(ctx, await compressOpen(text, encodingOf(ctx)))
-}
-
-async function sendBytes(ctx: Context, bytes: Buffer): Promise<void> {
-  sendEncoded(ctx, await compressPage(bytes, encodingOf(ctx)))
-}
-
-/** By their encoding and text: most are the log-in, or say that there is no such page. */
-const openPages = new Map<string, Promise<Encoded>>()
-const MOST_OPEN_PAGES = 64
-
-function compressOpen(text: string, encoding: Encoding): Promise<Encoded> {
-  const key = `${encoding} ${text}`
-  const known = openPages.get(key)
-  if (known !== undefined) return known
-  const made = compressPage(Buffer.from(text), encoding)
-  openPages.set(key, made)
-  if (openPages.size > MOST_OPEN_PAGES) openPages.delete(openPages.keys().next().value!)
-  // A page that found no place to be compressed, or could not be, is made again.
-  const forget = () => openPages.delete(key)
-  made.then((page) => page.encoding === encoding || forget(), forget)
-  return made
-}
-
-async function sendAsset(ctx: Context, assets: Assets): Promise<void> {
-  ctx.state.route = `${ASSETS_PATH}{name}`
-  const found = assets.find(ctx.params.name)
-  if (found === null) throw new AppError('not_found', 'there is no such file: load the page again')
-  const { asset, isOther } = found
-  const encoding = encodingOf(ctx)
-  ctx.set('Cache-Control', isOther ? 'no-store' : `public, max-age=${YEAR_SECONDS}, immutable`)
-  ctx.type = asset.type
-  sendEncoded(ctx, { encoding, bytes: await asset.bytes(encoding) })
-}
-
-function sendRedirect(ctx: Context, { to, session, signIn }: Redirect, baseUrl: string): void {
-  ctx.status = 303
-  ctx.set('Location', to.startsWith('/') ? onSite(sitePathOf(baseUrl), to) : to)
-  if (session !== undefined) setCookie(ctx, 'session', session, DASHBOARD_SESSION_MS, baseUrl)
-  if (signIn !== undefined) setCookie(ctx, 'sign_in', signIn, SIGN_IN_SECONDS * 1_000, baseUrl)
-}
-
-function setCookie(
-  ctx: Context,
-  name: 'session' | 'sign_in',
-  value: { readonly token: string } | 'end',
-  maxAge: number,
-  baseUrl: string,
-): void {
-  // Koa would reject a secure cookie without TLS, which ends at a proxy before us.
-  ctx.cookies.secure = true
-  ctx.cookies.set(cookieName(name, baseUrl), value === 'end' ? null : value.token, {
-    httpOnly: true,
-    sameSite: 'lax',
-    secure: isSecure(baseUrl),
-    path: sitePathOf(baseUrl) || '/',
-    overwrite: true,
-    ...(value === 'end' ? {} : { maxAge }),
-  })
 }
 
 /** The log-in leads back to the page, or to the page whose form was posted. */
@@ -332,16 +242,6 @@ async function readForm(ctx: Context): Promise<URLSearchParams> {
 function assertNoNul(fields: URLSearchParams): void {
   for (const [name, value] of fields)
     if (`${name}${value}`.includes('\0')) throw new AppError('invalid', 'a text must not contain the NUL character')
-}
-
-/** Browsers reject both prefixes without TLS, and `__Host-` for a cookie with a path. */
-function cookieName(name: 'session' | 'sign_in', baseUrl: string): string {
-  const prefix = sitePathOf(baseUrl) === '' ? '__Host-' : '__Secure-'
-  return `${isSecure(baseUrl) ? prefix : ''}heartbeat_${name}`
-}
-
-function isSecure(baseUrl: string): boolean {
-  return baseUrl.startsWith('https:')
 }
 
 const isLogIn = (path: string) => path === LOG_IN_PATH || path.startsWith(`${LOG_IN_PATH}/`)
