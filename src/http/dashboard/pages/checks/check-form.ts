@@ -45,7 +45,7 @@ export const checkFormRoutes = [
 const getCheckOf = ({ context, caller, params }: Request) => getCheck(context, caller, params.id ?? '')
 
 // A new check
-// ----------------------------------------------------------------------------------------------------------------------
+// ---------------------------------------------------------------------------------------------------------------------
 
 /** `?project=` names one by its slug or id. */
 async function showNew(request: Request): Promise<Page> {
@@ -107,7 +107,7 @@ ${renderFields({ values, faults, now, projects, channels, isNew: true, isFresh: 
 }
 
 // A change
-// ---------------------------------------------------------------------------------------------------------------------------
+// ---------------------------------------------------------------------------------------------------------------------
 
 async function showEdit(request: Request, check: CheckRecord): Promise<Page> {
   const { now } = request
@@ -176,7 +176,7 @@ ${check.cronJob === undefined ? '' : html`<p>If it was made for the label <code>
 }
 
 // Both
-// ---------------------------------------------------------------------------------------------------------------------------------
+// ---------------------------------------------------------------------------------------------------------------------
 
 const statusOf = (faults: Faults) => (Object.keys(faults).length === 0 ? {} : { status: 422 })
 

@@ -246,7 +246,7 @@ function findScheduleFaults({ schedule, time_zone }: Values): Faults {
 }
 
 // Faults
-// --------------------------------------------------------------------------------------------------------------------------
+// ---------------------------------------------------------------------------------------------------------------------
 
 /** The faults of an AppError of the schema or of a verb. Rethrows an error about anything else. */
 export const faultsOfCheck = (error: unknown): Faults => faultsOf(error, LABELS, { word: wordInside })
