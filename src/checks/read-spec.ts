@@ -1,9 +1,10 @@
 /** From the configuration that people give to the spec that the state machine reads. */
 
 import type { CheckSpec, Manager, Schedule } from '../domain/check.ts'
-import { type Cron, comes, type Dialect, InvalidSchedule, isTimeZone, parseCron } from '../domain/cron.ts'
+import { type Cron, comes, type Dialect, InvalidSchedule, parseCron } from '../domain/cron.ts'
 import { invalidField } from '../domain/errors.ts'
 import { NEVER } from '../domain/schedule.ts'
+import { isTimeZone } from '../domain/time-zone.ts'
 import type { GivenSpec, StoredSpec } from '../store/checks/columns.ts'
 
 export const DEFAULT_TIME_ZONE = 'UTC'

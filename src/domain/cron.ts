@@ -14,7 +14,6 @@ export {
   parseCron,
   valuesOf,
 } from './cron-expression.ts'
-export { isTimeZone } from './time-zone.ts'
 
 /** The first slot strictly after an instant, both in milliseconds since the epoch; null when none comes. */
 export function nextSlot(cron: Cron, afterMs: number): number | null {

@@ -2,7 +2,8 @@
 
 import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest'
 import { getCheck } from '../../../src/checks/find-checks.ts'
-import { digestValues, valuesOfCheck, WAS } from '../../../src/http/dashboard/pages/checks/check-values.ts'
+import { valuesOfCheck } from '../../../src/http/dashboard/pages/checks/check-values.ts'
+import { digestValues, WAS } from '../../../src/http/dashboard/pages/was.ts'
 import { startTestApi, type TestApi } from '../../support/service.ts'
 import { type Visitor, visit } from '../../support/visitor.ts'
 

@@ -1,7 +1,8 @@
 import { readFileSync } from 'node:fs'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { InvalidSchedule, isTimeZone, nextSlot, parseCron } from '../../../src/domain/cron.ts'
+import { InvalidSchedule, nextSlot, parseCron } from '../../../src/domain/cron.ts'
+import { isTimeZone } from '../../../src/domain/time-zone.ts'
 import { anyText } from '../../support/builders.ts'
 import { startCpuTimer } from '../../support/cpu-time.ts'
 

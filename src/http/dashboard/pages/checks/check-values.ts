@@ -12,8 +12,6 @@ import { type Faults, faultsOf, type WordedFault } from '../../ui/form.ts'
 import { parseDuration, spellDuration } from '../../words/time-words.ts'
 import { toLines } from '../was.ts'
 
-export { digestValues, WAS } from '../was.ts'
-
 /** By their names in the API's body: the words beside each field. */
 export const LABELS = {
   project_id: 'Project',
