@@ -110,7 +110,6 @@ create table check_states (
   notified smallint,
   quiet_at timestamp with time zone,
   job_area text,
-  job_wake_at timestamp with time zone,
   resume_on_ping boolean not null default false,
   dialect text,
   spec_hash bigint not null default (hashtextextended(((((((((((((((COALESCE((period_seconds)::text, ''::text) || '|'::text) || COALESCE(schedule, ''::text)) || '|'::text) || COALESCE(time_zone, ''::text)) || '|'::text) || COALESCE(dialect, ''::text)) || '|'::text) || (grace_seconds)::text) || '|'::text) || COALESCE((max_runtime_seconds)::text, ''::text)) || '|'::text) || COALESCE(job_area, ''::text)) || '|'::text) || (resume_on_ping)::text), (0)::bigint) & '281474976710655'::bigint),
@@ -123,8 +122,8 @@ create table check_states (
   constraint check_states_pkey PRIMARY KEY (check_key),
   constraint check_states_schedule CHECK (((num_nonnulls(period_seconds, schedule) = 1) OR ((num_nonnulls(period_seconds, schedule) = 0) AND (job_area IS NOT NULL))))
 ) with (fillfactor=70, autovacuum_vacuum_scale_factor=0.05);
-CREATE INDEX check_states_job_wake ON public.check_states USING btree (job_area, job_wake_at) WHERE (job_wake_at IS NOT NULL);
-CREATE INDEX check_states_wake ON public.check_states USING btree (wake_at) WHERE (wake_at IS NOT NULL);
+CREATE INDEX check_states_job_wake ON public.check_states USING btree (job_area, wake_at) WHERE ((job_area IS NOT NULL) AND (wake_at IS NOT NULL));
+CREATE INDEX check_states_wake ON public.check_states USING btree (wake_at) WHERE ((job_area IS NULL) AND (wake_at IS NOT NULL));
 
 create table checks (
   key bigint not null generated always as identity,
@@ -527,16 +526,3 @@ AS $function$
   ) bytes
 $function$
 ;
-
-CREATE OR REPLACE FUNCTION public.move_job_wake()
- RETURNS trigger
- LANGUAGE plpgsql
-AS $function$
-begin
-  update check_states set wake_at = null, job_wake_at = least(job_wake_at, new.wake_at) where check_key = new.check_key;
-  return null;
-end
-$function$
-;
-
-CREATE TRIGGER move_job_wake AFTER INSERT OR UPDATE OF wake_at, job_area ON public.check_states FOR EACH ROW WHEN (((new.job_area IS NOT NULL) AND (new.wake_at IS NOT NULL))) EXECUTE FUNCTION move_job_wake();

@@ -34,7 +34,7 @@ it('a deadline of a check that follows a CronJob waits for the controller, which
     await controller.stop()
   }
   await query(
-    `update check_states set expected_at = ${UNSEEN} - interval '300 s', due_at = ${UNSEEN}, job_wake_at = ${UNSEEN} ${OF_FOLLOWED}`,
+    `update check_states set expected_at = ${UNSEEN} - interval '300 s', due_at = ${UNSEEN}, wake_at = ${UNSEEN} ${OF_FOLLOWED}`,
   )
 
   // Meanwhile both find deadlines of jobs that ping.

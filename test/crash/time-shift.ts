@@ -9,7 +9,6 @@ const STATE_TIMES = [
   'due_at',
   'stamped_at',
   'wake_at',
-  'job_wake_at',
 ]
 
 /**

@@ -194,7 +194,7 @@ describe('a Job', () => {
     await recorded(id, [`start ${job} ${at(1)}`])
     // Its deadline is now, and so after all that was seen.
     await t.sql(
-      `update check_states s set runs = jsonb_set(runs, '{0,deadlineAt}', to_jsonb(d.ms)), job_wake_at = to_timestamp(d.ms / 1000.0)
+      `update check_states s set runs = jsonb_set(runs, '{0,deadlineAt}', to_jsonb(d.ms)), wake_at = to_timestamp(d.ms / 1000.0)
          from checks c, (select floor(extract(epoch from clock_timestamp()) * 1000) as ms) d where c.key = s.check_key and c.id = $1`,
       id,
     )

@@ -94,7 +94,7 @@ describe('a CronJob that is suspended as a template', () => {
     expect((await checkOf(template)).due_at).toBe(new Date(base + 7_201_000).toISOString())
     // Its deadline is now, and so after all that was seen.
     await t.sql(
-      `update check_states s set runs = jsonb_set(runs, '{0,deadlineAt}', to_jsonb(d.ms)), job_wake_at = to_timestamp(d.ms / 1000.0)
+      `update check_states s set runs = jsonb_set(runs, '{0,deadlineAt}', to_jsonb(d.ms)), wake_at = to_timestamp(d.ms / 1000.0)
          from checks c, (select floor(extract(epoch from clock_timestamp()) * 1000) as ms) d where c.key = s.check_key and c.id = $1`,
       template.id,
     )

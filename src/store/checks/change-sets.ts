@@ -17,7 +17,7 @@ import {
 import type { Queryable } from '../postgres/database.ts'
 import { inOrder } from '../postgres/in-order.ts'
 import { type Column, columnOf, fieldsOf } from './column-lists.ts'
-import { pingSourceCode, pingTypeCode, STATE, settersOfWake } from './columns.ts'
+import { pingSourceCode, pingTypeCode, STATE } from './columns.ts'
 
 export type { NewFlip } from '../history/new-flips.ts'
 
@@ -130,7 +130,7 @@ function arraysOf<Row>(columns: readonly ArrayColumn<Row>[], rows: readonly Row[
 const SAVED_COLUMNS = [...KEY_AND_WAKE, ...STATE_COLUMNS]
 /** A wake_at that stays as it is leaves its index alone: the update is HOT all the same. */
 const SAVE_STATES = `update check_states s set ${STATE_COLUMNS.map(([name]) => `${name} = i.${name}`).join(', ')},
-    ${settersOfWake('i.wake_at', 's.job_area')}
+    wake_at = i.wake_at
   from ${rowsOf(SAVED_COLUMNS)} where s.check_key = i.key`
 
 function saveStates(states: readonly ChangedState[]) {

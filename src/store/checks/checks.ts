@@ -9,7 +9,7 @@ import type { LastRun } from '../../domain/last-run.ts'
 import type { Cursor } from '../../domain/page.ts'
 import type { Queryable } from '../postgres/database.ts'
 import { timestamp } from '../postgres/instants.ts'
-import { fieldsOf, namesOf, parametersOf, read, settersOf, valuesOf } from './column-lists.ts'
+import { fieldsOf, namesOf, read, settersOf, valuesOf } from './column-lists.ts'
 import {
   CHECK,
   type CheckFields,
@@ -22,7 +22,6 @@ import {
   SPEC,
   STATE,
   type StoredSpec,
-  settersOfWake,
   statusCode,
   TEXTS,
   toState,
@@ -211,10 +210,7 @@ export const PUBLIC_ID_IS_UNIQUE = 'checks_public_id_key'
 
 export async function saveSpec(tx: Queryable, key: number, spec: StoredSpec): Promise<void> {
   const values = [key, ...valuesOf<StoredSpec>(SPEC, spec)]
-  const { jobArea } = parametersOf<StoredSpec>(SPEC, 2)
-  // A check may begin or cease to follow a source: an expression of an update reads the row as it was.
-  const wake = settersOfWake('coalesce(wake_at, job_wake_at)', jobArea)
-  await tx.query(`update check_states set ${settersOf(SPEC, 2)}, ${wake} where check_key = $1`, values)
+  await tx.query(`update check_states set ${settersOf(SPEC, 2)} where check_key = $1`, values)
 }
 
 /** The check and its state. Its history is deleted separately (pings.ts, flips.ts). */

@@ -257,34 +257,14 @@ export interface CheckTiming {
   readonly wakeAt: Instant | null
 }
 
-/**
- * Where `wakeAt` is stored: of a check that follows a source in a column of its own, which replicas of the release before do not know. They
- * would evaluate it although its Jobs are not recorded yet (0023_followed_checks.sql).
- */
-export interface StoredTiming extends CheckTiming {
-  readonly jobWakeAt: Instant | null
-}
-
 export const TIMING = {
   stampedAt: { type: 'timestamptz' },
   wakeAt: { type: 'timestamptz' },
-  jobWakeAt: { type: 'timestamptz' },
-} as const satisfies Columns<StoredTiming>
-
-export function toStoredTiming(
-  { jobArea }: Pick<StoredSpec, 'jobArea'>,
-  { stampedAt, wakeAt }: CheckTiming,
-): StoredTiming {
-  return jobArea === null ? { stampedAt, wakeAt, jobWakeAt: null } : { stampedAt, wakeAt: null, jobWakeAt: wakeAt }
-}
-
-/** Sets `wakeAt` of rows of `check_states` to the time `at`, in SQL; `jobArea`: theirs, in SQL. */
-export const settersOfWake = (at: string, jobArea = 'job_area'): string =>
-  `wake_at = case when ${jobArea} is null then ${at} end, job_wake_at = case when ${jobArea} is not null then ${at} end`
+} as const satisfies Columns<CheckTiming>
 
 /** All of `check_states` but the key. */
 export const STORED_STATE = { ...SPEC, ...STATE, ...TIMING }
-export interface StoredState extends StoredSpec, CheckState, StoredTiming {}
+export interface StoredState extends StoredSpec, CheckState, CheckTiming {}
 
 // Rows -----------------------------------------------------------------------------------------------------------------------
 

@@ -19,7 +19,6 @@ import {
   SPEC,
   STATE,
   type StoredSpec,
-  settersOfWake,
   statusCode,
   TEXTS,
 } from './columns.ts'
@@ -162,8 +161,8 @@ export async function saveFirstExpectation(
 ): Promise<boolean> {
   const saved = await db.queryColumns({
     name: 'save_first_expectation',
-    text: `update check_states set ${settersOfWake('$2::timestamptz')}, ${settersOf(FIRST, FIRST_AT)}
-      where check_key = $1 and status = ${statusCode('new')} and due_at is null and wake_at is null and job_wake_at is null
+    text: `update check_states set wake_at = $2::timestamptz, ${settersOf(FIRST, FIRST_AT)}
+      where check_key = $1 and status = ${statusCode('new')} and due_at is null and wake_at is null
         and (${namesOf(SPEC)}) is not distinct from (${Object.values(parametersOf<StoredSpec>(SPEC, SPEC_AT)).join(', ')})
       returning check_key`,
     values: [

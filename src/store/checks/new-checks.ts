@@ -17,7 +17,6 @@ import {
   STORED_STATE,
   type StoredSpec,
   type StoredState,
-  toStoredTiming,
 } from './columns.ts'
 import { OWNED_BY_API, toOwner } from './declared-checks.ts'
 
@@ -116,7 +115,7 @@ function toValues(check: NewCheckRow, { spec, state, ...timing }: NewState): unk
   return [
     key,
     ...valuesOf<CheckFields>(CHECK, { slugLeftEmpty: false, ...check, ...owner }),
-    ...valuesOf<StoredState>(STORED_STATE, { ...spec, ...state, ...toStoredTiming(spec, timing) }),
+    ...valuesOf<StoredState>(STORED_STATE, { ...spec, ...state, ...timing }),
   ]
 }
 

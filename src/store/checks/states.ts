@@ -22,7 +22,6 @@ import {
   SPEC,
   STATE,
   type StoredSpec,
-  settersOfWake,
   shownStatusSql,
   TIMING,
   toState,
@@ -112,17 +111,17 @@ export async function lockDueStates(
 ): Promise<{ now: Instant; checks: DueCheck[] }> {
   const rows = await tx.queryColumns({
     name: 'lock_due_states',
-    // Each part reads an index of its own (0023_followed_checks.sql). The limits stand inside, so that neither part keeps the other waiting.
+    // Each part reads an index of its own. The limits stand inside, so that neither part keeps the other waiting.
     text: `with beating as (select from service_beat where beat_at > now() - $2 * interval '1 millisecond' and ${NOTHING_SPOOLED}),
       pinged as (select ${COLUMNS}, now() as read_at, null::timestamptz as seen_at from check_states
-        where wake_at <= now() and exists (select from beating) and check_key <> all(${LOCKED_CHECKS})
+        where job_area is null and wake_at <= now() and exists (select from beating) and check_key <> all(${LOCKED_CHECKS})
         order by wake_at limit $1 for no key update skip locked),
       followed as (select due.*, now() as read_at, a.seen_at from seen_areas a cross join lateral (
           select ${COLUMNS} from check_states
-          where job_area = a.area and job_wake_at <= least(now(), a.seen_at) and check_key <> all(a.held)
+          where job_area = a.area and wake_at <= least(now(), a.seen_at) and check_key <> all(a.held)
             and exists (select from beating)
-          order by job_wake_at limit $1 for no key update skip locked) due
-        order by due.job_wake_at limit $1)
+          order by wake_at limit $1 for no key update skip locked) due
+        order by due.wake_at limit $1)
       select * from pinged union all select * from followed`,
     values: [limit, freshMs],
   })
@@ -146,7 +145,7 @@ function toLockedCheck(row: unknown[]): LockedCheck {
     spec: INSTANTS_AT.some((at) => Number.isNaN(row[at])) ? null : toSpec(toStoredSpec(row, SPEC_AT)),
     state: toState(row, STATE_AT),
     stampedAt: row[TIMING_AT] as Instant,
-    wakeAt: (row[TIMING_AT + 1] ?? row[TIMING_AT + 2]) as Instant | null,
+    wakeAt: row[TIMING_AT + 1] as Instant | null,
   }
 }
 
@@ -211,19 +210,16 @@ export function runPingKey(key: number, runId: string, type: PingType): string {
 /** Moves the next evaluation of checks that cannot be evaluated, so that they do not stop the others. */
 export async function postponeWake(tx: Queryable, keys: readonly number[], until: Instant): Promise<void> {
   const values = [keys, timestamp(until)]
-  await tx.query(
-    `update check_states set ${settersOfWake('$2::timestamptz')} where check_key = any($1::int8[])`,
-    values,
-  )
+  await tx.query(`update check_states set wake_at = $2::timestamptz where check_key = any($1::int8[])`, values)
 }
 
 /** How far behind the evaluator is, in seconds; 0 when nothing is overdue. A check that follows a source is not overdue while its Jobs are not seen. */
 export async function oldestOverdueSeconds(tx: Queryable): Promise<number> {
   const { rows } = await tx.query<{ seconds: number }>(
     `select greatest(0, extract(epoch from max(late)))::float8 as seconds from (
-        select now() - min(wake_at) as late from check_states where wake_at is not null
+        select now() - min(wake_at) as late from check_states where job_area is null and wake_at is not null
         union all
-        select least(now(), a.seen_at) - (select min(s.job_wake_at) from check_states s where s.job_area = a.area and s.job_wake_at is not null and s.check_key <> all(a.held))
+        select least(now(), a.seen_at) - (select min(s.wake_at) from check_states s where s.job_area = a.area and s.wake_at is not null and s.check_key <> all(a.held))
         from seen_areas a) due`,
   )
   return rows[0]?.seconds ?? 0

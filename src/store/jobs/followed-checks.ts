@@ -204,9 +204,9 @@ export async function listFollowedDue(
     text: `select ${FOLLOWED} from (
         select s.* from unnest($1::text[]) area cross join lateral (
           -- Never later than the due time: the index has it.
-          select * from check_states where job_area = area and job_wake_at <= $2::timestamptz and due_at <= $2::timestamptz
-          order by job_wake_at limit $3) s
-        order by s.job_wake_at limit $3) s ${BY_KEY}
+          select * from check_states where job_area = area and wake_at <= $2::timestamptz and due_at <= $2::timestamptz
+          order by wake_at limit $3) s
+        order by s.wake_at limit $3) s ${BY_KEY}
       where c.kubernetes_name is not null order by s.due_at, s.check_key`,
     values: [areas, timestamp(until), limit],
   })
@@ -238,9 +238,9 @@ export async function listOverdueRuns(
         r.id as "runId", r.at as "deadlineAt"
       from unnest($1::text[]) area cross join lateral (
         select check_key, due_at, runs from check_states
-        where job_area = area and job_wake_at <= $2::timestamptz and status <> ${statusCode('down')}
+        where job_area = area and wake_at <= $2::timestamptz and status <> ${statusCode('down')}
           and exists (select from jsonb_array_elements(runs) r where (r ->> 'deadlineAt')::float8 <= $3)
-        order by job_wake_at limit $4) s
+        order by wake_at limit $4) s
       cross join lateral (
         select r ->> 'id' as id, (r ->> 'deadlineAt')::float8 as at from jsonb_array_elements(s.runs) r
         where r ->> 'deadlineAt' is not null order by at limit 1) r

@@ -103,8 +103,8 @@ describe('the deadline of a check that follows a source', () => {
     expect(await expire()).toEqual([])
     expect(await dueOf(check)).toBe(due + 10_000)
     // Put aside until its deadline is seen: it is not read again and again.
-    const wakes = await t.database.query<{ job_wake_at: number }>('select job_wake_at from check_states')
-    expect(wakes.rows).toEqual([{ job_wake_at: due + 10_000 }])
+    const wakes = await t.database.query<{ wake_at: number }>('select wake_at from check_states')
+    expect(wakes.rows).toEqual([{ wake_at: due + 10_000 }])
     await see('c1', due + 10_000)
     expect(await expire()).toMatchObject([{ reason: 'missed' }])
   })
@@ -172,7 +172,7 @@ describe('ten thousand overdue checks of a cluster that is not seen', () => {
       `with made as (
         insert into checks (id, public_id, project_id, name, slug, created_at)
         select gen_random_uuid(), gen_random_uuid(), $1, 'Job ' || n, 'job-' || n, now() from generate_series(1, 10000) n returning key)
-      insert into check_states (check_key, period_seconds, grace_seconds, job_area, status, since, expected_at, due_at, job_wake_at, stamped_at)
+      insert into check_states (check_key, period_seconds, grace_seconds, job_area, status, since, expected_at, due_at, wake_at, stamped_at)
       select key, 3600, 0, 'c1', 1, now(), now() - interval '1 minute', now() - interval '1 minute', now() - interval '1 minute', now() from made`,
       [t.tenant().project],
     )

@@ -400,7 +400,7 @@ describe('a controller that starts', () => {
     ])
     expect(await listFollowed(t.database, CLUSTER)).toEqual(listed)
     expect(await listFollowedDue(t.database, [CLUSTER, `${CLUSTER}/a`], DUE)).toEqual([listed[0]])
-    await t.database.query('update check_states set due_at = $1, job_wake_at = $1', [new Date(DUE)])
+    await t.database.query('update check_states set due_at = $1, wake_at = $1', [new Date(DUE)])
     expect(await listFollowedDue(t.database, [CLUSTER, `${CLUSTER}/a`], DUE, 2)).toHaveLength(2)
     expect(await listFollowedDue(t.database, [CLUSTER, `${CLUSTER}/a`], DUE, 1)).toHaveLength(1)
   })
