@@ -72,7 +72,6 @@ create table channels (
   muted boolean not null default false,
   created_at timestamp with time zone not null,
   seen_at timestamp with time zone,
-  flapping_at smallint,
   next_digest_at timestamp with time zone,
   constraint channels_check CHECK (((sealed IS NULL) = (organization_id IS NULL))),
   constraint channels_check1 CHECK (((sealed IS NULL) = (sealed_with IS NULL))),

@@ -30,23 +30,9 @@ export interface ChannelRow {
 
 const FAILED_AT_ONCE = 10_000
 
-/** The place of check.flapping among the events of `channels c`, from 1; 0: it is not among them (migration 0009). A channel without one has it with check.down. */
-const FLAPPING_AT = `coalesce(c.flapping_at, case when 'check.down' = any(c.event_types) then cardinality(c.event_types) + 1 else 0 end)`
-/** The events that `channels c` receives. */
-export const WANTED_EVENTS = `case when ${FLAPPING_AT} = 0 then c.event_types
-  else c.event_types[:${FLAPPING_AT} - 1] || 'check.flapping'::text || c.event_types[${FLAPPING_AT}:] end`
-
-/** How the events of a channel are stored. */
-function toStored(eventTypes: readonly CheckEventType[]) {
-  return {
-    others: eventTypes.filter((type) => type !== 'check.flapping'),
-    flappingAt: eventTypes.indexOf('check.flapping') + 1,
-  }
-}
-
 /** The columns of a ChannelRow, from `channels c`. */
 export const CHANNEL_COLUMNS = `c.id, c.organization_id as "organizationId", c.project_id as "projectId", c.kind, c.name, c.sealed,
-  c.sealed_with as "sealedWith", ${WANTED_EVENTS} as "eventTypes", c.muted, c.created_at as "createdAt"`
+  c.sealed_with as "sealedWith", c.event_types as "eventTypes", c.muted, c.created_at as "createdAt"`
 
 /** $1 organization, $2 project of the tenant or null. */
 const VISIBLE = `(c.organization_id = $1 and ($2::uuid is null or c.project_id = $2)
@@ -71,7 +57,7 @@ export async function listChannelRows(
 export async function isEventWanted(tx: Queryable, type: CheckEventType): Promise<boolean> {
   const { rows } = await tx.query<{ wanted: boolean }>({
     name: 'is_event_wanted',
-    text: `select exists (select from channels c where not c.muted and $1 = any(${WANTED_EVENTS})) as wanted`,
+    text: `select exists (select from channels c where not c.muted and $1 = any(c.event_types)) as wanted`,
     values: [type],
   })
   return rows[0]!.wanted
@@ -108,12 +94,11 @@ export async function countChannels(db: Queryable, organizationId: string, proje
 /** False when the id is taken. */
 export async function insertChannel(tx: Queryable, channel: ChannelRow): Promise<boolean> {
   const { id, organizationId, projectId, kind, name, sealed, sealedWith, eventTypes, muted, createdAt } = channel
-  const { others, flappingAt } = toStored(eventTypes)
   const { rowCount } = await tx.query(
-    `insert into channels (id, organization_id, project_id, kind, name, sealed, sealed_with, event_types, flapping_at, muted, created_at)
-      values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11::timestamptz)
+    `insert into channels (id, organization_id, project_id, kind, name, sealed, sealed_with, event_types, muted, created_at)
+      values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10::timestamptz)
       on conflict (id) do nothing`,
-    [id, organizationId, projectId, kind, name, sealed, sealedWith, others, flappingAt, muted, timestamp(createdAt)],
+    [id, organizationId, projectId, kind, name, sealed, sealedWith, eventTypes, muted, timestamp(createdAt)],
   )
   return rowCount > 0
 }
@@ -121,12 +106,11 @@ export async function insertChannel(tx: Queryable, channel: ChannelRow): Promise
 /** Saves everything that can change. The caller holds the lock. */
 export async function saveChannel(tx: Queryable, channel: ChannelRow): Promise<void> {
   const { id, projectId, name, sealed, sealedWith, eventTypes, muted } = channel
-  const { others, flappingAt } = toStored(eventTypes)
   await tx.query(
     `update channels set project_id = $2, name = $3, sealed = $4, sealed_with = $5,
-        event_types = $6, flapping_at = $7, muted = $8
+        event_types = $6, muted = $7
       where id = $1`,
-    [id, projectId, name, sealed, sealedWith, others, flappingAt, muted],
+    [id, projectId, name, sealed, sealedWith, eventTypes, muted],
   )
 }
 
@@ -245,13 +229,12 @@ export async function saveInstallationChannel(
   db: Queryable,
   channel: Pick<ChannelRow, 'id' | 'name' | 'eventTypes'> & { readonly now: Instant },
 ): Promise<void> {
-  const { others, flappingAt } = toStored(channel.eventTypes)
   await db.query(
-    `insert into channels (id, kind, name, event_types, flapping_at, created_at, seen_at)
-        values ($1, 'alertmanager', $2, $3, $4, $5::timestamptz, $5::timestamptz)
-      on conflict (id) do update set name = excluded.name, event_types = excluded.event_types, flapping_at = excluded.flapping_at,
+    `insert into channels (id, kind, name, event_types, created_at, seen_at)
+        values ($1, 'alertmanager', $2, $3, $4::timestamptz, $4::timestamptz)
+      on conflict (id) do update set name = excluded.name, event_types = excluded.event_types,
         seen_at = excluded.seen_at`,
-    [channel.id, channel.name, others, flappingAt, timestamp(channel.now)],
+    [channel.id, channel.name, channel.eventTypes, timestamp(channel.now)],
   )
 }
 

@@ -18,7 +18,6 @@ import { EVENT_PAIRS } from '../checks/columns.ts'
 import { instantArray, int8Array, jsonbArray, textArray, uuidArray } from '../postgres/binary-arrays.ts'
 import type { Queryable, Statement } from '../postgres/database.ts'
 import { timestamp } from '../postgres/instants.ts'
-import { WANTED_EVENTS } from './channels.ts'
 
 export interface NewEvent {
   readonly id: Buffer
@@ -81,7 +80,7 @@ export function insertEvents(events: readonly NewEvent[]): Statement {
       from described t join channels c on (c.organization_id = t.organization_id or c.organization_id is null)
         and (c.project_id = t.project_id or c.project_id is null) and not c.muted
         and (t.chosen is null or c.id = any(t.chosen) or c.organization_id is null)
-        and case when c.kind <> 'alertmanager' or t.type = 'check.down' then t.type = any(${WANTED_EVENTS})
+        and case when c.kind <> 'alertmanager' or t.type = 'check.down' then t.type = any(c.event_types)
           else t.type in ('check.up', 'check.paused') end`,
     values: [
       uuidArray(events.map((event) => event.id)),

@@ -16,7 +16,3 @@ alter table tombstones
 
 -- Null: the configuration is as it was created.
 alter table checks add column updated_at timestamptz;
-
--- Replicas of the release before cannot show a channel whose `event_types` contain check.flapping, so its place among them is stored here.
-alter table channels add column flapping_at smallint;
-comment on column channels.flapping_at is 'from 1; 0: not among them; null, as those replicas write it: the last one if check.down is among them';
