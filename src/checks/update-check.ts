@@ -78,7 +78,7 @@ export async function updateCheck(
 function mergeSpec(stored: StoredSpec, update: CheckUpdate): StoredSpec {
   const { periodSeconds, schedule, timeZone, graceSeconds = stored.graceSeconds } = update
   const { maxRuntimeSeconds = stored.maxRuntimeSeconds, resumeOnPing = stored.resumeOnPing } = update
-  // A check of the API follows no source: one that still does was retained by a release that did not know of it.
+  // A check of the API follows no source.
   const limits = { graceSeconds, maxRuntimeSeconds, jobArea: null, resumeOnPing }
   // readSpec rejects a period beside a schedule.
   if (periodSeconds !== undefined)

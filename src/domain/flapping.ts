@@ -4,7 +4,7 @@
  * notified, if the recipients know another one. Changes count by the time at which they were found: a missed ping is dated earlier.
  */
 
-import { type CheckState, type Flip, type Gap, type Instant, REASONS_OF, type StoredStatus } from './check.ts'
+import { type CheckState, type Flip, type Gap, type Instant, REASONS_OF } from './check.ts'
 import type { Notice } from './event.ts'
 import { FLAPPING, HIDING_GAP_MS } from './limits.ts'
 
@@ -84,16 +84,4 @@ export function countFlip(before: Pick<CheckState, 'since'>, damping: Damping, f
   const downSince = incidentSince ?? before.since
   const notice: Notice = { type: 'check.up', reason: 'recovered', at, from, to, downSince, flips: null }
   return { damping: { ...damping, incidentSince: null, changes: recent }, notice }
-}
-
-/** The incident of a stored row. Versions that do not store it have flipped rows: a check that is down has one, a check that is up has none. */
-export function incidentOf(
-  status: StoredStatus,
-  since: Instant,
-  notified: StoredStatus | null,
-  stored: Instant | null,
-): Instant | null {
-  if (notified !== null) return stored
-  if (status === 'up') return null
-  return status === 'down' ? (stored ?? since) : stored
 }

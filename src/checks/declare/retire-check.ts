@@ -1,6 +1,5 @@
 import { type Audited, audited } from '../../audit/audited.ts'
 import { controllerOf } from '../../domain/access.ts'
-import { REASONS_OF } from '../../domain/check.ts'
 import { type CheckEvent, NEXT } from '../../domain/check-event.ts'
 import { LIMITS } from '../../domain/limits.ts'
 import { deleteCheck, type Resource, type StoredCheck, saveSpec } from '../../store/checks/checks.ts'
@@ -92,13 +91,10 @@ export async function bury(
   await makeAlertsDue(tx, record.key)
   const { origin = NO_ORIGIN } = record
   const { stampedAt } = await closeIncident(context, tx, locked)
-  // An older release flips without a reason.
-  const reason = REASONS_OF[state.status].find((one) => one === state.reason) ?? null
   await insertTombstone(tx, resource, {
     ...record,
     ...origin,
     ...state,
-    reason,
     stampedAt,
     deletedAt: context.clock.now(),
   })

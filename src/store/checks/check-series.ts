@@ -11,7 +11,7 @@ import {
 import type { RunOutcome } from '../../domain/last-run.ts'
 import type { Database } from '../postgres/database.ts'
 import { type Column, columnOf, fieldsOf, type Marked, marked, positionsOf } from './column-lists.ts'
-import { lastSuccessOf, REASON_IN_HISTORY, SPEC, STATE, type StoredSpec, statusCode } from './columns.ts'
+import { SPEC, STATE, type StoredSpec, statusCode } from './columns.ts'
 
 type ExportedSpec = Pick<StoredSpec, Marked<typeof SPEC, 'isExported'>>
 type ExportedState = Pick<CheckState, Marked<typeof STATE, 'isExported'>>
@@ -55,7 +55,6 @@ const ORDER = [NAMESPACE, 'p.slug', CLUSTER, NAME].map((text) => `${text} collat
 /**
  * Passes each check to `onCheck`. Checks of a project stand together, in the order of their names; of checks with the
  * same names the oldest comes first. Returns false, without any check, when the lease is not `holder`'s at that moment.
- * The reason that a row lacks is a scalar subquery, since a join would look for the reasons of all checks.
  */
 export async function readCheckSeries(
   database: Pick<Database, 'eachRow'>,
@@ -69,7 +68,7 @@ export async function readCheckSeries(
       text: `select x.* from exporter e
         left join (
           select ${NAMESPACE}, p.slug, ${NAME}, ${CLUSTER},
-            case when s.status = ${statusCode('down')} then coalesce(${REASON_IN_HISTORY}, s.reason) end,
+            case when s.status = ${statusCode('down')} then s.reason end,
             j.last_run ->> 'outcome',
             ${[...SELECTED, ...labelNames.map((_, index) => `c.labels ->> $${2 + index}::text`)].join(', ')}
           from checks c join projects p on p.id = c.project_id join check_states s on s.check_key = c.key
@@ -88,8 +87,6 @@ export async function readCheckSeries(
 
 /** A literal like `toState`, for the same reason. */
 function toCheckSeries(row: readonly unknown[], labels: number): CheckSeriesRow {
-  const status = STATUSES[row[FIRST + AT.status] as number]!
-  const lastPingAt = row[FIRST + AT.lastPingAt] as Instant | null
   return {
     namespace: row[0] as string,
     project: row[1] as string,
@@ -97,9 +94,9 @@ function toCheckSeries(row: readonly unknown[], labels: number): CheckSeriesRow 
     cluster: row[3] as string | null,
     downReason: row[4] as FlipReason | null,
     lastRunOutcome: row[5] as RunOutcome | null,
-    status,
-    lastPingAt,
-    lastSuccessAt: lastSuccessOf(status, lastPingAt, row[FIRST + AT.lastSuccessAt] as Instant | null),
+    status: STATUSES[row[FIRST + AT.status] as number]!,
+    lastPingAt: row[FIRST + AT.lastPingAt] as Instant | null,
+    lastSuccessAt: row[FIRST + AT.lastSuccessAt] as Instant | null,
     lastDurationMs: row[FIRST + AT.lastDurationMs] as number | null,
     expectedAt: row[FIRST + AT.expectedAt] as Instant | null,
     dueAt: row[FIRST + AT.dueAt] as Instant | null,

@@ -4,7 +4,7 @@
  */
 
 import type { Tenant } from '../../domain/access.ts'
-import type { CheckState, CheckTexts, Instant, StatusReason } from '../../domain/check.ts'
+import type { CheckState, CheckTexts, Instant } from '../../domain/check.ts'
 import type { LastRun } from '../../domain/last-run.ts'
 import type { Cursor } from '../../domain/page.ts'
 import type { Queryable } from '../postgres/database.ts'
@@ -18,7 +18,6 @@ import {
   type CheckOwner,
   type CheckRowsFilter,
   narrow,
-  REASON_IN_HISTORY,
   SPEC,
   STATE,
   type StoredSpec,
@@ -89,7 +88,7 @@ const STATUS_DETAIL = `case when s.job_area is not null then coalesce(
         where f.check_key = s.check_key and f.reason <> 'outage' order by f.id desc limit 1) end) end`
 
 /** What `toCheck` reads. `c` is the check, `s` its state. */
-export const CHECK_COLUMNS = `c.key, ${namesOf(CHECK, 'c')}, ${namesOf(SPEC, 's')}, ${namesOf(STATE, 's')}, ${REASON_IN_HISTORY}, ${STATUS_DETAIL}, ${CRON_JOB}`
+export const CHECK_COLUMNS = `c.key, ${namesOf(CHECK, 'c')}, ${namesOf(SPEC, 's')}, ${namesOf(STATE, 's')}, ${STATUS_DETAIL}, ${CRON_JOB}`
 
 /** The same without the description and the labels, which can have 16 and 12 KB and are in no list, and without the CronJob. */
 export const LISTED_COLUMNS = CHECK_COLUMNS.replace('c.description', 'null::text')
@@ -99,8 +98,7 @@ export type ListedCheck = Omit<CheckRecord, 'description' | 'labels' | 'cronJob'
 
 const SPEC_AT = 1 + fieldsOf(CHECK).length
 const STATE_AT = SPEC_AT + fieldsOf(SPEC).length
-const REASON_AT = STATE_AT + fieldsOf(STATE).length
-const DETAIL_AT = REASON_AT + 1
+const DETAIL_AT = STATE_AT + fieldsOf(STATE).length
 const CRON_JOB_AT = DETAIL_AT + 1
 
 export function toCheck(row: readonly unknown[]): StoredCheck {
@@ -108,8 +106,6 @@ export function toCheck(row: readonly unknown[]): StoredCheck {
   const { kubernetesCluster: cluster, kubernetesNamespace: namespace, kubernetesName: name, ...others } = fields
   const { kubernetesAdopted, kubernetesNamespaceUid, kubernetesClusterUid, slugLeftEmpty, ...check } = others
   const hasOrigin = (kubernetesAdopted ?? kubernetesNamespaceUid ?? kubernetesClusterUid) !== null
-  const state = toState(row, STATE_AT)
-  const reason = row[REASON_AT] as StatusReason | null
   const statusDetail = row[DETAIL_AT] as string | null
   const cronJob = row[CRON_JOB_AT] as FollowedCronJob | null
   return {
@@ -120,7 +116,7 @@ export function toCheck(row: readonly unknown[]): StoredCheck {
     kubernetes: cluster === null || namespace === null || name === null ? null : { cluster, namespace, name },
     ...(hasOrigin ? { origin: { kubernetesAdopted, kubernetesNamespaceUid, kubernetesClusterUid } } : {}),
     spec: withReader(toStoredSpec(row, SPEC_AT)),
-    state: reason === null ? state : { ...state, reason },
+    state: toState(row, STATE_AT),
     ...(cronJob === null ? {} : { cronJob }),
     ...(statusDetail === null ? {} : { statusDetail }),
   }

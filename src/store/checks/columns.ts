@@ -17,7 +17,6 @@ import {
   PING_TYPES,
   type PingSource,
   type PingType,
-  REASONS_OF,
   type Run,
   type ShownStatus,
   STATUSES,
@@ -27,7 +26,6 @@ import {
 import type { KeptState } from '../../domain/check-event.ts'
 import { type Dialect, readerOf } from '../../domain/cron.ts'
 import type { EventCheck } from '../../domain/event.ts'
-import { incidentOf } from '../../domain/flapping.ts'
 import { timestamp } from '../postgres/instants.ts'
 import { type Columns, columnOf, fieldsOf, isSame, marked, pick, positionsOf } from './column-lists.ts'
 
@@ -125,15 +123,6 @@ const EVENT_FIELDS: Columns<Omit<EventCheck, 'project' | 'kubernetes'>> = marked
 export const EVENT_PAIRS = fieldsOf(EVENT_FIELDS)
   .map((field) => `'${columnOf(field)}', c.${columnOf(field)}`)
   .join(', ')
-
-/**
- * The reason of the last flip, from the history, where the row does not have it: a row from before the column, or one that a version
- * without it has flipped since, so that its reason leads to another status. Null elsewhere. Over a row `s` of check_states.
- */
-export const REASON_IN_HISTORY = `case when not coalesce(s.reason = any (case s.status ${STATUSES.map(
-  (status) => `when ${statusCode(status)} then array['${REASONS_OF[status].join("', '")}']`,
-).join(' ')} end), false) then
-    (select f.reason from flips f where f.check_key = s.check_key and f.reason <> 'outage' order by f.id desc limit 1) end`
 
 /** `shownStatus` (domain/check.ts) in SQL, over a row `s` of check_states. `now`: a time in SQL. `toSql`: what stands for a status, its name. */
 export function shownStatusSql(now: string, toSql = (status: ShownStatus): string => `'${status}'`): string {
@@ -288,36 +277,23 @@ export function toStoredSpec(row: readonly unknown[], first: number): StoredSpec
 
 /** The state in a row that has the columns of STATE from `first` on. */
 export function toState(row: readonly unknown[], first: number): CheckState {
-  const status = STATUSES[row[first + AT.status] as number]!
-  const since = row[first + AT.since] as Instant
-  const lastPingAt = row[first + AT.lastPingAt] as Instant | null
-  const notified = STATUSES[row[first + AT.notified] as number] ?? null
   return {
-    status,
-    since,
+    status: STATUSES[row[first + AT.status] as number]!,
+    since: row[first + AT.since] as Instant,
     reason: row[first + AT.reason] as StatusReason | null,
-    lastPingAt,
-    lastSuccessAt: lastSuccessOf(status, lastPingAt, row[first + AT.lastSuccessAt] as Instant | null),
+    lastPingAt: row[first + AT.lastPingAt] as Instant | null,
+    lastSuccessAt: row[first + AT.lastSuccessAt] as Instant | null,
     lastDurationMs: row[first + AT.lastDurationMs] as number | null,
     lastStartAt: row[first + AT.lastStartAt] as Instant | null,
     expectedAt: row[first + AT.expectedAt] as Instant | null,
     dueAt: row[first + AT.dueAt] as Instant | null,
     runs: (row[first + AT.runs] as readonly Run[] | null) ?? NO_RUNS,
     pingsTotal: row[first + AT.pingsTotal] as number,
-    incidentSince: incidentOf(status, since, notified, row[first + AT.incidentSince] as Instant | null),
+    incidentSince: row[first + AT.incidentSince] as Instant | null,
     changes: (row[first + AT.changes] as readonly Instant[] | null) ?? NO_CHANGES,
-    notified,
+    notified: STATUSES[row[first + AT.notified] as number] ?? null,
     quietAt: row[first + AT.quietAt] as Instant | null,
   }
-}
-
-/** While a check is up, its last completion was a success. The column may be older: replicas of before do not know it. */
-export function lastSuccessOf(
-  status: StoredStatus,
-  lastPingAt: Instant | null,
-  column: Instant | null,
-): Instant | null {
-  return status === 'up' ? lastPingAt : column
 }
 
 /** Whether the columns have the same values. */

@@ -181,13 +181,6 @@ describe('an update of the schedule', () => {
     })
   })
 
-  test('ends that a check of the API follows a source, since a release that did not know of it retained it', async () => {
-    const check = await addCheck(fixture, tenant, { armed: true, spec: periodSpec({ jobArea: 'default' }) })
-    expect(await wakeOf(check)).toBeNull()
-    expect((await update(check, { graceSeconds: 60 })).spec).toEqual(periodSpec({ graceSeconds: 60 }))
-    await expectWoken(check, (await read(check)).state.dueAt!)
-  })
-
   test('can replace a stored schedule that cannot be read', async () => {
     const check = await addCheck(fixture, tenant, { spec: cronSpec('0 2 * * *') })
     await fixture.database.query(`update check_states set schedule = 'broken'`)

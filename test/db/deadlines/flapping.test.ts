@@ -180,32 +180,3 @@ describe('the first ping after downtime of the service', () => {
     expect(await wakeAt(check)).toBeGreaterThan(systemClock.now() + 9 * MINUTE)
   })
 })
-
-describe('a row that a version without these columns has written', () => {
-  it.each([
-    ['has no reason', 'reason = null'],
-    ['has the reason of another status', `reason = 'paused'`],
-  ])('%s: the history has it', async (_, setting) => {
-    const check = await t.addCheck()
-    await replica.record(check, { type: 'fail' })
-    await t.database.query(
-      `insert into flips (id, check_key, at, detected_at, from_status, to_status, reason)
-        select 'ffffffff-ffff-7fff-bfff-ffffffffffff', check_key, now(), now(), 2, 2, 'outage' from check_states`,
-    )
-    await t.database.query(`update check_states set ${setting}`)
-    expect((await t.stateOf(check)).reason).toBe('failed')
-    await t.database.query('delete from flips')
-    await t.database.query('update check_states set reason = null')
-    expect((await t.stateOf(check)).reason).toBeNull()
-  })
-
-  it('is down without an incident: its recovery is notified all the same', async () => {
-    const check = await t.addCheck()
-    await replica.record(check, { type: 'fail' })
-    const { since } = await t.stateOf(check)
-    await t.database.query('update check_states set incident_since = null')
-    expect((await t.stateOf(check)).incidentSince).toBe(since)
-    await other.record(check)
-    expect(await t.eventsOf(check)).toEqual(['check.down', 'check.up'])
-  })
-})

@@ -129,11 +129,3 @@ test('after more than seven days it is another check, and new', async () => {
   expect(check.id).not.toBe(id)
   expect(check.state).toMatchObject({ status: 'new', incidentSince: null })
 })
-
-test('a check whose tombstone an older release has written comes back new', async () => {
-  await addDown()
-  await t.retire()
-  await t.database.query('update tombstones set reason = null')
-  t.clock.time = LATER
-  expect((await declare()).check.state).toMatchObject({ status: 'new', incidentSince: NOW + SECOND_MS })
-})

@@ -1,8 +1,7 @@
 import { describe, expect, it } from 'vitest'
-import type { CheckState, Gap, StoredStatus } from '../../../src/domain/check.ts'
+import type { CheckState, Gap } from '../../../src/domain/check.ts'
 import type { CheckEvent, Outcome } from '../../../src/domain/check-event.ts'
 import { eventOf } from '../../../src/domain/event.ts'
-import { incidentOf } from '../../../src/domain/flapping.ts'
 import { evaluationOf, newState, transition } from '../../../src/domain/transition.ts'
 import { aSpec, DAY, HOUR, MINUTE, NOON, SECOND } from '../../support/builders.ts'
 
@@ -375,16 +374,5 @@ describe('an incident', () => {
     const story = createStory()
     story.do('success', 'pause', 'resume', 'revive', 'success')
     expect(story.take()).toEqual(['paused', 'resumed'])
-  })
-
-  it.each<[string, StoredStatus, StoredStatus | null, number | null, number | null]>([
-    ['down without one', 'down', null, null, NOON],
-    ['down with one', 'down', null, NOON - 1, NOON - 1],
-    ['up, flipped by a version that does not close it', 'up', null, NOON - 1, null],
-    ['paused', 'paused', null, NOON - 1, NOON - 1],
-    ['up while it flaps', 'up', 'down', NOON - 1, NOON - 1],
-    ['down while it flaps', 'down', 'up', null, null],
-  ])('of a stored row that is %s', (_, status, notified, stored, expected) => {
-    expect(incidentOf(status, NOON, notified, stored)).toBe(expected)
   })
 })
