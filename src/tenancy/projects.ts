@@ -8,7 +8,6 @@ import { type Page, type PageRequest, readPage } from '../domain/page.ts'
 import { deriveSlug, withSuffix } from '../domain/slug.ts'
 import { newId } from '../runtime/ids.ts'
 import type { Context } from '../store/context.ts'
-import { lockChoosers, unchoose } from '../store/outbox/choosers.ts'
 import type { Queryable } from '../store/postgres/database.ts'
 import { lockOrganization } from '../store/tenancy/organizations.ts'
 import * as store from '../store/tenancy/projects.ts'
@@ -97,7 +96,7 @@ export function updateProject(
  * checks, `not_found` for an unknown, foreign or malformed id, `forbidden` for a tenant that is bound to a project.
  */
 export async function removeProject(context: Context, by: Principal, id: string): Promise<void> {
-  const removedChannels = await audited(context, by, async (tx) => {
+  await audited(context, by, async (tx) => {
     assertNotBound(by, 'remove projects')
     // Locked before the count, so that no check is added in between.
     const project = await lockProject(tx, by, id, 'remove')
@@ -111,19 +110,7 @@ export async function removeProject(context: Context, by: Principal, id: string)
       (action: AuditAction) =>
       (target: Act['target']): Act => ({ action, target, projectId: project.id })
     const acts = [...channels.map(removed('channel.removed')), ...keys.map(removed('api_key.removed'))]
-    const result = channels.map((channel) => channel.id)
-    return { result, acts: [...acts, actOn(project, 'project.removed')] }
-  })
-  // A channel that moved here before channels in use were kept from moving can be in the lists of checks elsewhere.
-  while (removedChannels.length > 0 && (await leaveOut(context, removedChannels)));
-}
-
-/** False when no check was left that chose one of the channels. */
-function leaveOut({ database }: Context, channels: readonly string[]): Promise<boolean> {
-  return database.transaction(async (tx) => {
-    const keys = await lockChoosers(tx, channels)
-    await unchoose(tx, channels, keys)
-    return keys.length > 0
+    return { result: undefined, acts: [...acts, actOn(project, 'project.removed')] }
   })
 }
 

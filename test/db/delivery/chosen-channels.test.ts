@@ -10,7 +10,6 @@ import { updateCheck } from '../../../src/checks/update-check.ts'
 import { INSTALLATION_CHANNEL_ID } from '../../../src/domain/channel.ts'
 import { lockStates } from '../../../src/store/checks/states.ts'
 import { keepChoosable } from '../../../src/store/outbox/channels.ts'
-import { createProject, removeProject } from '../../../src/tenancy/projects.ts'
 import { untilWaiting } from '../../support/database.ts'
 import { REACH } from '../channels/fixture.ts'
 import { createFixture, type Fixture } from './fixture.ts'
@@ -172,14 +171,5 @@ describe('a channel that 30,000 checks chose', () => {
     expect(await mostAtOnce()).toEqual({ most: 100, all: 30_000 })
     const { rows } = await fixture.database.query('select from checks where channels is not null limit 1')
     expect(rows).toEqual([])
-  })
-
-  it('does so too when its project is removed, where they are of another one', async () => {
-    const project = await createProject(context(), fixture.tenant(), { name: 'Short' })
-    const moved = await fixture.addChannel({ projectId: project.id })
-    await addMany(moved)
-    await watchUpdates()
-    await removeProject(context(), fixture.tenant(), project.id)
-    expect(await mostAtOnce()).toEqual({ most: 100, all: 30_000 })
   })
 })
