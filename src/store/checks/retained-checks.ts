@@ -35,13 +35,7 @@ export async function insertRetention(
     `insert into retained_checks (check_key, kubernetes_cluster, kubernetes_namespace, kubernetes_name,
         kubernetes_namespace_uid, kubernetes_cluster_uid, published_kind, published_name, updated_at, retained_at,
         kubernetes_adopted)
-      values ($1, $2, $3, $4, $5, $6, $7, $8, $9::timestamptz, $10::timestamptz, $11)
-      -- A release without this table may have given the check to another resource meanwhile.
-      on conflict (check_key) do update set kubernetes_cluster = excluded.kubernetes_cluster,
-        kubernetes_namespace = excluded.kubernetes_namespace, kubernetes_name = excluded.kubernetes_name,
-        kubernetes_namespace_uid = excluded.kubernetes_namespace_uid, kubernetes_cluster_uid = excluded.kubernetes_cluster_uid,
-        published_kind = excluded.published_kind, published_name = excluded.published_name,
-        updated_at = excluded.updated_at, retained_at = excluded.retained_at, kubernetes_adopted = excluded.kubernetes_adopted`,
+      values ($1, $2, $3, $4, $5, $6, $7, $8, $9::timestamptz, $10::timestamptz, $11)`,
     [
       ...[key, cluster, namespace, name, kubernetesNamespaceUid, kubernetesClusterUid],
       ...[published?.kind, published?.name, timestamp(updatedAt), timestamp(retainedAt), kubernetesAdopted],

@@ -54,23 +54,6 @@ describe('a retained check', () => {
     }
   })
 
-  test('is so although a release without that table gave it to another resource meanwhile', async () => {
-    const { id, key } = await retain()
-    const { rows } = await t.database.query<{ row: object }>('select to_jsonb(r) as row from retained_checks r')
-    expect(await t.declare({ isNew: true })).toMatchObject({ change: 'readopted', check: { id } })
-    await t.database.query(
-      'insert into retained_checks select (jsonb_populate_record(null::retained_checks, $1::jsonb || \'{"kubernetes_name": "former"}\')).*',
-      [rows[0]!.row],
-    )
-    expect(
-      await findRetainedIn(t.database, { cluster: RESOURCE.cluster, namespace: RESOURCE.namespace }, SECRET),
-    ).toBeNull()
-    await t.retire('Retain')
-    expect((await t.database.query('select check_key, kubernetes_name from retained_checks')).rows).toEqual([
-      { check_key: key, kubernetes_name: RESOURCE.name },
-    ])
-  })
-
   test('is so although the API has paused it: the pause stays', async () => {
     const { id } = await retain()
     await pauseCheck(t.context, t.tenant, id)
