@@ -139,7 +139,7 @@ create table checks (
   kubernetes_suspend boolean,
   created_at timestamp with time zone not null,
   tags text[] not null default '{}'::text[],
-  updated_at timestamp with time zone,
+  updated_at timestamp with time zone not null default now(),
   labels jsonb not null default '{}'::jsonb,
   kubernetes_adopted boolean,
   kubernetes_namespace_uid text,

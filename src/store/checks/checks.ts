@@ -110,7 +110,6 @@ export function toCheck(row: readonly unknown[]): StoredCheck {
   const cronJob = row[CRON_JOB_AT] as FollowedCronJob | null
   return {
     ...check,
-    updatedAt: check.updatedAt ?? check.createdAt,
     ...(slugLeftEmpty ? { slugLeftEmpty } : {}),
     key: row[0] as number,
     kubernetes: cluster === null || namespace === null || name === null ? null : { cluster, namespace, name },

@@ -103,8 +103,8 @@ export const OWNER = {
 } as const satisfies Columns<CheckOwner>
 
 export interface CheckConfigured {
-  /** Null: as it was created. */
-  readonly updatedAt: Instant | null
+  /** When its configuration changed last; at first its creation. */
+  readonly updatedAt: Instant
   /** A client of healthchecks' API gave an empty slug, and sees it: the slug was made here. */
   readonly slugLeftEmpty: boolean
 }
@@ -175,7 +175,7 @@ export interface StoredSpec {
   readonly periodSeconds: number | null
   readonly schedule: string | null
   readonly timeZone: string | null
-  /** Who reads the schedule, as who manages the check decides. Null for a period; beside a schedule it is that of a version without it: Kubernetes. */
+  /** Who reads the schedule, as who manages the check decides. Null for a period. */
   readonly dialect: Dialect | null
   readonly graceSeconds: number
   readonly maxRuntimeSeconds: number | null

@@ -14,5 +14,5 @@ alter table tombstones
   add column pings_total bigint not null default 0,
   add column incident_since timestamptz;
 
--- Null: the configuration is as it was created.
-alter table checks add column updated_at timestamptz;
+alter table checks add column updated_at timestamptz not null default now();
+comment on column checks.updated_at is 'when the configuration changed last; at first the creation';
