@@ -40,7 +40,7 @@ export interface Caller extends Principal {
   readonly scope: Scope
   /** Of a key: when it expires; what it creates must not outlive it. Null: never. */
   readonly expiresAt: Instant | null
-  /** Of a user: the session of the access token. Null for a token of an issuer, and for one of the release before sessions. */
+  /** Of a user: the session of the access token. Null for a token of an issuer. */
   readonly sessionId: string | null
   /** The network address that the call came from, without a port. */
   readonly address: string

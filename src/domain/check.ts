@@ -120,7 +120,7 @@ export interface CheckState {
   readonly status: StoredStatus
   /** When the status became what it is: the time of the last flip. */
   readonly since: Instant
-  /** The reason of the last flip; null where a version stored it that did not store reasons. */
+  /** The reason of the last flip; null where nobody has stored one. */
   readonly reason: StatusReason | null
   /** The last completion. */
   readonly lastPingAt: Instant | null

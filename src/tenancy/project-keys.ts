@@ -1,7 +1,7 @@
 /**
  * The ping key and the badge key of a project (design, section 3.5). Each is the right to what its addresses do, so
  * only admins see them, and clients of healthchecks' API that may write see addresses of badges. The database makes
- * them: each project has a badge key from the start, also one that a replica of the release before adds.
+ * them: each project has a badge key from the start.
  */
 
 import { audited } from '../audit/audited.ts'
@@ -43,7 +43,6 @@ export function revokeProjectKey(context: Context, by: Principal, id: string, ki
   })
 }
 
-/** Under an action that the release before knows, too: its audit log shows only those that it knows. */
 function changed(project: ProjectRow, kind: ProjectKeyKind, change: 'created' | 'revoked'): Act {
   return actOn(project, 'project.changed', { changed: [`${kind}_key`], change })
 }

@@ -154,8 +154,7 @@ const shared = {
     'When the status began: the time of the last flip. A missed ping has the time of its deadline; late is a part of up.',
   ),
   status_reason: z.enum(STATUS_REASONS).nullable().meta({
-    description:
-      'Reason of the last flip. Null for a flip that an old version stored and that is no longer in the history.',
+    description: 'Reason of the last flip.',
   }),
   status_detail: z.string().nullable().meta({
     description:

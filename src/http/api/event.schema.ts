@@ -54,7 +54,7 @@ const EventLinks = z
     pings: z.string(),
     flips: z.string(),
     dashboard: z.string().optional().meta({
-      description: 'The page of the check, for people. Absent while the dashboard is off, and in releases before it.',
+      description: 'The page of the check, for people. Absent while the dashboard is off.',
     }),
   })
   .meta({ id: 'EventLinks', description: 'Where to read more.' })

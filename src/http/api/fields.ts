@@ -247,7 +247,7 @@ export const creator = () =>
     .nullable()
     .meta({
       description:
-        "Who created it, by the e-mail address or the key's name of that moment. Null: the first start, a sign-in with an identity provider, or a release before this field.",
+        "Who created it, by the e-mail address or the key's name of that moment. Null: the first start, or a sign-in with an identity provider.",
     })
 
 export const nextCursor = () =>

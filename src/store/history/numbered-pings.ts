@@ -2,7 +2,7 @@ import type { Queryable } from '../postgres/database.ts'
 
 /**
  * Up to `limit` ids of a check's pings that have a number, newest first, and how many pings were stored since the check was made, which is the
- * number of the newest: one statement, so that no ping comes between. Pings of before the count have no number.
+ * number of the newest: one statement, so that no ping comes between.
  */
 export async function findNumberedIds(
   db: Queryable,

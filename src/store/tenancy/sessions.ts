@@ -17,7 +17,7 @@ export interface SessionRow {
   readonly kind: SessionKind
   readonly createdAt: Instant
   readonly lastUsedAt: Instant
-  /** The network address of the log-in, or of the last refresh; null for a session of the release before this table. */
+  /** The network address of the log-in, or of the last refresh. */
   readonly address: string | null
 }
 
