@@ -1,4 +1,4 @@
-/** An upgrade with data, the operator's part: the resources of a cluster whose checks the version before declared. Rest: test/db/upgrade.test.ts. */
+/** An upgrade with data, the operator's part: the resources of a cluster whose checks the version before declared. */
 
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { createDatabase } from '../../src/store/postgres/database.ts'
