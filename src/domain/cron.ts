@@ -21,8 +21,8 @@ export function nextSlot(cron: Cron, afterMs: number): number | null {
 }
 
 /**
- * Who reads a line that is stored for a check of the API: Kubernetes where cron would never run the line. Such a line
- * is older than the reading of cron, or was a HeartbeatCheck's.
+ * Who reads the line of a check that was a HeartbeatCheck's and belongs to the API now: Kubernetes where cron would
+ * never run the line.
  */
 export function readerOf(line: string): Dialect {
   try {

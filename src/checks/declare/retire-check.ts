@@ -1,9 +1,10 @@
 import { type Audited, audited } from '../../audit/audited.ts'
 import { controllerOf } from '../../domain/access.ts'
 import { type CheckEvent, NEXT } from '../../domain/check-event.ts'
+import { readerOf } from '../../domain/cron.ts'
 import { LIMITS } from '../../domain/limits.ts'
 import { deleteCheck, type Resource, type StoredCheck, saveSpec } from '../../store/checks/checks.ts'
-import { isSameSpec, NO_ORIGIN, type StoredSpec, withReader } from '../../store/checks/columns.ts'
+import { isSameSpec, NO_ORIGIN, type StoredSpec } from '../../store/checks/columns.ts'
 import { detachFromResource } from '../../store/checks/declared-checks.ts'
 import { insertRetention, type PublishedObjectName } from '../../store/checks/retained-checks.ts'
 import { type LockedCheck, lockStates } from '../../store/checks/states.ts'
@@ -76,7 +77,8 @@ async function detachFromSource(
 function detach(stored: StoredSpec): StoredSpec {
   const hasNone = stored.schedule === null && stored.periodSeconds === null
   const detached = { ...stored, ...(hasNone ? { periodSeconds: LIMITS.periodSeconds.default } : {}), jobArea: null }
-  return withReader(completeSpec(detached, 'api'))
+  const spec = completeSpec(detached, 'api')
+  return spec.schedule === null ? spec : { ...spec, dialect: readerOf(spec.schedule) }
 }
 
 /** Removes the check of a resource, whose lock the transaction holds, and leaves its tombstone. Returns what was done. */

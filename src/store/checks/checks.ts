@@ -25,7 +25,6 @@ import {
   TEXTS,
   toState,
   toStoredSpec,
-  withReader,
 } from './columns.ts'
 
 /** The names of a HeartbeatCheck: its identity here (design, section 6). */
@@ -114,7 +113,7 @@ export function toCheck(row: readonly unknown[]): StoredCheck {
     key: row[0] as number,
     kubernetes: cluster === null || namespace === null || name === null ? null : { cluster, namespace, name },
     ...(hasOrigin ? { origin: { kubernetesAdopted, kubernetesNamespaceUid, kubernetesClusterUid } } : {}),
-    spec: withReader(toStoredSpec(row, SPEC_AT)),
+    spec: toStoredSpec(row, SPEC_AT),
     state: toState(row, STATE_AT),
     ...(cronJob === null ? {} : { cronJob }),
     ...(statusDetail === null ? {} : { statusDetail }),

@@ -24,7 +24,7 @@ import {
   type StoredStatus,
 } from '../../domain/check.ts'
 import type { KeptState } from '../../domain/check-event.ts'
-import { type Dialect, readerOf } from '../../domain/cron.ts'
+import type { Dialect } from '../../domain/cron.ts'
 import type { EventCheck } from '../../domain/event.ts'
 import { timestamp } from '../postgres/instants.ts'
 import { type Columns, columnOf, fieldsOf, isSame, marked, pick, positionsOf } from './column-lists.ts'
@@ -183,12 +183,6 @@ export interface StoredSpec {
   readonly jobArea: string | null
   /** Whether a completion resumes the check when it is paused. False of a declared check. */
   readonly resumeOnPing: boolean
-}
-
-/** With the dialect that the line is read in. It takes some microseconds: pings ask once for each line (states.ts). */
-export function withReader(stored: StoredSpec): StoredSpec {
-  const { schedule, dialect } = stored
-  return schedule === null || dialect !== 'cron' ? stored : { ...stored, dialect: readerOf(schedule) }
 }
 
 /** As people give it: who manages the check decides the dialect. */

@@ -26,7 +26,6 @@ import {
   TIMING,
   toState,
   toStoredSpec,
-  withReader,
 } from './columns.ts'
 
 /** A check whose row is locked by the transaction at hand. */
@@ -173,7 +172,7 @@ function toCronSchedule(stored: StoredSpec): Schedule | null {
   let schedule = parsed.get(cacheKey)
   if (schedule === undefined) {
     try {
-      schedule = { kind: 'cron', cron: parseCron(expression!, timeZone!, withReader(stored).dialect ?? 'kubernetes') }
+      schedule = { kind: 'cron', cron: parseCron(expression!, timeZone!, dialect ?? 'kubernetes') }
     } catch {
       schedule = null
     }

@@ -298,10 +298,10 @@ describe('at the same time', () => {
   })
 })
 
-describe('a schedule that only Kubernetes reads, stored before cron read the schedules of the API', () => {
+describe('a schedule that only Kubernetes reads, of a check that was declared', () => {
   const stored = async (schedule: string) => {
     const check = await addCheck(fixture, tenant, { spec: cronSpec('0 2 * * *') })
-    await fixture.database.query(`update check_states set schedule = $1, dialect = 'cron' where check_key = $2`, [
+    await fixture.database.query(`update check_states set schedule = $1, dialect = 'kubernetes' where check_key = $2`, [
       schedule,
       check.key,
     ])
@@ -316,7 +316,7 @@ describe('a schedule that only Kubernetes reads, stored before cron read the sch
     '0 2 *-5 * *',
     '0 2\u00a0* * *',
     '0\r2 * * *',
-  ])('is read as before: %j', async (schedule) => {
+  ])('stays so until another one is given: %j', async (schedule) => {
     const check = await stored(schedule)
     expect(await pinged(check, 'success', NOW)).toBe('applied')
     const { expectedAt } = (await read(check)).state
@@ -325,12 +325,5 @@ describe('a schedule that only Kubernetes reads, stored before cron read the sch
     expect(spec).toMatchObject({ schedule, dialect: 'kubernetes', graceSeconds: 61 })
     expect(state).toMatchObject({ expectedAt, dueAt: expectedAt! + 61_000 })
     expect(await read(check)).toMatchObject({ spec, state })
-  })
-
-  test('is read as before where cron would never run it, and a line that both read is read by cron', async () => {
-    const never = await stored('0 2 30 2 */2')
-    await pinged(never, 'success', NOW)
-    expect((await read(never)).state.expectedAt).not.toBeNull()
-    expect((await read(await stored('\t0 2 */2 * 1\n'))).spec.dialect).toBe('cron')
   })
 })

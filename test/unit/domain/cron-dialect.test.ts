@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { type Dialect, InvalidSchedule, nextSlot, parseCron, valuesOf } from '../../../src/domain/cron.ts'
+import { type Dialect, InvalidSchedule, nextSlot, parseCron, readerOf, valuesOf } from '../../../src/domain/cron.ts'
 import { HOUR, MINUTE } from '../../support/builders.ts'
 import { startCpuTimer } from '../../support/cpu-time.ts'
 import { readClocks, runCron } from '../../support/debian-cron.ts'
@@ -324,4 +324,15 @@ describe.each(['cron', 'kubernetes'] as const)('an expression of %s with a chara
     if (dialect === 'kubernetes') expect(message).toBeNull()
     else expect(message).toMatch(/^has U\+00A0 as character 4, after "0 3": /)
   })
+})
+
+it.each([
+  ['0 2 ? * *', 'kubernetes'],
+  ['+0 2 * * *', 'kubernetes'],
+  ['0\r2 * * *', 'kubernetes'],
+  ['0 2 30 2 */2', 'kubernetes'],
+  ['\t0 2 */2 * 1\n', 'cron'],
+  ['0 2 * * *', 'cron'],
+])('the line %j of a check that was declared is read by %s: cron where cron would run the line', (line, reader) => {
+  expect(readerOf(line)).toBe(reader)
 })
