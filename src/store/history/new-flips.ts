@@ -21,16 +21,14 @@ export interface NewFlip {
   readonly job?: string | null | undefined
 }
 
-/** The channel of LISTEN and NOTIFY that announces the flips of declared checks. */
-export const FLIP_CHANNEL = 'heartbeat_flips'
 /** PostgreSQL rejects a longer payload, and the transaction with it. */
 const NOTICE_BYTES = 8_000
 
 /**
- * Notifies of each flip when the transaction commits. CHANGE_CHANNEL (change-notices.ts): of any check. FLIP_CHANNEL (flip-notices.ts): of a
- * declared check, with the resource as JSON, which saves a look-up; not of its first flip, which its declarer knows. A name that is too long
- * for a notice (written by hand) must not stop a check: its flip is found by polling. The inner limit is a fence: a join would scan all
- * checks as long as there are few, and a plan lives long. So would a join of the project.
+ * Notifies of each flip when the transaction commits (../checks/change-notices.ts). The notice has the resource of a
+ * declared check, but not of its first flip, which its declarer knows. A name that is too long for a notice (written by
+ * hand) must not stop a check: its flip is found by polling. The inner limit is a fence: a join would scan all checks
+ * as long as there are few, and a plan lives long. So would a join of the project.
  */
 export function insertFlips(flips: readonly NewFlip[]): Statement {
   return {
@@ -42,13 +40,14 @@ export function insertFlips(flips: readonly NewFlip[]): Statement {
         from unnest($1::uuid[], $2::int8[], $3::timestamptz[], $4::timestamptz[], $5::int2[], $6::int2[], $7::text[], $8::uuid[],
           $9::text[], $10::text[]) i (id, key, at, detected_at, from_status, to_status, reason, ping_id, detail, job)
         returning check_key, from_status)
-      select pg_notify(channel, notice) from added cross join lateral (
-          select json_build_array((select organization_id from projects p where p.id = c.project_id), c.id)::text as change,
-            case when c.managed_by = 'kubernetes' and added.from_status is not null
-              then json_build_array(c.kubernetes_cluster, c.kubernetes_namespace, c.kubernetes_name)::text end as flip
-          from checks c where c.key = added.check_key limit 1) n
-        cross join lateral (values ('${CHANGE_CHANNEL}', change), ('${FLIP_CHANNEL}', flip)) v (channel, notice)
-        where octet_length(notice) < ${NOTICE_BYTES}`,
+      select pg_notify('${CHANGE_CHANNEL}', case when octet_length(flip) < ${NOTICE_BYTES} then flip else change end)
+        from added cross join lateral (
+          select json_build_array(organization_id, c.id)::text as change,
+            case when c.managed_by = 'kubernetes' and added.from_status is not null then json_build_array(
+              organization_id, c.id, c.kubernetes_cluster, c.kubernetes_namespace, c.kubernetes_name)::text end as flip
+          from checks c cross join lateral (
+            select (select organization_id from projects p where p.id = c.project_id) as organization_id) o
+          where c.key = added.check_key limit 1) n`,
     values: [
       uuidArray(flips.map((flip) => flip.id)),
       int8Array(flips.map((flip) => flip.key)),

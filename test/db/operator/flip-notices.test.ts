@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto'
 import { once } from 'node:events'
 import { connect, createServer, type Socket } from 'node:net'
 import pg from 'pg'
@@ -5,7 +6,7 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { pauseCheck } from '../../../src/checks/pause-resume.ts'
 import { createPingRecorder, type Ping } from '../../../src/checks/ping/record.ts'
 import { systemClock } from '../../../src/runtime/clock.ts'
-import { type FlipListenerOptions, listenForFlips } from '../../../src/store/outbox/flip-notices.ts'
+import { type FlipListenerOptions, listenForFlips } from '../../../src/store/checks/change-notices.ts'
 import { createDatabase } from '../../../src/store/postgres/database.ts'
 import type { Listener } from '../../../src/store/postgres/listener.ts'
 import { until } from '../../support/until.ts'
@@ -42,10 +43,15 @@ function listen(options: Partial<FlipListenerOptions> = {}): void {
   listener.start()
 }
 
+/** Of an organization and a check. */
+const IDS = [randomUUID(), randomUUID()]
+
 /** Whatever was committed before this notice has been heard when it has. */
 async function settle(): Promise<void> {
   const last = { ...RESOURCE, name: `last-${heard.length}` }
-  await t.database.query(`select pg_notify('heartbeat_flips', $1)`, [JSON.stringify(Object.values(last))])
+  await t.database.query(`select pg_notify('heartbeat_changes', $1)`, [
+    JSON.stringify([...IDS, ...Object.values(last)]),
+  ])
   await until(() => heard.some((resource) => (resource as typeof last).name === last.name))
   heard = heard.filter((resource) => (resource as typeof last).name !== last.name)
 }
@@ -261,8 +267,18 @@ describe('the listener', () => {
   test('ignores notices of another form', async () => {
     listen()
     await until(() => connections === 1)
-    for (const payload of ['', 'x', '{}', '[]', '["default","a"]', '["default","a",1]', '[null,null,null]'])
-      await t.database.query(`select pg_notify('heartbeat_flips', $1)`, [payload])
+    const [organization, check] = IDS
+    for (const parts of [
+      {},
+      [],
+      [...IDS],
+      [...IDS, 'default', 'a'],
+      [...IDS, 'default', 'a', 1],
+      ['a', check, 'default', 'a', 'b'],
+    ])
+      await t.database.query(`select pg_notify('heartbeat_changes', $1)`, [JSON.stringify(parts)])
+    for (const payload of ['', 'x', `["${organization}",null,null,null,null]`])
+      await t.database.query(`select pg_notify('heartbeat_changes', $1)`, [payload])
     await settle()
     expect([heard, problems]).toEqual([[], []])
   })
