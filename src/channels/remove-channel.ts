@@ -44,12 +44,7 @@ async function assertRemovable(tx: Queryable, by: Principal, id: string, force: 
   const channel = await lockForChange(tx, by, id)
   const count = force ? 0 : await countDependents(tx, id)
   if (count === 0) return channel
-  const [checks, them] = count === 1 ? ['1 check notifies', 'it'] : [`${count} checks notify`, 'them']
-  throw new AppError(
-    'conflict',
-    `${checks} this channel alone: let ${them} choose another one, or remove the channel with ?force=true, and ${them === 'it' ? 'it notifies' : 'they notify'} all channels again`,
-    { word: 'channel_in_use' },
-  )
+  throw new AppError('channel_in_use', { checks: count })
 }
 
 /** False while checks are left that chose it. */

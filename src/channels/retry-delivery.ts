@@ -20,8 +20,7 @@ export async function retryDelivery({ database, clock }: Context, tenant: Tenant
     if (found === null) throw notFound('delivery')
     const { delivery, isChannelMuted, isElsewhere, hasEvent } = found
     if (isChannelMuted === null) throw new AppError('conflict', 'the channel of the delivery was removed')
-    if (isChannelMuted && delivery.type !== 'channel.test')
-      throw new AppError('conflict', 'the channel of the delivery is muted: unmute it first')
+    if (isChannelMuted && delivery.type !== 'channel.test') throw new AppError('muted', {})
     if (isElsewhere && delivery.type !== 'channel.test')
       throw new AppError('conflict', 'the channel of the delivery serves another project now')
     if (!hasEvent) throw new AppError('conflict', 'the event of the delivery is no longer stored: it was too old')

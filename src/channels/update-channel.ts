@@ -5,7 +5,6 @@ import { changedFields } from '../domain/audit.ts'
 import type { ChannelKind } from '../domain/channel.ts'
 import { AppError, invalidField, notFound } from '../domain/errors.ts'
 import type { CheckEventType } from '../domain/event.ts'
-import { toOneLine } from '../domain/plain-text.ts'
 import { type ChannelRow, failPending, saveChannel } from '../store/outbox/channels.ts'
 import { findChoosersElsewhere } from '../store/outbox/choosers.ts'
 import type { Queryable } from '../store/postgres/database.ts'
@@ -29,7 +28,7 @@ export interface ChannelUpdate {
   readonly events?: readonly CheckEventType[]
   /** True fails the pending deliveries, in the same transaction. */
   readonly muted?: boolean
-  /** Reads the config of the request as one of this kind. Throws AppError `invalid`. */
+  /** Reads the config of the request as one of this kind. Throws AppError `invalid_request`. */
   readonly readConfig?: (kind: ChannelKind) => object
 }
 
@@ -40,7 +39,7 @@ const MOVED = 'the channel serves another project now'
 
 /**
  * Throws AppError `not_found` for a channel or project that is not the caller's, `conflict` for the installation's channel and for a project
- * that has MAX_CHANNELS channels, or while checks of other projects have chosen the channel, `forbidden` when a caller bound to a project makes it serve the whole organization, `invalid` for another
+ * that has MAX_CHANNELS channels, or while checks of other projects have chosen the channel, `forbidden` when a caller bound to a project makes it serve the whole organization, `invalid_request` for another
  * kind or a config that is not valid for its kind or cannot work.
  */
 export function updateChannel(
@@ -85,15 +84,7 @@ export function updateChannel(
 async function assertUnchosenElsewhere(tx: Queryable, id: string, projectId: string): Promise<void> {
   const { count, names } = await findChoosersElsewhere(tx, id, projectId)
   if (count === 0) return
-  const quoted = names.map((name) => `"${toOneLine(name)}"`)
-  const listed = count > names.length ? [...quoted, `${count - names.length} more`] : quoted
-  const words = [...listed.slice(0, -2), listed.slice(-2).join(' and ')].join(', ')
-  const [checks, them] = count === 1 ? ['a check', 'it'] : ['checks', 'them']
-  throw new AppError(
-    'conflict',
-    `the channel was chosen by ${checks} of another project, which could not notify it any more: let ${them} choose other channels first (${words})`,
-    { field: 'projectId', word: 'channel_in_use' },
-  )
+  throw new AppError('channel_in_use', { checks: count, names }, { field: 'projectId' })
 }
 
 function reseal(stored: ChannelRow, { readConfig }: ChannelUpdate, { sealer, reach }: ChannelContext) {

@@ -5,11 +5,11 @@ import { NEXT } from '../domain/check-event.ts'
 import { AppError } from '../domain/errors.ts'
 import type { CheckRecord, StoredCheck } from '../store/checks/checks.ts'
 import type { Context } from '../store/context.ts'
-import { actOn, applyEvents, describeResource, withLockedCheck } from './with-locked-check.ts'
+import { actOn, applyEvents, withLockedCheck } from './with-locked-check.ts'
 
 /**
  * From now on nothing is expected of the job, and nothing alerts; pings are still stored. A paused check stays as it is. Throws
- * AppError `not_found`, and `conflict` while the check's resource sets spec.suspend (design, section 3.2).
+ * AppError `not_found`, and `managed_by_kubernetes` while the check's resource sets spec.suspend (design, section 3.2).
  */
 export function pauseCheck(context: Context, by: Principal, id: string): Promise<CheckRecord> {
   return apply('pause', context, by, id)
@@ -39,11 +39,6 @@ export const TURNED = { pause: 'check.paused', resume: 'check.resumed' } as cons
 function rejectIfSuspendIsSet(check: StoredCheck, kind: 'pause' | 'resume') {
   const { managedBy, kubernetes, kubernetesSuspend, cronJob } = check
   if (managedBy === 'api' || kubernetesSuspend === null) return
-  const resource = describeResource(kubernetes)
-  throw new AppError(
-    'conflict',
-    cronJob === undefined
-      ? `${resource} sets spec.suspend to ${kubernetesSuspend}; change or remove it there to ${kind} the check`
-      : `${resource} follows the CronJob ${cronJob.name}; change spec.suspend of the CronJob to ${kind} the check`,
-  )
+  const suspend = { asked: kind, is: kubernetesSuspend, cronJob: cronJob?.name }
+  throw new AppError('managed_by_kubernetes', { resource: kubernetes, suspend })
 }

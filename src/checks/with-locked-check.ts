@@ -92,14 +92,7 @@ export async function applyEvents(
   return changeSet.states[0]?.state ?? locked.state
 }
 
-/** Throws AppError `conflict` for a check that a HeartbeatCheck manages: the next reconcile would undo the change. */
+/** Throws AppError `managed_by_kubernetes` for a check that a HeartbeatCheck manages: the next reconcile would undo the change. */
 export function rejectIfManaged({ managedBy, kubernetes }: StoredCheck): void {
-  if (managedBy === 'api') return
-  throw new AppError('conflict', `check is managed by ${describeResource(kubernetes)}; change the resource instead`)
-}
-
-export function describeResource(kubernetes: StoredCheck['kubernetes']): string {
-  if (kubernetes === null) return 'a HeartbeatCheck'
-  const { cluster, namespace, name } = kubernetes
-  return `HeartbeatCheck ${namespace}/${name} in cluster ${cluster}`
+  if (managedBy === 'kubernetes') throw new AppError('managed_by_kubernetes', { resource: kubernetes })
 }

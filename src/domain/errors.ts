@@ -1,21 +1,40 @@
-/** The closed list of errors that callers see. Each edge translates a code into its own language (http/middleware/errors.ts, operator/status/stalled.ts). */
+/**
+ * The closed list of errors that callers see. Each edge translates a code into its own language
+ * (http/error-codes.ts, operator/status/stalled.ts).
+ */
+
+import { type ErrorParams, textOf } from './error-texts.ts'
+
+/** What the present state does not allow. */
+export const CONFLICT_CODES = [
+  'conflict',
+  'slug_taken',
+  'managed_by_kubernetes',
+  'last_admin',
+  'project_not_empty',
+  'channel_in_use',
+  'muted',
+  'not_down',
+] as const
 
 export const ERROR_CODES = [
-  'invalid',
+  'invalid_request',
   'unauthenticated',
   'forbidden',
   'not_found',
   'method_not_allowed',
-  'conflict',
+  ...CONFLICT_CODES,
   'too_large',
   'unsupported_media_type',
   'too_many_requests',
-  'internal',
   'unavailable',
+  'internal',
 ] as const
 export type ErrorCode = (typeof ERROR_CODES)[number]
 
-export type ErrorWord = 'channel_in_use'
+export type ConflictCode = (typeof CONFLICT_CODES)[number]
+export const isConflict = (code: ErrorCode): code is ConflictCode =>
+  (CONFLICT_CODES as readonly ErrorCode[]).includes(code)
 
 export interface FieldFault {
   /** Where in the request, for example `body.period_seconds` or `query.limit`. */
@@ -26,28 +45,31 @@ export interface FieldFault {
 export interface AppErrorOptions {
   /** The field at fault, by its name in our types. An edge words it (`describeError`). */
   readonly field?: string
-  /** Tells this error from others of its code, for programs. */
-  readonly word?: ErrorWord
   /** Faults that an edge has worded already. */
   readonly details?: readonly FieldFault[]
   readonly retryAfterSeconds?: number
   readonly cause?: unknown
 }
 
+/** Codes whose text has values alone (error-texts.ts). The text of another code is said where the error comes from. */
+export type SaidCode = Exclude<ErrorCode, keyof ErrorParams>
+
+type Given = {
+  [Code in ErrorCode]: [code: Code, said: Code extends keyof ErrorParams ? ErrorParams[Code] : string, AppErrorOptions?]
+}[ErrorCode]
+
 /** An error that the caller sees, in words for the caller. Any other error is a fault of ours, and callers never see its message. */
 export class AppError extends Error {
   readonly code: ErrorCode
   readonly field: string | undefined
-  readonly word: ErrorWord | undefined
   readonly details: readonly FieldFault[] | undefined
   readonly retryAfterSeconds: number | undefined
 
-  constructor(code: ErrorCode, message: string, options: AppErrorOptions = {}) {
-    super(message, { cause: options.cause })
+  constructor(...[code, said, options = {}]: Given) {
+    super(typeof said === 'string' ? said : textOf(code as keyof ErrorParams, said as never), { cause: options.cause })
     this.name = 'AppError'
     this.code = code
     this.field = options.field
-    this.word = options.word
     this.details = options.details
     this.retryAfterSeconds = options.retryAfterSeconds
   }
@@ -58,13 +80,13 @@ export class AppError extends Error {
  * stand in it as `{periodSeconds}`, `{schedule}` or `{timeZone}`.
  */
 export function invalidField(field: string, message: string): AppError {
-  return new AppError('invalid', message, { field })
+  return new AppError('invalid_request', message, { field })
 }
 
 /** In the words of an edge, which names our fields by `nameOf`. `text` names the field at fault, `rule` does not. */
 export function describeError({ code, field, message }: AppError, nameOf: (field: string) => string) {
   const rule = message.replace(/\{(periodSeconds|schedule|timeZone)\}/g, (_, other: string) => nameOf(other))
-  return { rule, text: code === 'invalid' && field !== undefined ? `${nameOf(field)} ${rule}` : rule }
+  return { rule, text: code === 'invalid_request' && field !== undefined ? `${nameOf(field)} ${rule}` : rule }
 }
 
 /** The database does not respond now; the same request may succeed in a moment. */
@@ -75,9 +97,8 @@ export function unavailable(cause?: unknown): AppError {
   })
 }
 
-/** `what` names the things among which slugs are unique. */
-export function slugTaken(what: 'project' | 'check of the project', slug: string): AppError {
-  return new AppError('conflict', `another ${what} has the slug "${slug}": choose another`, { field: 'slug' })
+export function slugTaken(of: ErrorParams['slug_taken']['of'], slug: string): AppError {
+  return new AppError('slug_taken', { of, slug }, { field: 'slug' })
 }
 
 export function notFound(what: string): AppError {

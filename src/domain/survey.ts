@@ -66,7 +66,7 @@ export function encodeSurveyCursor({ sort, by, id }: SurveyCursor): string {
   return Buffer.from(JSON.stringify([sort, ...by, id])).toString('base64url')
 }
 
-/** Throws AppError `invalid` for a text that `encodeSurveyCursor` did not make, and for a cursor of another order. */
+/** Throws AppError `invalid_request` for a text that `encodeSurveyCursor` did not make, and for a cursor of another order. */
 export function decodeSurveyCursor(text: string, sort: SurveySort): SurveyCursor {
   const [given, ...rest] = parseList(text)
   const id = rest.pop()
@@ -77,13 +77,22 @@ export function decodeSurveyCursor(text: string, sort: SurveySort): SurveyCursor
     isUuid(id) &&
     rest.length === BY[orderOf(given as SurveySort).order].length
   if (!isOurs)
-    throw new AppError('invalid', 'the address of this page is incomplete or changed: open the list from its start')
+    throw new AppError(
+      'invalid_request',
+      'the address of this page is incomplete or changed: open the list from its start',
+    )
   if (given !== sort)
-    throw new AppError('invalid', 'this page belongs to another order of the list: open the list from its start')
+    throw new AppError(
+      'invalid_request',
+      'this page belongs to another order of the list: open the list from its start',
+    )
   const cursor = { sort, by: rest as SurveyCursor['by'], id }
   const isFit = BY[order].every((isValue, index) => isValue(rest[index])) && encodeSurveyCursor(cursor) === text
   if (!isFit)
-    throw new AppError('invalid', 'the address of this page is incomplete or changed: open the list from its start')
+    throw new AppError(
+      'invalid_request',
+      'the address of this page is incomplete or changed: open the list from its start',
+    )
   return cursor
 }
 

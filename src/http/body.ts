@@ -50,15 +50,20 @@ export const FAULT_TEXTS: Readonly<Record<Exclude<BodyFault, 'too_large'>, strin
 
 /**
  * Empty when the request has no body. Throws RequestAborted when the client closes the connection, AppError `too_large`
- * above `limitBytes` (at once when Content-Length says so), `invalid` or `unavailable` for the other faults: then
+ * above `limitBytes` (at once when Content-Length says so), `invalid_request` or `unavailable` for the other faults: then
  * respond with `respondAndDrain`.
  */
 export async function readBody(request: IncomingMessage, limitBytes: number): Promise<Buffer> {
   const read = await readTail(request, { keepBytes: limitBytes, mostBytes: limitBytes })
   if (read === 'too_large') throw new AppError('too_large', `body too large: at most ${limitBytes} bytes are accepted`)
-  if (read === 'too_fine') throw new AppError('invalid', `${FAULT_TEXTS.too_fine}: send it in longer ones`)
+  if (read === 'too_fine') throw tooFine()
   if (read === 'no_room') throw new AppError('unavailable', FAULT_TEXTS.no_room, { retryAfterSeconds: RETRY_SECONDS })
   return read.bytes
+}
+
+function tooFine(): AppError {
+  const message = `${FAULT_TEXTS.too_fine}: send it in longer ones`
+  return new AppError('invalid_request', message, { details: [{ path: 'body', message }] })
 }
 
 /**

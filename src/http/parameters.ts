@@ -3,11 +3,12 @@
 import { AppError } from '../domain/errors.ts'
 import { PARAMETERS } from './limits.ts'
 
-/** Malformed percent encodings stay as they are. Throws AppError `invalid` for too many. `what`: the word for them. */
+/** Malformed percent encodings stay as they are. Throws AppError `invalid_request` for too many. `what`: the word for them. */
 export function readParameters(text: string, what: 'parameters' | 'fields'): URLSearchParams {
-  if (cutParameters(text, PARAMETERS).isCut)
-    throw new AppError('invalid', `the request has more than ${PARAMETERS} ${what}`)
-  return new URLSearchParams(text)
+  if (!cutParameters(text, PARAMETERS).isCut) return new URLSearchParams(text)
+  const message = `the request has more than ${PARAMETERS} ${what}`
+  const path = what === 'parameters' ? 'query' : 'body'
+  throw new AppError('invalid_request', message, { details: [{ path, message }] })
 }
 
 /** The first `most` parameters, and whether there are more. */

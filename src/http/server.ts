@@ -36,7 +36,7 @@ export interface HttpServerOptions {
   /** Default, and null: a request may name any host. */
   readonly isKnownHost?: IsKnownHost | null
   /** The body of the response to a request that is not valid HTTP or too slow: no Accept header is known then. */
-  readonly errorText: (message: string) => { type: string; text: string }
+  readonly errorText: (message: string, status: number) => { type: string; text: string }
   /** The longest time in which a request's head, and the whole request, must arrive; for tests. */
   readonly headersMs?: number
   readonly requestMs?: number
@@ -120,13 +120,13 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
     }
     // The broken request may have its response already: it was rejected before all of it had arrived.
     if (response !== undefined && !response.req.complete && response.headersSent) return void endConnection(socket, '')
-    const { type, text } = errorText(message)
+    const { type, text } = errorText(message, status)
     const head = `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\nConnection: close\r\nContent-Type: ${type}\r\n`
     endConnection(socket, `${head}Content-Length: ${Buffer.byteLength(text)}\r\n\r\n${text}`)
   }
 
   function reject(response: ServerResponse, [status, message]: Fault): void {
-    const { type, text } = errorText(message)
+    const { type, text } = errorText(message, status)
     response.statusCode = status
     response.setHeader('Content-Type', type)
     void respondAndDrain(response.req, response, text)

@@ -3,7 +3,7 @@
 import { createCheck } from '../checks/create-check.ts'
 import { completeSpec, readSpec } from '../checks/read-spec.ts'
 import type { Principal } from '../domain/access.ts'
-import { AppError, describeError } from '../domain/errors.ts'
+import { AppError, describeError, isConflict } from '../domain/errors.ts'
 import { withSuffix } from '../domain/slug.ts'
 import { findHoldersOfPublicIds, findHoldersOfTokens, type Holder } from '../store/checks/check-holders.ts'
 import { readSlugs } from '../store/checks/new-checks.ts'
@@ -106,7 +106,7 @@ async function makeCheck(
     const said = slug === wanted ? notes : [...notes, `the slug ${wanted} is taken: it has ${slug}`]
     return { name, outcome: 'made', reason: said.join('; ') }
   } catch (error) {
-    if (!(error instanceof AppError) || (error.code !== 'invalid' && error.code !== 'conflict')) throw error
+    if (!(error instanceof AppError) || (error.code !== 'invalid_request' && !isConflict(error.code))) throw error
     return { name, outcome: 'refused', reason: reasonOf(error) }
   }
 }
@@ -115,7 +115,7 @@ const NAMES: Record<string, string> = { periodSeconds: 'timeout', schedule: 'sch
 
 function reasonOf(error: AppError): string {
   // Another process was faster than this one; a later run finds what it made.
-  if (error.code === 'conflict') return 'another check has its id since: import again'
+  if (isConflict(error.code)) return 'another check has its id since: import again'
   return describeError(error, (field) => NAMES[field] ?? field).text
 }
 
@@ -139,7 +139,7 @@ function createSlugs(taken: Set<string>): Slugs {
           await use(slug)
           return slug
         } catch (error) {
-          if (!(error instanceof AppError && error.code === 'conflict' && error.field === 'slug')) throw error
+          if (!(error instanceof AppError && error.code === 'slug_taken')) throw error
         }
       }
     },

@@ -34,6 +34,7 @@ import { createDashboardApp } from '../http/dashboard/app.ts'
 import { createLive } from '../http/dashboard/live.ts'
 import { createHostRule } from '../http/head.ts'
 import { MANAGEMENT_BODY, routeManagement } from '../http/management.ts'
+import { presentFault } from '../http/middleware/errors.ts'
 import { createPingApp } from '../http/ping/app.ts'
 import { addressOf, createHttpServer } from '../http/server.ts'
 import { observeHttp } from '../runtime/metrics.ts'
@@ -271,7 +272,7 @@ export function createApiRole(base: ApiRoleOptions): ApiRole {
     ...limitConnections(base, 'api'),
     body: MANAGEMENT_BODY,
     isKnownHost: createHostRule(bindAddress, [config.baseUrl, config.pingUrl]),
-    errorText: (error) => ({ type: 'application/json; charset=utf-8', text: JSON.stringify({ error }) }),
+    errorText: presentFault,
   })
 
   function whyNotStoring(): string | null {

@@ -28,7 +28,7 @@ export interface PasswordChange {
 
 /**
  * Ends all other sessions of the user. A wrong current password counts as a failed log-in. Throws AppError `forbidden`
- * for a wrong current password and for keys, `too_many_requests` when throttled, `invalid` for a new password that
+ * for a wrong current password and for keys, `too_many_requests` when throttled, `invalid_request` for a new password that
  * breaks a rule.
  */
 export async function changeOwnPassword(

@@ -101,10 +101,7 @@ export async function removeProject(context: Context, by: Principal, id: string)
     // Locked before the count, so that no check is added in between.
     const project = await lockProject(tx, by, id, 'remove')
     const checks = await store.countChecks(tx, id)
-    if (checks > 0) {
-      const count = `${checks} ${checks === 1 ? 'check' : 'checks'}`
-      throw new AppError('conflict', `the project holds ${count}: delete them first`)
-    }
+    if (checks > 0) throw new AppError('project_not_empty', { checks })
     const { keys, channels } = await store.deleteProject(tx, id)
     const removed =
       (action: AuditAction) =>

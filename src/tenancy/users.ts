@@ -20,6 +20,9 @@ import { assertAdminLeft } from './last-admin.ts'
 
 export type UserRecord = store.UserRow
 
+/** The same for each owner of the address: the text must not show the users of other organizations. */
+const EMAIL_TAKEN = 'this e-mail address cannot be used for a user: give another one'
+
 /** In order of creation. */
 export async function listUsers(context: Context, caller: Caller, page: PageRequest): Promise<Page<UserRecord>> {
   assertNotBound(caller, 'see users')
@@ -39,7 +42,7 @@ function actOn({ id, email }: UserRecord, action: AuditAction, detail: AuditDeta
 }
 
 /**
- * Without a password, the user signs in with an identity provider. Throws AppError `invalid` for an address or password
+ * Without a password, the user signs in with an identity provider. Throws AppError `invalid_request` for an address or password
  * that breaks a rule, `conflict` when the address has an account already, here or in another organization, `forbidden`
  * for a key that expires: a user would outlive it.
  */
@@ -63,14 +66,13 @@ export async function createUser(
   const row = { id: newId(createdAt), organizationId, email, passwordHash, scope: input.scope, createdAt }
   return audited(context, caller, async (tx) => {
     const made = await store.insertUser(tx, { ...row, createdBy: toCreator(caller) })
-    // One text for each owner of the address: it must not show the users of other organizations.
-    if (made === null) throw new AppError('conflict', 'this e-mail address cannot be used for a user: give another one')
+    if (made === null) throw new AppError('conflict', EMAIL_TAKEN, { field: 'email' })
     return { result: made, acts: [actOn(made, 'user.created', { scope: made.scope })] }
   })
 }
 
 /**
- * Changes what is given. A new password ends the user's sessions. Throws AppError `invalid` for a password that breaks
+ * Changes what is given. A new password ends the user's sessions. Throws AppError `invalid_request` for a password that breaks
  * a rule, `conflict` when no admin would be left, `not_found` for an unknown, foreign or malformed id, `forbidden` for
  * a key that expires.
  */
@@ -114,7 +116,7 @@ export async function removeUser(context: Context, caller: Caller, id: string): 
   })
 }
 
-/** `field`: the name of the password in our types. Throws AppError `invalid` for a new password that breaks a rule. */
+/** `field`: the name of the password in our types. Throws AppError `invalid_request` for a new password that breaks a rule. */
 export function assertPassword(password: string, email: string, field = 'password'): void {
   const fault = findPasswordFault(password, email)
   if (fault !== null) throw invalidField(field, fault)

@@ -19,6 +19,7 @@ import { createFindClientAddress } from '../../src/http/client-address.ts'
 import { createDashboardApp, type DashboardParts } from '../../src/http/dashboard/app.ts'
 import { createLive, type Live } from '../../src/http/dashboard/live.ts'
 import { routeManagement } from '../../src/http/management.ts'
+import { presentFault } from '../../src/http/middleware/errors.ts'
 import { createHttpServer } from '../../src/http/server.ts'
 import { type Clock, systemClock } from '../../src/runtime/clock.ts'
 import type { Context } from '../../src/store/context.ts'
@@ -127,7 +128,7 @@ export async function startTestApi(
     handler: around(routeManagement({ api, badges, dashboard, sitePath: () => sitePathOf(parts.baseUrl()) })),
     bindAddress: '127.0.0.1',
     port: 0,
-    errorText: (error) => ({ type: 'application/json; charset=utf-8', text: JSON.stringify({ error }) }),
+    errorText: presentFault,
   })
   const { port } = await server.listen()
   url = `http://127.0.0.1:${port}${API_PREFIX}`

@@ -35,7 +35,7 @@ export interface KindConfig<Settings extends ChannelSettings, Input extends obje
   readonly shown: z.ZodType<Shown>
   /**
    * The settings for a config. `stored`: the settings of the channel until now; null for a new channel, and when they cannot be
-   * read. Throws AppError `invalid` for a URL that contains `…` and is not one that was shown.
+   * read. Throws AppError `invalid_request` for a URL that contains `…` and is not one that was shown.
    */
   toSettings(config: Input, stored: Settings | null): Settings
   /** The config without its secrets. `toSettings(show(settings), settings)` equals `settings`. */

@@ -2,7 +2,8 @@
 
 import { type CheckState, type CheckTexts, type Instant, REASONS_OF } from '../../domain/check.ts'
 import { type CheckEvent, NEXT } from '../../domain/check-event.ts'
-import type { ErrorCode } from '../../domain/errors.ts'
+import { nameOfResource } from '../../domain/error-texts.ts'
+import type { SaidCode } from '../../domain/errors.ts'
 import { isAwaitedInVain, isUnarmed } from '../../domain/transition.ts'
 import type { Resource, StoredCheck } from '../../store/checks/checks.ts'
 import {
@@ -16,7 +17,6 @@ import {
 } from '../../store/checks/columns.ts'
 import type { Retention } from '../../store/checks/retained-checks.ts'
 import type { Tombstone } from '../../store/checks/tombstones.ts'
-import { describeResource } from '../with-locked-check.ts'
 import { isOfPlace, originOf, type Placed, updateOrigin } from './place.ts'
 
 export interface Declaration extends CheckTexts, Placed {
@@ -72,7 +72,7 @@ export type Plan =
   /** `field`: the one at fault, where there is one. */
   | {
       readonly kind: 'reject'
-      readonly code: ErrorCode
+      readonly code: SaidCode
       readonly message: string
       readonly field?: 'adoptId' | 'retained'
     }
@@ -126,7 +126,7 @@ export function plan(facts: Facts, wanted: Declaration): Plan {
   if (adoptee.managedBy === 'kubernetes' || adoptee.kubernetes !== null)
     return rejectAdoption(
       'conflict',
-      `the check ${adoptId} is managed by ${describeResource(adoptee.kubernetes)}: delete that one with deletionPolicy Retain first`,
+      `the check ${adoptId} is managed by ${nameOfResource(adoptee.kubernetes)}: delete that one with deletionPolicy Retain first`,
     )
   // The mark of a check that the resource had before may be lost with its owner.
   const isAdopted = wanted.isKnownId === true ? (adoptee.origin?.kubernetesAdopted ?? true) : true
@@ -135,7 +135,7 @@ export function plan(facts: Facts, wanted: Declaration): Plan {
 
 const NO_PROJECT: Plan = { kind: 'reject', code: 'not_found', message: 'project not found' }
 
-function rejectAdoption(code: ErrorCode, message: string): Plan {
+function rejectAdoption(code: SaidCode, message: string): Plan {
   return { kind: 'reject', code, message, field: 'adoptId' }
 }
 

@@ -74,7 +74,7 @@ export const revokeApiKey = endpoint({
   params: ApiKeyParams,
   status: 204,
   response: null,
-  errors: ['conflict'],
+  errors: ['last_admin'],
   handle: ({ context, caller, params }) => revoke(context, caller, params.id),
 })
 

@@ -55,7 +55,7 @@ export const ChannelUpdate = z
   })
   .meta({ id: 'ChannelUpdate', description: 'Omitted fields keep their values.' })
 
-/** Reads `body.config` as the config of this kind. Throws AppError `invalid`. */
+/** Reads `body.config` as the config of this kind. Throws AppError `invalid_request`. */
 export function readConfig(kind: ChannelKind, config: unknown): object {
   return parsePart('body', z.object({ config: KINDS[kind].config.input }), { config }).config
 }

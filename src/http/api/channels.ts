@@ -70,7 +70,7 @@ export const updateChannel = endpoint({
   body: ChannelUpdate,
   status: 200,
   response: Channel,
-  errors: ['conflict'],
+  errors: ['conflict', 'channel_in_use'],
   async handle({ context, caller, params, body }) {
     const { kind, name, project_id: projectId, events, muted, config } = body
     const readAs = config === undefined ? undefined : (stored: ChannelKind) => readConfig(stored, config)
@@ -86,7 +86,7 @@ export const removeChannel = endpoint({
   query: RemoveChannelQuery,
   status: 204,
   response: null,
-  errors: ['conflict'],
+  errors: ['conflict', 'channel_in_use'],
   handle: ({ context, caller, params, query }) => remove(context, caller, params.id, { force: query.force === 'true' }),
 })
 

@@ -44,7 +44,7 @@ export const createCheck = endpoint({
   body: NewCheck,
   status: 201,
   response: Check,
-  errors: ['not_found', 'conflict'],
+  errors: ['not_found', 'slug_taken'],
   async handle({ context, caller, body, pingUrl }) {
     const check = await create(context, caller, toNewCheck(body))
     return presentCheck(check, caller, { now: context.clock.now(), pingUrl })
@@ -68,7 +68,7 @@ export const updateCheck = endpoint({
   body: CheckUpdate,
   status: 200,
   response: Check,
-  errors: ['conflict'],
+  errors: ['slug_taken', 'managed_by_kubernetes'],
   handle: async ({ context, caller, params, body, pingUrl }) =>
     presentCheck(await update(context, caller, params.id, toUpdate(body)), caller, {
       now: context.clock.now(),
@@ -82,7 +82,7 @@ export const removeCheck = endpoint({
   params: CheckParams,
   status: 204,
   response: null,
-  errors: ['conflict'],
+  errors: ['managed_by_kubernetes'],
   handle: ({ context, caller, params }) => remove(context, caller, params.id),
 })
 
@@ -92,7 +92,7 @@ export const pauseCheck = endpoint({
   params: CheckParams,
   status: 200,
   response: Check,
-  errors: ['conflict'],
+  errors: ['managed_by_kubernetes', 'conflict'],
   handle: async ({ context, caller, params, pingUrl }) =>
     presentCheck(await pause(context, caller, params.id), caller, { now: context.clock.now(), pingUrl }),
 })
@@ -103,7 +103,7 @@ export const resumeCheck = endpoint({
   params: CheckParams,
   status: 200,
   response: Check,
-  errors: ['conflict'],
+  errors: ['managed_by_kubernetes', 'conflict'],
   handle: async ({ context, caller, params, pingUrl }) =>
     presentCheck(await resume(context, caller, params.id), caller, { now: context.clock.now(), pingUrl }),
 })

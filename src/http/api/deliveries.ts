@@ -37,7 +37,7 @@ export const retryDelivery = endpoint({
   params: DeliveryParams,
   status: 202,
   response: Delivery,
-  errors: ['conflict'],
+  errors: ['conflict', 'muted'],
   handle: async ({ context, caller, params }) => presentDelivery(await retry(context, caller, params.id)),
 })
 

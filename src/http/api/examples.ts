@@ -3,7 +3,7 @@
  * with a running service: what lacks an example, or has another form, fails them.
  */
 
-import type { ErrorCode } from '../../domain/errors.ts'
+import type { ConflictCode, ErrorCode } from '../../domain/errors.ts'
 import type { WEBHOOK_HEADERS } from './event.schema.ts'
 import type { Json } from './openapi-schemas.ts'
 
@@ -289,29 +289,41 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
   getDocument: { response: { openapi: '3.1.1', info: { title: 'Heartbeat Operator', version: '1' } } },
 }
 
+/** The conflicts share a status, so they share a response. */
+export type ResponseName = Exclude<ErrorCode, ConflictCode> | 'conflict'
+
 export const ERROR_EXAMPLES = {
-  invalid: {
+  invalid_request: {
     error: 'name is required',
+    code: 'invalid_request',
     details: [{ path: 'body.name', message: 'is required' }],
   },
   unauthenticated: {
     error: 'no credential was received: send the header "Authorization: Bearer <API key or access token>"',
+    code: 'unauthenticated',
   },
-  forbidden: { error: 'this call needs the scope write; the given credential has read' },
-  not_found: { error: 'check not found' },
-  method_not_allowed: { error: 'PATCH is not allowed here; DELETE, GET, PUT are' },
+  forbidden: { error: 'this call needs the scope write; the given credential has read', code: 'forbidden' },
+  not_found: { error: 'check not found', code: 'not_found' },
+  method_not_allowed: { error: 'POST is not allowed here; DELETE, GET, PATCH, PUT are', code: 'method_not_allowed' },
   conflict: {
     error: 'another check of the project has the slug "shop-backup": choose another',
+    code: 'slug_taken',
     details: [
       { path: 'body.slug', message: 'another check of the project has the slug "shop-backup": choose another' },
     ],
   },
-  too_large: { error: 'body too large: at most 65536 bytes are accepted' },
-  unsupported_media_type: { error: 'the body must be JSON; send Content-Type: application/json' },
-  too_many_requests: { error: 'more than 1000 calls in a minute for this organization; try again in 12 s' },
-  internal: { error: 'internal error' },
-  unavailable: { error: 'the service cannot reach its database at the moment; try again shortly' },
-} as const satisfies Record<ErrorCode, Json>
+  too_large: { error: 'body too large: at most 65536 bytes are accepted', code: 'too_large' },
+  unsupported_media_type: {
+    error: 'the body must be JSON; send Content-Type: application/json',
+    code: 'unsupported_media_type',
+  },
+  too_many_requests: {
+    error: 'more than 1000 calls in a minute for this organization; try again in 12 s',
+    code: 'too_many_requests',
+  },
+  internal: { error: 'internal error', code: 'internal' },
+  unavailable: { error: 'the service cannot reach its database at the moment; try again shortly', code: 'unavailable' },
+} as const satisfies Record<ResponseName, Json>
 
 export const WEBHOOK_HEADER_EXAMPLES: Readonly<Record<keyof typeof WEBHOOK_HEADERS, string>> = {
   'webhook-id': EVENT_ID,

@@ -20,7 +20,7 @@ export function explainUnknown(schema: z.ZodType, texts: Readonly<Record<string,
   UNKNOWN_FIELDS.set(schema, texts)
 }
 
-/** Checks a part of a request. Throws AppError `invalid`: its message names the first bad field, its details name each. */
+/** Checks a part of a request. Throws AppError `invalid_request`: its message names the first bad field, its details name each. */
 export function parsePart<Schema extends z.ZodType>(
   source: InputSource,
   schema: Schema,
@@ -46,7 +46,7 @@ export function invalidFields(source: InputSource, faults: readonly FieldFault[]
   const details = faults
     .slice(0, MAX_FAULTS)
     .map(({ path, message }) => ({ path: path === '' ? source : `${source}.${path}`, message }))
-  return new AppError('invalid', message, { details })
+  return new AppError('invalid_request', message, { details })
 }
 
 /** Keeps the first fault of each field: the rules after it see a value that is wrong already. */

@@ -5,8 +5,9 @@ import { MIMEType } from 'node:util'
 import { AppError } from '../../domain/errors.ts'
 import { LIMITS } from '../../domain/limits.ts'
 import { hasBody, readBody } from '../body.ts'
+import { invalidFields } from './faults.ts'
 
-/** At most 65,536 bytes. `pace` resolves when they may be parsed. Throws AppError `unsupported_media_type` (other type or charset, or compressed), `too_large`, or `invalid`. */
+/** At most 65,536 bytes. `pace` resolves when they may be parsed. Throws AppError `unsupported_media_type` (other type or charset, or compressed), `too_large`, or `invalid_request`. */
 export async function readJsonObject(request: IncomingMessage, pace: () => Promise<void>): Promise<object> {
   if (!hasBody(request)) throw emptyBody()
   assertPlainJson(request)
@@ -16,23 +17,21 @@ export async function readJsonObject(request: IncomingMessage, pace: () => Promi
   return parseJsonObject(bytes)
 }
 
-/** Of a field that is given twice the last one counts. Throws AppError `invalid`. */
+/** Of a field that is given twice the last one counts. Throws AppError `invalid_request`. */
 export function parseJsonObject(bytes: Uint8Array): object {
   const text = decodeUtf8(bytes)
   let value: unknown
   try {
     value = JSON.parse(text)
   } catch (error) {
-    throw new AppError('invalid', `the body is not valid JSON${describePosition(error)}`)
+    throw invalidBody(`is not valid JSON${describePosition(error)}`)
   }
-  if (typeof value !== 'object' || value === null || Array.isArray(value))
-    throw new AppError('invalid', 'the body must be a JSON object')
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) throw invalidBody('must be a JSON object')
   return value
 }
 
-function emptyBody(): AppError {
-  return new AppError('invalid', 'the body is empty; send a JSON object')
-}
+const emptyBody = () => invalidBody('is empty; send a JSON object')
+const invalidBody = (message: string) => invalidFields('body', [{ path: '', message }])
 
 function assertPlainJson({ headers }: IncomingMessage): void {
   const encoding = headers['content-encoding']?.trim().toLowerCase() ?? 'identity'
@@ -66,7 +65,7 @@ function decodeUtf8(bytes: Uint8Array): string {
   try {
     return UTF_8.decode(bytes)
   } catch {
-    throw new AppError('invalid', 'the body is not valid UTF-8')
+    throw invalidBody('is not valid UTF-8')
   }
 }
 

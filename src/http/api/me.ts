@@ -112,7 +112,7 @@ export const getDocument = openEndpoint({
   status: 200,
   response: Document,
   // Of HTTP that is not valid, such as two Host headers.
-  errors: ['invalid'],
+  errors: ['invalid_request'],
   handle: async ({ describe }) => describe(),
 })
 

@@ -1,5 +1,6 @@
 /** The ping API in /openapi.json (interface, section 4.2; design, section 3.3). It has no table of routes: http/ping/request.ts parses its paths. */
 
+import { z } from 'zod'
 import { LIMITS } from '../../domain/limits.ts'
 import { EXAMPLE_ID } from './examples.ts'
 import type { Json } from './openapi-schemas.ts'
@@ -199,6 +200,10 @@ const ACCEPTED = {
   content: { 'text/plain': { schema: { type: 'string', const: 'OK' }, example: 'OK' } },
 }
 
+export const PingError = z
+  .object({ error: z.string().meta({ description: 'What is wrong, and what to do.' }) })
+  .meta({ id: 'PingError' })
+
 /** Plain text; JSON for clients that accept JSON rather than text. */
 function describeRejection(description: string, example: string, extra: Json = {}): Json {
   return {
@@ -206,7 +211,7 @@ function describeRejection(description: string, example: string, extra: Json = {
     headers: headersOf(extra),
     content: {
       'text/plain': { schema: { type: 'string' }, example },
-      'application/json': { schema: { $ref: '#/components/schemas/Error' }, example: { error: example } },
+      'application/json': { schema: { $ref: '#/components/schemas/PingError' }, example: { error: example } },
     },
   }
 }

@@ -1,31 +1,23 @@
 /** /openapi.json, made from the table of routes and the schemas that requests and responses pass through. */
 
 import { z } from 'zod'
-import { ERROR_CODES, type ErrorCode } from '../../domain/errors.ts'
-import { STATUS } from '../middleware/errors.ts'
+import { ERROR_CODES, type ErrorCode, isConflict } from '../../domain/errors.ts'
+import { MEANINGS, STATUS } from '../error-codes.ts'
 import { WEBHOOK_HEADERS, WebhookPayload } from './event.schema.ts'
-import { ERROR_EXAMPLES, EXAMPLE_ID, EXAMPLES, WEBHOOK_EXAMPLE, WEBHOOK_HEADER_EXAMPLES } from './examples.ts'
-import { describePings, PING_TAG } from './openapi-pings.ts'
+import {
+  ERROR_EXAMPLES,
+  EXAMPLE_ID,
+  EXAMPLES,
+  type ResponseName,
+  WEBHOOK_EXAMPLE,
+  WEBHOOK_HEADER_EXAMPLES,
+} from './examples.ts'
+import { describePings, PING_TAG, PingError } from './openapi-pings.ts'
 import { describeObject, describeSchemas, type Json, refTo } from './openapi-schemas.ts'
 import { PlainText, type Route } from './route.ts'
 
 const RESPONSES = '#/components/responses/'
 const HEADERS = '#/components/headers/'
-
-const ERRORS = {
-  invalid: 'The request is not valid: `error` names the first invalid field, `details` lists all of them.',
-  unauthenticated: 'The credential is missing, unknown, expired or revoked.',
-  forbidden: 'The scope of the credential does not suffice; `error` names the scope that does.',
-  not_found: 'The id is unknown, malformed, or belongs to another organization or project.',
-  method_not_allowed: 'The path does not support the method; `Allow` lists the methods that it supports.',
-  conflict: 'The request conflicts with stored data, for example a slug that is already in use.',
-  too_large: 'The body is larger than 65,536 bytes.',
-  unsupported_media_type: 'The body is not uncompressed JSON in UTF-8.',
-  too_many_requests: 'Too many requests; `Retry-After` is the number of seconds to wait.',
-  internal: 'An unexpected error of the service.',
-  unavailable:
-    'The service cannot reach its database or the issuer of the token; `Retry-After` is the number of seconds to wait.',
-} as const satisfies Record<ErrorCode, string>
 
 /** Errors that every operation can return. */
 const COMMON_ERRORS = ['internal', 'unavailable'] as const satisfies readonly ErrorCode[]
@@ -58,14 +50,13 @@ const TAGS: Readonly<Record<string, string>> = {
 const ErrorBody = z
   .object({
     error: z.string().meta({ description: 'What is wrong, and what to do.' }),
-    code: z
-      .enum(['channel_in_use'])
-      .optional()
-      .meta({ description: '`channel_in_use`: checks that chose the channel would notify it, or anyone, no longer.' }),
+    code: z.enum(ERROR_CODES).meta({ description: 'What is wrong, for programs. Later versions may have more codes.' }),
     details: z
       .array(z.object({ path: z.string().meta({ description: 'For example `body.name`.' }), message: z.string() }))
       .optional()
-      .meta({ description: 'All invalid fields, when the request is not valid.' }),
+      .meta({
+        description: 'All faults of a request that is not valid, and the field of a conflict that concerns one.',
+      }),
   })
   .meta({ id: 'Error' })
 
@@ -117,6 +108,7 @@ export function describeRoutes(routes: readonly Route[]): Json {
       },
       schemas: describeSchemas([
         ErrorBody,
+        PingError,
         WebhookPayload,
         ...routes.flatMap(({ endpoint: { body, response } }) => [body, response].filter((schema) => schema != null)),
       ]),
@@ -126,7 +118,7 @@ export function describeRoutes(routes: readonly Route[]): Json {
           { description, schema: { type: 'integer' } },
         ]),
       ),
-      responses: Object.fromEntries(listAllErrors(routes).map((code) => [code, describeError(code)])),
+      responses: Object.fromEntries(listAllResponses(routes).map((name) => [name, describeError(name)])),
     },
   }
 }
@@ -193,19 +185,28 @@ function describeOperation({ path, scope, endpoint }: Route): Json {
   return {
     operationId: id,
     summary,
-    description: scope === null ? 'Needs no credential.' : `Needs the scope \`${scope}\`.`,
+    description: describeNeeds(scope, endpoint),
     tags: [path.split('/')[1]!.replace('.json', '')],
     security: scope === null ? [] : [{ bearer: [] }],
     parameters: [...describeParameters('path', params), ...describeParameters('query', query)],
     ...(body === undefined ? {} : { requestBody: { required: true, content: asJson(body, example?.body) } }),
     responses: {
       ...describeSuccess(status, response, example?.response, headers),
-      ...Object.fromEntries(listErrors({ scope, endpoint }).map((code) => [STATUS[code], { $ref: RESPONSES + code }])),
+      ...Object.fromEntries(
+        listErrors({ scope, endpoint }).map((code) => [STATUS[code], { $ref: RESPONSES + responseOf(code) }]),
+      ),
     },
     ...(id === 'createChannel'
       ? { callbacks: { event: { [CALLBACK_URL]: { post: describeWebhook('receiveEventOfChannel') } } } }
       : {}),
   }
+}
+
+/** The scope, and which conflicts there are: they share a status. */
+function describeNeeds(scope: Route['scope'], { errors = [] }: Route['endpoint']): string {
+  const needs = scope === null ? 'Needs no credential.' : `Needs the scope \`${scope}\`.`
+  const conflicts = errors.filter(isConflict).map((code) => `\`${code}\``)
+  return conflicts.length === 0 ? needs : `${needs} Codes of 409: ${conflicts.join(', ')}.`
 }
 
 function describeSuccess(status: number, response: z.ZodType | null, example: unknown, headers: Json): Json {
@@ -224,29 +225,34 @@ export function listErrors({ scope, endpoint }: Pick<Route, 'scope' | 'endpoint'
   const codes = new Set<ErrorCode>([...(endpoint.errors ?? []), ...COMMON_ERRORS])
   if (scope !== null) for (const code of ['unauthenticated', 'forbidden', 'too_many_requests'] as const) codes.add(code)
   if (endpoint.params !== undefined) codes.add('not_found')
-  if (endpoint.query !== undefined) codes.add('invalid')
+  if (endpoint.query !== undefined) codes.add('invalid_request')
   if (endpoint.body !== undefined)
-    for (const code of ['invalid', 'too_large', 'unsupported_media_type'] as const) codes.add(code)
+    for (const code of ['invalid_request', 'too_large', 'unsupported_media_type'] as const) codes.add(code)
   return ERROR_CODES.filter((code) => codes.has(code)).sort((one, other) => STATUS[one] - STATUS[other])
 }
 
 /** Those that at least one operation refers to: 405, for one, belongs to none, as it is the response to methods that are none. */
-function listAllErrors(routes: readonly Route[]): ErrorCode[] {
-  const used = new Set(routes.flatMap(listErrors))
-  return ERROR_CODES.filter((code) => used.has(code))
+function listAllResponses(routes: readonly Route[]): ResponseName[] {
+  const used = new Set(routes.flatMap(listErrors).map(responseOf))
+  return ERROR_CODES.map(responseOf).filter((name, index, all) => used.has(name) && all.indexOf(name) === index)
 }
+
+const responseOf = (code: ErrorCode): ResponseName => (isConflict(code) ? 'conflict' : code)
+const CONFLICT = 'The present state does not allow the change: `code` and `error` say why.'
 
 const RATE_LIMIT_REFS = Object.fromEntries(
   Object.keys(RATE_LIMIT_HEADERS).map((name) => [name, { $ref: HEADERS + name }]),
 )
 
-function describeError(code: ErrorCode): Json {
+function describeError(code: ResponseName): Json {
   const header = (description: string, type: string) => ({ description, schema: { type } })
   const headers: Json = UNCOUNTED.includes(code) ? {} : { ...RATE_LIMIT_REFS }
   if (code === 'unauthenticated') headers['WWW-Authenticate'] = header('`Bearer`', 'string')
   if (code === 'too_many_requests' || code === 'unavailable')
     headers['Retry-After'] = header('Seconds to wait.', 'integer')
-  return { description: ERRORS[code], headers, content: asJson(ErrorBody, ERROR_EXAMPLES[code]) }
+  const { cause, cure } = MEANINGS[code]
+  const description = code === 'conflict' ? CONFLICT : `${cause} ${cure}`
+  return { description, headers, content: asJson(ErrorBody, ERROR_EXAMPLES[code]) }
 }
 
 function describeParameters(location: 'path' | 'query', schema: z.ZodType | undefined): Json[] {

@@ -32,7 +32,7 @@ export const createProject = endpoint({
   body: NewProject,
   status: 201,
   response: Project,
-  errors: ['conflict'],
+  errors: ['slug_taken'],
   handle: async ({ context, caller, body: { name, slug } }) =>
     presentProject(await create(context, caller, slug === undefined ? { name } : { name, slug })),
 })
@@ -63,7 +63,7 @@ export const removeProject = endpoint({
   params: ProjectParams,
   status: 204,
   response: null,
-  errors: ['conflict'],
+  errors: ['project_not_empty'],
   handle: ({ context, caller, params }) => remove(context, caller, params.id),
 })
 

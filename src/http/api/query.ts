@@ -9,7 +9,7 @@ import { invalidFields, shorten } from './faults.ts'
 const MAX_NAMED = 10
 
 /**
- * Returns the parameters as text, lists as lists of texts. Malformed percent encodings stay as they are. Throws AppError `invalid` for unknown
+ * Returns the parameters as text, lists as lists of texts. Malformed percent encodings stay as they are. Throws AppError `invalid_request` for unknown
  * parameters, which are filters with a typo or of another service, and for a parameter that is given twice and is not a list.
  */
 export function readQuery(schema: z.ZodObject, querystring: string): Record<string, string | string[]> {
@@ -37,7 +37,7 @@ function assertKnown(schema: z.ZodObject, given: readonly string[]): void {
   const details = named.map((name) => ({ path: `query.${name}`, message: `is not a known parameter: ${rule}` }))
   const more = unknown.length > MAX_NAMED ? ` and ${unknown.length - MAX_NAMED} more` : ''
   const fault = unknown.length === 1 ? 'is not a known parameter' : 'are not known parameters'
-  throw new AppError('invalid', `${named.join(', ')}${more} ${fault}: ${rule}`, { details })
+  throw new AppError('invalid_request', `${named.join(', ')}${more} ${fault}: ${rule}`, { details })
 }
 
 function takesMany(schema: z.ZodType): boolean {

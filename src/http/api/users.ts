@@ -52,7 +52,7 @@ export const updateUser = endpoint({
   body: UserUpdate,
   status: 200,
   response: User,
-  errors: ['conflict'],
+  errors: ['last_admin'],
   handle: async ({ context, caller, params, body }) => presentUser(await update(context, caller, params.id, body)),
 })
 
@@ -62,7 +62,7 @@ export const removeUser = endpoint({
   params: UserParams,
   status: 204,
   response: null,
-  errors: ['conflict'],
+  errors: ['last_admin'],
   handle: ({ context, caller, params }) => remove(context, caller, params.id),
 })
 

@@ -43,6 +43,10 @@ export function createBadgeApp(options: BadgeAppOptions): Koa {
   // An error after the response has begun: a client that left. Koa would print it.
   app.on('error', (error) => log.debug({ error }, 'response not delivered'))
   app.use(observe({ log, clock, isStopping, onRequest }))
+  app.use((ctx, next) => {
+    ctx.state.hasPlainErrors = true
+    return next()
+  })
   app.use(renderErrors(log))
   app.use(serve)
   return app

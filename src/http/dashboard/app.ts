@@ -241,7 +241,8 @@ async function readForm(ctx: Context): Promise<URLSearchParams> {
 /** PostgreSQL stores no NUL. */
 function assertNoNul(fields: URLSearchParams): void {
   for (const [name, value] of fields)
-    if (`${name}${value}`.includes('\0')) throw new AppError('invalid', 'a text must not contain the NUL character')
+    if (`${name}${value}`.includes('\0'))
+      throw new AppError('invalid_request', 'a text must not contain the NUL character')
 }
 
 const isLogIn = (path: string) => path === LOG_IN_PATH || path.startsWith(`${LOG_IN_PATH}/`)

@@ -1,10 +1,11 @@
 /** Errors as pages: what was wrong, and what to do. */
 
 import type { Context, Middleware } from 'koa'
-import { AppError, type ErrorCode, unavailable } from '../../domain/errors.ts'
+import { AppError, type ConflictCode, type ErrorCode, isConflict, unavailable } from '../../domain/errors.ts'
 import type { Log } from '../../runtime/log.ts'
 import { hasBody, RequestAborted, respondAndDrain } from '../body.ts'
-import { CLIENT_LEFT, createUnavailableLog, STATUS } from '../middleware/errors.ts'
+import { STATUS } from '../error-codes.ts'
+import { CLIENT_LEFT, createUnavailableLog } from '../middleware/errors.ts'
 import { type Html, html } from './html.ts'
 import { pathOfReferrer } from './own-page.ts'
 import type { Page } from './page.ts'
@@ -32,7 +33,7 @@ export function renderErrorPages({ log, render }: ErrorPagesOptions): Middleware
       if (failure.code === 'internal') log.error({ error, requestId, route }, 'request failed')
       if (failure.code === 'unavailable') logUnavailable(failure, ctx)
       // 422: the request could be read, and what it says is wrong.
-      ctx.status = failure.code === 'invalid' && ctx.state.isRead === true ? 422 : STATUS[failure.code]
+      ctx.status = failure.code === 'invalid_request' && ctx.state.isRead === true ? 422 : STATUS[failure.code]
       if (failure.retryAfterSeconds !== undefined)
         ctx.set('Retry-After', String(Math.max(1, Math.ceil(failure.retryAfterSeconds))))
       await render(ctx, describe(failure, ctx))
@@ -44,13 +45,13 @@ export function renderErrorPages({ log, render }: ErrorPagesOptions): Middleware
   }
 }
 
-const TITLES: Readonly<Record<ErrorCode, string>> = {
-  invalid: 'This does not work',
+const CONFLICT = 'This conflicts with the present state'
+const TITLES: Readonly<Record<Exclude<ErrorCode, ConflictCode>, string>> = {
+  invalid_request: 'This does not work',
   unauthenticated: 'Log in',
   forbidden: 'Not allowed',
   not_found: 'Not found',
   method_not_allowed: 'Not found',
-  conflict: 'This conflicts with the present state',
   too_large: 'Too large',
   unsupported_media_type: 'This does not work',
   too_many_requests: 'Too many requests',
@@ -69,7 +70,11 @@ function describe(failure: AppError, ctx: Context): Page {
   const text = isOurs
     ? `The log of the service has the details, under the request id ${ctx.state.requestId}.`
     : sentence(message)
-  return errorPage(TITLES[code], text, html`<a class="button" href="/checks">Go to the checks</a>`)
+  return errorPage(
+    isConflict(code) ? CONFLICT : TITLES[code],
+    text,
+    html`<a class="button" href="/checks">Go to the checks</a>`,
+  )
 }
 
 function describeUnavailable({ message }: AppError, ctx: Context): Page {

@@ -44,9 +44,11 @@ export function serveHealthchecks(parts: HealthchecksParts): Middleware {
   return async (ctx, next) => {
     const found = findPath(ctx.path)
     if (found === null) return redirect(ctx, parts.siteUrl()) ? undefined : next()
+    ctx.state.hasPlainErrors = found.version !== 1
     const operation = Object.hasOwn(found.methods, ctx.method) ? found.methods[ctx.method] : undefined
     const selected = operation === undefined && found.version === 1 ? null : await select(ctx, found, parts.pace)
     if (selected === null) return next()
+    ctx.state.hasPlainErrors = true
     ctx.state.route = found.route
     if (operation === undefined) throw rejectMethod(ctx, found)
     if (operation === 'open') {
@@ -91,14 +93,14 @@ async function select(ctx: Context, { version }: Found, pace: () => Promise<void
 
 const isBearer = ({ headers }: IncomingMessage) => /^bearer( |$)/i.test(headers.authorization ?? '')
 
-/** Throws AppError `invalid` in the words of healthchecks, or `too_large`. */
+/** Throws AppError `invalid_request` in the words of healthchecks, or `too_large`. */
 async function readJson(request: IncomingMessage, pace: () => Promise<void>): Promise<Body> {
   const bytes = await readBody(request, LIMITS.apiBodyBytes)
   if (bytes.length === 0) return {}
   await pace()
   const value = parse(bytes)
   if (typeof value !== 'object' || value === null || Array.isArray(value))
-    throw new AppError('invalid', 'json validation error: value is not an object')
+    throw new AppError('invalid_request', 'json validation error: value is not an object')
   return value as Body
 }
 
@@ -108,7 +110,7 @@ function parse(bytes: Buffer): unknown {
   try {
     return JSON.parse(UTF_8.decode(bytes))
   } catch {
-    throw new AppError('invalid', 'could not parse request body')
+    throw new AppError('invalid_request', 'could not parse request body')
   }
 }
 

@@ -145,7 +145,7 @@ function derivedSlug({ version }: Call, check: StoredCheck, { name, slug }: Spec
   return slugOfName(name)
 }
 
-const isSlugTaken = (error: unknown) => error instanceof AppError && error.code === 'conflict' && error.field === 'slug'
+const isSlugTaken = (error: unknown) => error instanceof AppError && error.code === 'slug_taken'
 
 function textsOf({ desc, tags }: Spec) {
   return given({ description: desc, tags: tags === undefined ? undefined : [...tags] })
@@ -161,7 +161,7 @@ function toSchedule({ schedule, timeout, tz }: Spec, check: StoredCheck): CheckU
 /** An identifier in an error is cut to this. */
 const MAX_SHOWN = 100
 
-/** From ids and names with commas between them. Undefined: not given. Null: all. Throws AppError `invalid`. */
+/** From ids and names with commas between them. Undefined: not given. Null: all. Throws AppError `invalid_request`. */
 async function readChannels(call: Call, { channels: text }: Spec): Promise<string[] | null | undefined> {
   if (text === undefined) return undefined
   if (text === '*') return null
@@ -171,11 +171,11 @@ async function readChannels(call: Call, { channels: text }: Spec): Promise<strin
   const known = await findChannels(call)
   const ids = new Set<string>()
   for (const part of parts) {
-    if (part === '') throw new AppError('invalid', 'empty channel identifier')
+    if (part === '') throw new AppError('invalid_request', 'empty channel identifier')
     const [found, another] = known.filter(({ id, name }) => id === part.toLowerCase() || name === part)
     const shown = part.slice(0, MAX_SHOWN)
-    if (another !== undefined) throw new AppError('invalid', `non-unique channel identifier: ${shown}`)
-    if (found === undefined) throw new AppError('invalid', `invalid channel identifier: ${shown}`)
+    if (another !== undefined) throw new AppError('invalid_request', `non-unique channel identifier: ${shown}`)
+    if (found === undefined) throw new AppError('invalid_request', `invalid channel identifier: ${shown}`)
     ids.add(found.id)
     if (ids.size > LIMITS.chosenChannels) throw jsonFault(`channels has more than ${LIMITS.chosenChannels} channels`)
   }
@@ -187,10 +187,10 @@ async function inWordsOfHealthchecks<T>(act: () => Promise<T>): Promise<T> {
   try {
     return await act()
   } catch (error) {
-    if (isSlugTaken(error)) throw new AppError('invalid', 'slug is taken')
-    if (!(error instanceof AppError) || error.code !== 'invalid') throw error
+    if (isSlugTaken(error)) throw new AppError('invalid_request', 'slug is taken')
+    if (!(error instanceof AppError) || error.code !== 'invalid_request') throw error
     // It was removed since `readChannels` found it.
-    if (error.field === 'channels') throw new AppError('invalid', 'invalid channel identifier')
+    if (error.field === 'channels') throw new AppError('invalid_request', 'invalid channel identifier')
     if (error.field === 'schedule') throw jsonFault('schedule is not a valid cron or OnCalendar expression')
     if (error.field === 'timeZone') throw jsonFault('tz is not a valid timezone')
     throw error

@@ -45,7 +45,7 @@ export async function listFlips(call: Call): Promise<Reply> {
 const MAX_TIMESTAMP = 10_000_000_000
 const MAX_SECONDS = 31_536_000
 
-/** Throws AppError `invalid`. */
+/** Throws AppError `invalid_request`. */
 function readRange(query: URLSearchParams, now: number): HistoryFilter {
   const start = readInteger(query.get('start'), 'start', MAX_TIMESTAMP)
   const end = readInteger(query.get('end'), 'end', MAX_TIMESTAMP)
@@ -62,5 +62,5 @@ function readInteger(text: string | null, name: string, max: number): number | n
   if (text === null) return null
   const value = /^\s*[+-]?\d{1,20}\s*$/.test(text) ? Number(text) : Number.NaN
   if (value >= 0 && value <= max) return value
-  throw new AppError('invalid', `${name} must be an integer from 0 to ${max}`)
+  throw new AppError('invalid_request', `${name} must be an integer from 0 to ${max}`)
 }

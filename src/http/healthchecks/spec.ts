@@ -137,10 +137,10 @@ const RULES = {
 } as const satisfies Record<string, Rule>
 
 export function jsonFault(text: string): AppError {
-  return new AppError('invalid', `json validation error: ${text}`)
+  return new AppError('invalid_request', `json validation error: ${text}`)
 }
 
-/** Throws AppError `invalid` with the text of healthchecks. */
+/** Throws AppError `invalid_request` with the text of healthchecks. */
 export function readSpec(body: Readonly<Record<string, unknown>>): Spec {
   for (const [name, rule] of Object.entries(RULES)) {
     const fault = Object.hasOwn(body, name) ? rule(body[name]) : null

@@ -1,33 +1,21 @@
 /** The only renderer of errors: turns a code into a status, a message and headers. */
 
 import type { Context, Middleware } from 'koa'
-import { AppError, describeError, type ErrorCode } from '../../domain/errors.ts'
+import { AppError, describeError, type ErrorCode, type FieldFault } from '../../domain/errors.ts'
 import { toSnakeCase } from '../../domain/field-names.ts'
 import type { Log } from '../../runtime/log.ts'
 import { createSteadyLog } from '../../runtime/steady-log.ts'
 import { hasBody, isNearlyRead, RequestAborted, respondAndDrain } from '../body.ts'
+import { codeOfStatus, STATUS } from '../error-codes.ts'
 import { UNMATCHED } from './observe.ts'
-
-export const STATUS = {
-  invalid: 400,
-  unauthenticated: 401,
-  forbidden: 403,
-  not_found: 404,
-  method_not_allowed: 405,
-  conflict: 409,
-  too_large: 413,
-  unsupported_media_type: 415,
-  too_many_requests: 429,
-  internal: 500,
-  unavailable: 503,
-} as const satisfies Record<ErrorCode, number>
 
 /** For logs and metrics only: other web servers use it too for a request whose client left. */
 export const CLIENT_LEFT = 499
 
 /**
- * Responds with `{"error": message}`, `code` where the error has a word, and `details` when invalid (design, section
- * 3.2). Unexpected errors are logged and get a fixed text.
+ * Responds with `{"error": message, "code": ...}`, and with `details` for an error that concerns fields (design, section
+ * 3.2). Where `ctx.state.hasPlainErrors` is set, with the message alone. Unexpected errors are logged and get a fixed
+ * text.
  */
 export function renderErrors(log: Log): Middleware {
   const logUnavailable = createUnavailableLog(log)
@@ -71,7 +59,7 @@ async function render(
   if (failure.code === 'unauthenticated') ctx.set('WWW-Authenticate', 'Bearer')
   if (failure.retryAfterSeconds !== undefined)
     ctx.set('Retry-After', String(Math.max(1, Math.ceil(failure.retryAfterSeconds))))
-  const text = JSON.stringify(present(failure))
+  const text = JSON.stringify(present(failure, ctx.state.hasPlainErrors === true))
   if (!hasBody(ctx.req) || (failure.code !== 'too_large' && isNearlyRead(ctx.req))) {
     ctx.body = text
     return
@@ -80,12 +68,24 @@ async function render(
   await respondAndDrain(ctx.req, ctx.res, text)
 }
 
-function present(failure: AppError) {
-  const { field, word, details } = failure
+function present(failure: AppError, isPlain: boolean) {
+  const { code, field } = failure
   const { rule, text } = describeError(failure, toSnakeCase)
-  const error = { error: text, ...(word === undefined ? {} : { code: word }) }
-  if (field !== undefined) return { ...error, details: [{ path: `body.${toSnakeCase(field)}`, message: rule }] }
-  return { ...error, ...(details === undefined ? {} : { details }) }
+  if (isPlain) return { error: text }
+  if (field !== undefined) return withDetails(code, text, [{ path: `body.${toSnakeCase(field)}`, message: rule }])
+  return withDetails(code, text, failure.details)
+}
+
+/** The body of the response to a request that no handler sees. */
+export function presentFault(message: string, status: number): { readonly type: string; readonly text: string } {
+  const text = JSON.stringify(withDetails(codeOfStatus(status), message))
+  return { type: 'application/json; charset=utf-8', text }
+}
+
+/** Each request that is not valid has a detail, at least of the request as a whole. */
+function withDetails(code: ErrorCode, error: string, details?: readonly FieldFault[]) {
+  const given = details ?? (code === 'invalid_request' ? [{ path: 'request', message: error }] : undefined)
+  return { error, code, ...(given === undefined ? {} : { details: given }) }
 }
 
 function toAppError(error: unknown): AppError {

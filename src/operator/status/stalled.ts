@@ -27,7 +27,7 @@ export function toStalled(error: unknown): Stalled | null {
   if (isAdoptionRefused(error)) return new Stalled('AdoptionRefused', error.message)
   if (error.field === 'retained') return new Stalled('RetainedCheckExists', error.message)
   switch (error.code) {
-    case 'invalid':
+    case 'invalid_request':
       return new Stalled('InvalidSpec', describeInvalid(error))
     case 'forbidden':
       return new Stalled('ProjectNotAllowed', error.message)

@@ -90,7 +90,7 @@ describe('a new check', () => {
 
   test('is rejected with a schedule that makes no sense, and nothing is stored', async () => {
     const spec = cronSpec('61 * * * *')
-    await expect(create({ spec })).rejects.toMatchObject({ code: 'invalid', field: 'schedule' })
+    await expect(create({ spec })).rejects.toMatchObject({ code: 'invalid_request', field: 'schedule' })
     const { rows } = await fixture.database.query('select count(*) as count from checks')
     expect(rows).toEqual([{ count: 0 }])
   })
@@ -151,7 +151,7 @@ describe('the slug of a new check', () => {
   test('is a conflict that names it, when it was given and is taken', async () => {
     expect(await slugOf({ slug: 'ledger_1' })).toBe('ledger_1')
     await expect(create({ slug: 'ledger_1' })).rejects.toMatchObject({
-      code: 'conflict',
+      code: 'slug_taken',
       message: expect.stringContaining('"ledger_1"'),
     })
   })
@@ -229,6 +229,6 @@ describe('the slug of a new check', () => {
     made.catch(() => {})
     await untilWaiting(fixture, 1)
     await taking.commit()
-    await expect(made).rejects.toMatchObject({ code: 'conflict' })
+    await expect(made).rejects.toMatchObject({ code: 'slug_taken' })
   })
 })

@@ -173,7 +173,7 @@ describe('who may pause and resume', () => {
     await manageByKubernetes(fixture, check, suspend)
     for (const act of [pause, resume]) {
       await expect(act()).rejects.toMatchObject({
-        code: 'conflict',
+        code: 'managed_by_kubernetes',
         message: expect.stringContaining(
           `HeartbeatCheck payments/nightly in cluster default sets spec.suspend to ${suspend}`,
         ),

@@ -91,7 +91,7 @@ describe('who may remove', () => {
   test('the API is rejected for a check that Kubernetes manages', async () => {
     await manageByKubernetes(fixture, check, null)
     await expect(remove()).rejects.toMatchObject({
-      code: 'conflict',
+      code: 'managed_by_kubernetes',
       message: 'check is managed by HeartbeatCheck payments/nightly in cluster default; change the resource instead',
     })
     expect(await leftOf(check)).toMatchObject({ check_states: 1, flips: 1 })

@@ -270,7 +270,7 @@ describe('pages', () => {
     await addMany(SURVEY_LIMIT + 1)
     const { next } = await survey({ sort: 'name' })
     await expect(survey({ sort: '-name', cursor: next! })).rejects.toMatchObject({
-      code: 'invalid',
+      code: 'invalid_request',
       message: 'this page belongs to another order of the list: open the list from its start',
     })
     const id = newId(NOW)
@@ -294,16 +294,16 @@ describe('pages', () => {
     ]
     for (const cursor of forged)
       await expect(survey({ sort: 'name', cursor })).rejects.toMatchObject({
-        code: 'invalid',
+        code: 'invalid_request',
         message: 'the address of this page is incomplete or changed: open the list from its start',
       })
     for (const by of [[5, 'a'], [-1, 'a'], [0.5, 'a'], ['0', 'a'], [0]])
       await expect(survey({ cursor: encodeSurveyCursor({ sort: 'status', by, id }) })).rejects.toMatchObject({
-        code: 'invalid',
+        code: 'invalid_request',
       })
     for (const by of [['now'], [-1], [8e15], [1e300]])
       await expect(survey({ sort: 'due', cursor: encodeSurveyCursor({ sort: 'due', by, id }) })).rejects.toMatchObject({
-        code: 'invalid',
+        code: 'invalid_request',
       })
     // Well formed, and of nothing that is there: it only says where to go on.
     for (const by of [[null], [0], [253_402_300_799_999]])

@@ -82,7 +82,7 @@ describe('an update of texts', () => {
     await addCheck(fixture, tenant, { slug: 'taken' })
     const check = await addCheck(fixture, tenant)
     await expect(update(check, { slug: 'taken', graceSeconds: 1 })).rejects.toMatchObject({
-      code: 'conflict',
+      code: 'slug_taken',
       message: expect.stringContaining('"taken"'),
     })
     expect(await read(check)).toEqual({ ...check, kubernetesSuspend: null })
@@ -99,7 +99,8 @@ describe('an update of texts', () => {
     const one = await addCheck(fixture, tenant, { slug: 'one' })
     const two = await addCheck(fixture, tenant, { slug: 'two' })
     const outcomes = await Promise.allSettled([update(one, { slug: 'two' }), update(two, { slug: 'one' })])
-    for (const outcome of outcomes) expect(outcome).toMatchObject({ status: 'rejected', reason: { code: 'conflict' } })
+    for (const outcome of outcomes)
+      expect(outcome).toMatchObject({ status: 'rejected', reason: { code: 'slug_taken' } })
     expect([(await read(one)).slug, (await read(two)).slug]).toEqual(['one', 'two'])
   })
 })
@@ -168,7 +169,7 @@ describe('an update of the schedule', () => {
   ])('is rejected with a fault of %s: %j', async (field, given) => {
     const check = await addCheck(fixture, tenant)
     await expect(update(check, { ...given, name: 'Other' })).rejects.toMatchObject({
-      code: 'invalid',
+      code: 'invalid_request',
       field,
     })
     expect(await read(check)).toEqual({ ...check, kubernetesSuspend: null })
@@ -185,7 +186,7 @@ describe('an update of the schedule', () => {
     const check = await addCheck(fixture, tenant, { spec: cronSpec('0 2 * * *') })
     await fixture.database.query(`update check_states set schedule = 'broken'`)
     await expect(update(check, { graceSeconds: 1 })).rejects.toMatchObject({
-      code: 'invalid',
+      code: 'invalid_request',
       field: 'schedule',
     })
     await expect(update(check, { name: 'Other' })).resolves.toMatchObject({ name: 'Other' })
@@ -256,7 +257,7 @@ describe('who may update', () => {
     const check = await addCheck(fixture, tenant)
     await manageByKubernetes(fixture, check, null)
     await expect(update(check, {})).rejects.toMatchObject({
-      code: 'conflict',
+      code: 'managed_by_kubernetes',
       message: 'check is managed by HeartbeatCheck payments/nightly in cluster default; change the resource instead',
     })
   })

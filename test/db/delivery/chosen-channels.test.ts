@@ -85,8 +85,7 @@ describe('a check with chosen channels', () => {
     await fixture.database.query('update channels set muted = true where id = $1', [chosen])
     const remove = () => removeChannel(channelContext(), fixture.tenant(), chosen)
     await expect(remove()).rejects.toMatchObject({
-      code: 'conflict',
-      word: 'channel_in_use',
+      code: 'channel_in_use',
       message: expect.stringMatching(/^1 check notifies this channel alone/),
     })
     await fixture.addCheck({ channels: [chosen] })
@@ -131,7 +130,7 @@ describe('a check with chosen channels', () => {
       expect(await keepChoosable(tx, check.projectId, [chosen])).toEqual(new Set([chosen]))
       await tx.query('update checks set channels = array[$1::uuid] where key = $2', [chosen, check.key])
     })
-    await expect(removal).rejects.toMatchObject({ word: 'channel_in_use' })
+    await expect(removal).rejects.toMatchObject({ code: 'channel_in_use' })
     expect(await channelsOf(check.id)).toEqual([chosen])
   })
 })

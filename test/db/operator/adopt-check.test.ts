@@ -150,7 +150,7 @@ describe('an adoption and others at the same time', () => {
     updating.catch(() => {})
     await untilWaiting(t, 1)
     await adopting.commit()
-    await expect(updating).rejects.toMatchObject({ code: 'conflict' })
+    await expect(updating).rejects.toMatchObject({ code: 'managed_by_kubernetes' })
     expect((await t.read())?.name).toBe('Nightly backup')
   })
 

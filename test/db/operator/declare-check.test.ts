@@ -106,7 +106,7 @@ describe('a new resource', () => {
 
   test('is rejected with a schedule that makes no sense, and leaves nothing', async () => {
     const declared = t.declare({ spec: cronSpec('every night') })
-    await expect(declared).rejects.toMatchObject({ code: 'invalid', field: 'schedule' })
+    await expect(declared).rejects.toMatchObject({ code: 'invalid_request', field: 'schedule' })
     expect(await t.read()).toBeNull()
   })
 
@@ -174,7 +174,9 @@ describe('a changed resource', () => {
 
   test('is rejected when it makes no sense any more, and its check stays as it was', async () => {
     const { check } = await t.declare()
-    await expect(t.declare({ spec: cronSpec('61 * * * *'), name: 'X' })).rejects.toMatchObject({ code: 'invalid' })
+    await expect(t.declare({ spec: cronSpec('61 * * * *'), name: 'X' })).rejects.toMatchObject({
+      code: 'invalid_request',
+    })
     expect(await t.read()).toEqual(check)
   })
 
@@ -353,6 +355,9 @@ describe('declarations and others at the same time', () => {
     pausing.catch(() => {})
     await untilWaiting(t, 1)
     await declaring.commit()
-    await expect(pausing).rejects.toMatchObject({ code: 'conflict', message: expect.stringContaining('spec.suspend') })
+    await expect(pausing).rejects.toMatchObject({
+      code: 'managed_by_kubernetes',
+      message: expect.stringContaining('spec.suspend'),
+    })
   })
 })

@@ -151,7 +151,7 @@ describe('a retained check and others at the same time', () => {
     update.catch(() => {})
     await untilWaiting(t, 1)
     await declaring.commit()
-    await expect(update).rejects.toMatchObject({ code: 'conflict' })
+    await expect(update).rejects.toMatchObject({ code: 'managed_by_kubernetes' })
   })
 
   test('a removal through the API that was first leaves a new check to the resource', async () => {

@@ -217,7 +217,7 @@ describe('what is left of a deleted resource', () => {
   test('does not keep its project, and is deleted with it', async () => {
     const { check } = await t.declare()
     await expect(removeProject(t.context, t.tenant, t.tenant.project)).rejects.toMatchObject({
-      code: 'conflict',
+      code: 'project_not_empty',
       message: 'the project holds 1 check: delete them first',
     })
     await t.retire()

@@ -91,7 +91,7 @@ describe('creating an API key', () => {
     expect(await make(START + 1)).toMatchObject({ expiresAt: START + 1 })
     for (const expiresAt of [START + 0.5, START, 0]) {
       await expect(make(expiresAt)).rejects.toMatchObject({
-        code: 'invalid',
+        code: 'invalid_request',
         field: 'expiresAt',
         message: 'must be in the future',
       })

@@ -71,7 +71,10 @@ describe('changing the own password', () => {
   it('rejects a new password that breaks a rule, before anything is counted', async () => {
     const { caller } = await session()
     for (const password of ['short', 'password1234', 'Ann@example.com'])
-      await expect(change(caller, 'wrong', password)).rejects.toMatchObject({ code: 'invalid', field: 'newPassword' })
+      await expect(change(caller, 'wrong', password)).rejects.toMatchObject({
+        code: 'invalid_request',
+        field: 'newPassword',
+      })
     const { rows } = await test.database.query('select from login_failures where cardinality(failed_at) > 0')
     expect(rows).toEqual([])
   })

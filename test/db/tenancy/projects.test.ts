@@ -73,7 +73,7 @@ describe('creating a project', () => {
     })
     const clash = createProject(context(), acme.caller, { name: 'Other jobs', slug: 'nightly' })
     await expect(clash).rejects.toMatchObject({
-      code: 'conflict',
+      code: 'slug_taken',
       message: 'another project has the slug "nightly": choose another',
       field: 'slug',
     })
@@ -91,7 +91,7 @@ describe('creating a project', () => {
     await createProject(context(), other.caller, { name: 'Jobs', slug: 'jobs' })
     expect(await createProject(context(), acme.caller, { name: 'Jobs' })).toMatchObject({ slug: 'jobs' })
     await expect(createProject(context(), acme.caller, { name: 'Jobs', slug: 'jobs' })).rejects.toMatchObject({
-      code: 'conflict',
+      code: 'slug_taken',
     })
   })
 
@@ -147,7 +147,10 @@ describe('removing a project', () => {
   ])('is rejected while it holds %i checks', async (count, message) => {
     const one = await acme.addProject('one')
     for (let number = 1; number <= count; number += 1) await addCheck(test.database, one, `check-${number}`)
-    await expect(removeProject(context(), acme.caller, one)).rejects.toMatchObject({ code: 'conflict', message })
+    await expect(removeProject(context(), acme.caller, one)).rejects.toMatchObject({
+      code: 'project_not_empty',
+      message,
+    })
     expect(await listIds()).toEqual([one])
   })
 
@@ -159,7 +162,7 @@ describe('removing a project', () => {
       await untilWaiting(test, 1)
       return { removed }
     })
-    expect(await removed).toMatchObject([{ status: 'rejected', reason: { code: 'conflict' } }])
+    expect(await removed).toMatchObject([{ status: 'rejected', reason: { code: 'project_not_empty' } }])
     expect(await listIds()).toEqual([one])
   })
 

@@ -14,7 +14,7 @@ const ALL = { limit: 100, after: null }
 const NOT_FOUND = { name: 'AppError', code: 'not_found', message: 'user not found' }
 const LAST_ADMIN = {
   name: 'AppError',
-  code: 'conflict',
+  code: 'last_admin',
   message: expect.stringContaining('this is the last admin of the organization'),
 }
 
@@ -92,7 +92,7 @@ describe('creating a user', () => {
     'adm\u0130n@example.com',
     'ann@m\u00fcller.example',
   ])('is refused for the address %j', async (email) => {
-    const refused = { code: 'invalid', field: 'email', message: 'must be an e-mail address' }
+    const refused = { code: 'invalid_request', field: 'email', message: 'must be an e-mail address' }
     await expect(create({ email })).rejects.toMatchObject(refused)
   })
 
@@ -102,7 +102,7 @@ describe('creating a user', () => {
     ['Password1234', 'is one of the most common passwords: choose another, such as four random words'],
     ['ann@EXAMPLE.com', 'must not be the e-mail address'],
   ])('rejects the password %j without showing it', async (password, message) => {
-    await expect(create({ password })).rejects.toMatchObject({ code: 'invalid', message, field: 'password' })
+    await expect(create({ password })).rejects.toMatchObject({ code: 'invalid_request', message, field: 'password' })
   })
 
   it('is forbidden for a caller that is bound to a project', async () => {
@@ -239,7 +239,7 @@ describe('changing a user', () => {
   it('rejects a password that breaks a rule', async () => {
     const ann = await acme.addUser('ann@example.com')
     for (const password of ['short', 'password1234', 'ann@example.com'])
-      await expect(change(ann.id, { password })).rejects.toMatchObject({ code: 'invalid', field: 'password' })
+      await expect(change(ann.id, { password })).rejects.toMatchObject({ code: 'invalid_request', field: 'password' })
   })
 
   it('leaves the last admin its scope', async () => {

@@ -48,11 +48,12 @@ describe.each(guarded)('$title', ({ method, path, scope, endpoint }) => {
     if (path.startsWith('/me/sessions'))
       return expect({ status, body }).toEqual({
         status: 403,
-        body: { error: expect.stringMatching(/^an API key has no/) },
+        body: { error: expect.stringMatching(/^an API key has no/), code: 'forbidden' },
       })
     if (includesScope(held, scope)) return expect(status).not.toBe(403)
     expect(status).toBe(403)
-    expect(body).toEqual({ error: `this call needs the scope ${scope}; the given credential has ${held}` })
+    const error = `this call needs the scope ${scope}; the given credential has ${held}`
+    expect(body).toEqual({ error, code: 'forbidden' })
   })
 
   if (endpoint.params !== undefined)
@@ -71,7 +72,10 @@ describe.each(guarded)('$title', ({ method, path, scope, endpoint }) => {
         expect({ id, status, body }).toEqual({
           id,
           status: 404,
-          body: { error: expect.stringMatching(/^(check|project|user|API key|channel|delivery|session) not found$/) },
+          body: {
+            error: expect.stringMatching(/^(check|project|user|API key|channel|delivery|session) not found$/),
+            code: 'not_found',
+          },
         })
       }
     })
@@ -87,7 +91,7 @@ describe.each(guarded)('$title', ({ method, path, scope, endpoint }) => {
   if (path.startsWith('/checks/{id}'))
     it("returns 404 for another organization's check, whatever the scope", async () => {
       const { status, body } = await call(foreign.keys.admin, checkId)
-      expect({ status, body }).toEqual({ status: 404, body: { error: 'check not found' } })
+      expect({ status, body }).toEqual({ status: 404, body: { error: 'check not found', code: 'not_found' } })
     })
 
   if (endpoint.body !== undefined)

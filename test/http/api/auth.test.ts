@@ -75,7 +75,7 @@ describe('POST /auth/login', () => {
     const last = answers.at(-1)!
     expect(last.status).toBe(429)
     expect(Number(last.headers.get('retry-after'))).toBeGreaterThan(0)
-    expect(last.body).toEqual({ error: expect.any(String) })
+    expect(last.body).toEqual({ error: expect.any(String), code: 'too_many_requests' })
   })
 })
 

@@ -197,7 +197,7 @@ describe('updating a channel', () => {
     const message = 'must be webhook: the kind of a channel cannot change, create another channel instead'
     expect({ status, body }).toEqual({
       status: 400,
-      body: { error: `kind ${message}`, details: [{ path: 'body.kind', message }] },
+      body: { error: `kind ${message}`, code: 'invalid_request', details: [{ path: 'body.kind', message }] },
     })
   })
 

@@ -87,7 +87,8 @@ describe('listing checks', () => {
     const { next_cursor } = (await list('&limit=1')).body
     const { body } = await api.client.get(`/projects?cursor=${next_cursor}`)
     const message = 'must be the next_cursor of an earlier response of this list, not of the list checks'
-    expect(body).toEqual({ error: `cursor ${message}`, details: [{ path: 'query.cursor', message }] })
+    const details = [{ path: 'query.cursor', message }]
+    expect(body).toEqual({ error: `cursor ${message}`, code: 'invalid_request', details })
   })
 
   it('filters by status, slug and words', async () => {
@@ -137,7 +138,7 @@ describe('listing checks', () => {
   it('knows neither an unknown nor a foreign project', async () => {
     for (const id of ['01999999-9999-7999-8999-999999999999', foreign.project]) {
       const { status, body } = await api.client.get(`/checks?project_id=${id}`)
-      expect({ status, body }).toEqual({ status: 404, body: { error: 'project not found' } })
+      expect({ status, body }).toEqual({ status: 404, body: { error: 'project not found', code: 'not_found' } })
     }
   })
 })
@@ -148,8 +149,10 @@ describe('a key that is bound to a project', () => {
     const outside = await api.client.post('/checks', { project_id: api.project, name: 'elsewhere' })
     const { key } = (await api.client.post('/api-keys', { name: 'bound', scope: 'admin', project_id: project })).body
     expect((await api.client.get(`/checks/${inside.id}`, { key })).status).toBe(200)
-    expect((await api.client.get(`/checks/${outside.body.id}`, { key })).body).toEqual({ error: 'check not found' })
-    expect((await api.client.get(`/checks?project_id=${api.project}`, { key })).body).toEqual({
+    expect((await api.client.get(`/checks/${outside.body.id}`, { key })).body).toMatchObject({
+      error: 'check not found',
+    })
+    expect((await api.client.get(`/checks?project_id=${api.project}`, { key })).body).toMatchObject({
       error: 'project not found',
     })
     expect((await api.client.get('/projects', { key })).body.projects.map(({ id }: { id: string }) => id)).toEqual([

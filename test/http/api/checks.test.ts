@@ -239,7 +239,7 @@ describe('creating a check', () => {
   it('knows neither an unknown nor a foreign project', async () => {
     for (const project_id of ['01999999-9999-7999-8999-999999999999', foreign.project]) {
       const { status, body } = await create({ project_id })
-      expect({ status, body }).toEqual({ status: 404, body: { error: 'project not found' } })
+      expect({ status, body }).toEqual({ status: 404, body: { error: 'project not found', code: 'not_found' } })
     }
   })
 
@@ -424,8 +424,8 @@ describe('removing a check', () => {
     const first = await api.client.delete(`/checks/${id}`)
     expect([first.status, first.body]).toEqual([204, null])
     const second = await api.client.delete(`/checks/${id}`)
-    expect([second.status, second.body]).toEqual([404, { error: 'check not found' }])
-    expect((await api.client.get(`/checks?project_id=${project}`)).body).toEqual({ checks: [] })
+    expect([second.status, second.body]).toEqual([404, { error: 'check not found', code: 'not_found' }])
+    expect((await api.client.get(`/checks?project_id=${project}`)).body.checks).toEqual([])
   })
 })
 

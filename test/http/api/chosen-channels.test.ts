@@ -136,11 +136,6 @@ describe('a channel that checks chose', () => {
     })
     expect((await api.client.get(`/channels/${channel}`)).status).toBe(200)
   })
-
-  it('has no word beside other conflicts', async () => {
-    await create({ slug: 'taken' })
-    expect((await create({ slug: 'taken' })).body).not.toHaveProperty('code')
-  })
 })
 
 describe('resume_on_ping', () => {

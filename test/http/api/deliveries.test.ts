@@ -247,7 +247,7 @@ describe('retrying a delivery', () => {
     const { status, body } = await retry(delivery.id)
     expect({ status, body }).toEqual({
       status: 409,
-      body: { error: 'the channel of the delivery is muted: unmute it first' },
+      body: { error: 'the channel of the delivery is muted: unmute it first', code: 'muted' },
     })
     expect(await list()).toEqual([
       { ...delivery, status: 'failed', next_attempt_at: null, last_error: 'the channel was muted' },

@@ -56,6 +56,7 @@ describe('the rate limit', () => {
       const rest = scope === 'admin' ? '' : ' (the last tenth is for callers with the scope admin)'
       expect(body).toEqual({
         error: `more than 5 calls in a minute for this organization${rest}; try again in ${seconds} s`,
+        code: 'too_many_requests',
       })
     }
     expect((await api.client.get('/me', { key: other.keys.read })).status).toBe(200)
@@ -72,7 +73,7 @@ describe('an error of the service', () => {
     await api.database.query('alter table projects rename to elsewhere')
     lines.length = 0
     const { status, headers, body } = await api.client.get('/projects')
-    expect({ status, body }).toEqual({ status: 500, body: { error: 'internal error' } })
+    expect({ status, body }).toEqual({ status: 500, body: { error: 'internal error', code: 'internal' } })
     expect(lines.map(({ level }) => level)).toEqual(['error', 'debug'])
     expect(lines[0]!.fields).toMatchObject({
       requestId: headers.get('x-request-id'),

@@ -163,9 +163,12 @@ describe('one ping', () => {
     const other = (await api.client.post('/checks', { project_id: api.project, name: 'other' })).body
     for (const path of [`${id}/pings/${RUN}`, `${id}/pings/1`, `${other.id}/pings/${ping.id}`]) {
       const { status, body } = await api.client.get(`/checks/${path}${rest}`)
-      expect([path, status, body]).toEqual([path, 404, { error: 'ping not found' }])
+      expect([path, status, body]).toEqual([path, 404, { error: 'ping not found', code: 'not_found' }])
     }
-    expect((await api.client.get(`/checks/1/pings/${ping.id}${rest}`)).body).toEqual({ error: 'check not found' })
+    expect((await api.client.get(`/checks/1/pings/${ping.id}${rest}`)).body).toEqual({
+      error: 'check not found',
+      code: 'not_found',
+    })
   })
 })
 
@@ -206,7 +209,8 @@ describe('unknown query parameters', () => {
   it('of a list are rejected by name, with the known ones', async () => {
     const { status, body } = await api.client.get(`/checks/${id}/pings?limit=1&tpye=fail`)
     const message = 'is not a known parameter: the parameters of this list are type, since, until, body, limit, cursor'
-    expect([status, body]).toEqual([400, { error: `tpye ${message}`, details: [{ path: 'query.tpye', message }] }])
+    const details = [{ path: 'query.tpye', message }]
+    expect([status, body]).toEqual([400, { error: `tpye ${message}`, code: 'invalid_request', details }])
     for (const list of ['projects', 'channels', 'deliveries', 'api-keys', 'users', `checks/${id}/flips`])
       expect([list, (await api.client.get(`/${list}?page=2`)).status]).toEqual([list, 400])
     expect((await api.client.get(`/checks?project_id=${api.project}&staus=down`)).status).toBe(400)

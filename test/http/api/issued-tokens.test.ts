@@ -63,7 +63,10 @@ it('a token without a user is rejected, and the error says what to do', async ()
   const { status, headers, body } = await client.get('/me', { key: await issuer.sign({ email: 'bob@example.com' }) })
   expect(status).toBe(401)
   expect(headers.get('www-authenticate')).toBe('Bearer')
-  expect(body).toEqual({ error: expect.stringMatching(/^no user belongs to this token: ask an administrator/) })
+  expect(body).toEqual({
+    error: expect.stringMatching(/^no user belongs to this token: ask an administrator/),
+    code: 'unauthenticated',
+  })
 })
 
 it('a token of an unreachable issuer is 503 with Retry-After, and the log line does not hold it', async () => {
@@ -74,6 +77,7 @@ it('a token of an unreachable issuer is 503 with Retry-After, and the log line d
   expect(Number(headers.get('retry-after'))).toBeLessThanOrEqual(10)
   expect(body).toEqual({
     error: `the keys of the issuer ${lost.url} cannot be fetched at the moment; try again shortly`,
+    code: 'unavailable',
   })
   const error = expect.objectContaining({ message: 'fetch failed' })
   const message = 'the keys of an issuer cannot be fetched; tokens that need them are rejected'

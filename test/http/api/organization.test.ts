@@ -116,7 +116,7 @@ describe('API keys', () => {
 
     expect((await api.client.delete(`/api-keys/${made.id}`)).status).toBe(204)
     expect((await api.client.get('/me', { key })).status).toBe(401)
-    expect((await api.client.delete(`/api-keys/${made.id}`)).body).toEqual({ error: 'API key not found' })
+    expect((await api.client.delete(`/api-keys/${made.id}`)).body).toMatchObject({ code: 'not_found' })
   })
 
   it.each([
@@ -180,7 +180,7 @@ describe('users', () => {
     expect(users).toEqual([expect.objectContaining({ email: api.admin.email, scope: 'admin' }), body])
     expect((await api.client.post('/users', { ...person, email: 'ann@example.com' })).status).toBe(409)
     expect((await api.client.delete(`/users/${body.id}`)).status).toBe(204)
-    expect((await api.client.delete(`/users/${body.id}`)).body).toEqual({ error: 'user not found' })
+    expect((await api.client.delete(`/users/${body.id}`)).body).toMatchObject({ code: 'not_found' })
   })
 
   it.each([

@@ -31,7 +31,7 @@ describe('paths and methods', () => {
     for (const key of [api.keys.admin, null]) {
       const { status, body } = await api.client.get(path, { key })
       const error = 'not found; GET /api/v1/openapi.json lists the paths'
-      expect({ status, body }).toEqual({ status: 404, body: { error } })
+      expect({ status, body }).toEqual({ status: 404, body: { error, code: 'not_found' } })
     }
   })
 
@@ -39,7 +39,11 @@ describe('paths and methods', () => {
     const error = 'not found: the paths of this API begin with /api/v1/; GET /api/v1/openapi.json lists them'
     for (const path of ['/api', '/api/v2/checks', '/api/v1', '/api/v1checks']) {
       const { status, text } = await exchange(api.url, writeHead('GET', path, authorization()))
-      expect({ path, status, body: JSON.parse(text) }).toEqual({ path, status: 404, body: { error } })
+      expect({ path, status, body: JSON.parse(text) }).toEqual({
+        path,
+        status: 404,
+        body: { error, code: 'not_found' },
+      })
     }
   })
 
@@ -58,7 +62,10 @@ describe('paths and methods', () => {
         allow: known.sort().join(', '),
       })
       if (method !== 'HEAD')
-        expect(JSON.parse(answer.text).error).toMatch(new RegExp(`^${method} is not allowed here; `))
+        expect(JSON.parse(answer.text)).toEqual({
+          error: expect.stringMatching(new RegExp(`^${method} is not allowed here; `)),
+          code: 'method_not_allowed',
+        })
     }
   })
 
@@ -119,7 +126,7 @@ describe('bodies', () => {
     for (const { status, text, headers } of [declared, streamed]) {
       expect({ status, text }).toEqual({
         status: 413,
-        text: '{"error":"body too large: at most 65536 bytes are accepted"}',
+        text: '{"error":"body too large: at most 65536 bytes are accepted","code":"too_large"}',
       })
       expect(headers).toMatchObject({
         connection: 'close',
@@ -150,7 +157,7 @@ describe('bodies', () => {
   ])('with %s are rejected with 415', async (_, headers) => {
     const { status, text } = await post('{"name": "x"}', ...headers)
     expect(status).toBe(415)
-    expect(JSON.parse(text)).toEqual({ error: expect.stringMatching(/send /) })
+    expect(JSON.parse(text)).toEqual({ error: expect.stringMatching(/send /), code: 'unsupported_media_type' })
   })
 
   it.each([
@@ -184,12 +191,17 @@ describe('bodies', () => {
     ],
   ])('with %s are rejected with 400', async (_, body, error) => {
     const { status, text } = await post(body, JSON_TYPE)
-    expect({ status, error: JSON.parse(text).error }).toEqual({ status: 400, error })
+    const answer = JSON.parse(text)
+    expect({ status, ...answer }).toMatchObject({ status: 400, error, code: 'invalid_request' })
+    expect(answer.details).toEqual([{ path: expect.stringMatching(/^body/), message: expect.any(String) }])
   })
 
   it('that are needed and absent are rejected with 400', async () => {
     const { status, text } = await exchange(api.url, writeHead('POST', target('/projects'), authorization()))
-    expect({ status, text }).toEqual({ status: 400, text: '{"error":"the body is empty; send a JSON object"}' })
+    const message = 'is empty; send a JSON object'
+    const details = [{ path: 'body', message }]
+    const body = { error: `the body ${message}`, code: 'invalid_request', details }
+    expect({ status, body: JSON.parse(text) }).toEqual({ status: 400, body })
   })
 
   it('that no operation needs are ignored, and the connection stays open', async () => {

@@ -7,7 +7,7 @@ import { type ApiAnswer, startTestApp, type TestApp } from '../../support/app.ts
 export const aUuid = expect.stringMatching(/^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/)
 /** ISO 8601, UTC. */
 export const aTimestamp = expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z$/)
-export const aMessage = { error: expect.stringMatching(/./) }
+export const aMessage = expect.objectContaining({ error: expect.stringMatching(/./) })
 export const LONGEST_MS = 604_800_000
 
 export interface PingInit {

@@ -104,7 +104,7 @@ describe('bodies that are being read', () => {
     await holdAll()
     const { status, text, headers } = await logIn()
     expect([status, headers['retry-after']]).toEqual([503, '5'])
-    expect(JSON.parse(text)).toEqual({ error: 'too many bodies are being read at the moment' })
+    expect(JSON.parse(text)).toEqual({ error: 'too many bodies are being read at the moment', code: 'unavailable' })
 
     const lost = await fail()
     expect([lost.status, lost.headers['retry-after']]).toEqual([503, '5'])

@@ -56,7 +56,7 @@ describe('a header that something parses', () => {
 
   it('is an error of the API in its form', async () => {
     const { text } = await exchange(app.apiUrl, writeHead('GET', '/api/v1/me', `Accept: ${'x'.repeat(2_000)}`))
-    expect(JSON.parse(text)).toEqual({ error: 'the header Accept has more than 1024 bytes' })
+    expect(JSON.parse(text)).toEqual({ error: 'the header Accept has more than 1024 bytes', code: 'too_large' })
   })
 })
 

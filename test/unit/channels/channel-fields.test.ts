@@ -145,7 +145,7 @@ describe('a new channel', () => {
     ['email', { to: ['`id`@example.com'] }, 'config.to.0', DANGER_RULE],
   ])('of the kind %s may not have the config %j', (kind, config, field, message) => {
     expect(faultOf({ ...aWebhook, kind, config })).toMatchObject({
-      code: 'invalid',
+      code: 'invalid_request',
       message: `${field} ${message}`,
       details: [{ path: `body.${field}`, message }],
     })
@@ -170,7 +170,7 @@ describe('a new channel', () => {
     [{ config: 'https://example.com' }, 'config must be an object'],
     [{ managed_by: 'api' }, 'managed_by is not a known field'],
   ])('may not have %j', (fields, message) => {
-    expect(faultOf({ ...aWebhook, ...fields })).toMatchObject({ code: 'invalid', message })
+    expect(faultOf({ ...aWebhook, ...fields })).toMatchObject({ code: 'invalid_request', message })
   })
 
   it('has all of its faults reported', () => {

@@ -84,7 +84,7 @@ describe('a config that is sent back as it was shown', () => {
     const message = 'must be written out: … stands for what is not shown, and the rest is not as it was'
     expect(() => toSettings(kind, config, settings)).toThrow(
       expect.objectContaining({
-        code: 'invalid',
+        code: 'invalid_request',
         message,
         field: `config.${field}`,
       }),

@@ -102,7 +102,7 @@ describe('a spec', () => {
     ],
   ])('is rejected in the words of each edge: %j', (spec, ofApi, ofResource) => {
     const error = errorOf(spec)
-    expect(error.code).toBe('invalid')
+    expect(error.code).toBe('invalid_request')
     expect(describeError(error, toApi).text).toBe(ofApi)
     expect(describeInvalid(error)).toBe(ofResource)
   })

@@ -70,7 +70,7 @@ ${pager({
   return { kind: 'page', title: 'Deliveries', main, live: 'list' }
 }
 
-/** Throws AppError `invalid`, as the API does. */
+/** Throws AppError `invalid_request`, as the API does. */
 function readQuery({ status, channel, check, since }: Filters, cursor: string | null, now: Instant) {
   const span = since === undefined ? undefined : SPANS[since]
   const asked = given({

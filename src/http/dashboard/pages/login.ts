@@ -4,7 +4,7 @@ import { logInToDashboard } from '../../../auth/log-in.ts'
 import { logOutOfDashboard } from '../../../auth/sessions.ts'
 import { AppError } from '../../../domain/errors.ts'
 import { siteUrlOf } from '../../../domain/site.ts'
-import { STATUS } from '../../middleware/errors.ts'
+import { STATUS } from '../../error-codes.ts'
 import { type Html, html } from '../html.ts'
 import { ownPath } from '../own-page.ts'
 import { open, type Page, type Redirect, type Request, redirect } from '../page.ts'
@@ -37,11 +37,14 @@ async function logIn(request: Visit): Promise<Page | Redirect> {
     const token = await logInToDashboard(context, attempt, caller)
     return { ...redirect(next ?? '/checks'), session: { token } }
   } catch (error) {
-    if (!(error instanceof AppError) || !['unauthenticated', 'invalid', 'too_many_requests'].includes(error.code))
+    if (
+      !(error instanceof AppError) ||
+      !['unauthenticated', 'invalid_request', 'too_many_requests'].includes(error.code)
+    )
       throw error
     const { code, message, retryAfterSeconds: waitSeconds } = error
     const fault = code === 'unauthenticated' ? 'The e-mail address or the password is wrong.' : sentence(message)
-    const status = code === 'invalid' ? 422 : STATUS[code]
+    const status = code === 'invalid_request' ? 422 : STATUS[code]
     return { ...showLogIn(request, { next, email, fault }), status, waitSeconds }
   }
 }

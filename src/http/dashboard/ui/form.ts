@@ -2,7 +2,7 @@
 
 import { includesScope, type Scope } from '../../../domain/access.ts'
 import type { Instant } from '../../../domain/check.ts'
-import { AppError, describeError } from '../../../domain/errors.ts'
+import { AppError, describeError, isConflict } from '../../../domain/errors.ts'
 import { toSnakeCase } from '../../../domain/field-names.ts'
 import { isUuid } from '../../../domain/ids.ts'
 import { toOneLine } from '../../../domain/plain-text.ts'
@@ -127,7 +127,7 @@ const MOST_CHARACTERS = 200
 
 /** The faults of an error of a schema or a verb. Rethrows an error that is about no field of the form. */
 export function faultsOf(error: unknown, labels: Labels, { word, rest }: FaultOptions = {}): Faults {
-  if (!(error instanceof AppError) || (error.code !== 'invalid' && error.code !== 'conflict')) throw error
+  if (!(error instanceof AppError) || (error.code !== 'invalid_request' && !isConflict(error.code))) throw error
   const faults: Record<string, string> = {}
   const add = (input: string, message: string) => {
     const text = sentence(message)
@@ -146,9 +146,9 @@ export function faultsOf(error: unknown, labels: Labels, { word, rest }: FaultOp
     const worded = word?.(name, inside, message)
     if (worded) add(...worded)
     // A rule follows the name of its field; the text of a conflict stands alone.
-    else if (Object.hasOwn(labels, input)) add(input, code === 'conflict' ? message : `${labels[input]} ${message}`)
+    else if (Object.hasOwn(labels, input)) add(input, isConflict(code) ? message : `${labels[input]} ${message}`)
   }
-  if (code === 'conflict' && rest !== undefined && Object.keys(faults).length === 0) add(rest, error.message)
+  if (isConflict(code) && rest !== undefined && Object.keys(faults).length === 0) add(rest, error.message)
   if (Object.keys(faults).length === 0) throw error
   return faults
 }

@@ -33,7 +33,7 @@ describe('parseJsonObject', () => {
         const error = refusal(bytes)
         if (error === null) return
         expect(error).toBeInstanceOf(AppError)
-        expect((error as AppError).code).toBe('invalid')
+        expect((error as AppError).code).toBe('invalid_request')
       }),
       { numRuns: 2_000 },
     )

@@ -258,7 +258,7 @@ describe('the promises of the document', () => {
   it('are kept by what it says', () => {
     assertPromised('GET', '/projects', answer(200, { projects: [], next_cursor: null }))
     assertPromised('DELETE', '/projects/x', answer(204, null))
-    assertPromised('GET', '/checks/x', answer(404, { error: 'check not found' }))
+    assertPromised('GET', '/checks/x', answer(404, { error: 'check not found', code: 'not_found' }))
   })
 
   it.each<[string, string, number, unknown]>([
@@ -267,7 +267,7 @@ describe('the promises of the document', () => {
     ['GET', '/projects', 200, { projects: [] }],
     ['GET', '/projects', 200, { projects: [], next_cursor: null, secret: 1 }],
     ['GET', '/projects', 200, { projects: [{ id: 'x' }], next_cursor: null }],
-    ['GET', '/checks/x', 404, { message: 'check not found' }],
+    ['GET', '/checks/x', 404, { error: 'check not found' }],
     ['DELETE', '/projects/x', 204, {}],
   ])('are broken by %s %s -> %d %j', (method, path, status, body) => {
     expect(() => assertPromised(method, path, answer(status, body))).toThrow(/the document/)

@@ -29,7 +29,7 @@ function refusalOf(parse: () => unknown): AppError | null {
 
 function expectTellable(refusal: AppError | null, place: string): void {
   if (refusal === null) return
-  expect(refusal.code).toBe('invalid')
+  expect(refusal.code).toBe('invalid_request')
   expect(refusal.details!.length).toBeGreaterThan(0)
   for (const { path, message } of refusal.details!) {
     expect(path === place || path.startsWith(`${place}.`)).toBe(true)

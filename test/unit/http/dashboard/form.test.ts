@@ -6,7 +6,9 @@ const LABELS = { name: 'Name', period_seconds: 'Every' } as const
 const word = (name: string, [item]: readonly string[], message: string) =>
   item === undefined ? null : ([name, `line ${item} ${message}`] as const)
 const wrong = (...paths: string[]) =>
-  new AppError('invalid', 'the body is wrong', { details: paths.map((path) => ({ path, message: 'is wrong' })) })
+  new AppError('invalid_request', 'the body is wrong', {
+    details: paths.map((path) => ({ path, message: 'is wrong' })),
+  })
 
 describe('the faults of an error', () => {
   it('stand at the inputs, in the words of the form', () => {

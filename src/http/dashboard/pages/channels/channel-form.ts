@@ -6,14 +6,14 @@ import { KINDS } from '../../../../channels/kinds/index.ts'
 import type { ConfigField } from '../../../../channels/kinds/kind.ts'
 import { updateChannel } from '../../../../channels/update-channel.ts'
 import { CHANNEL_KINDS, type ChannelKind } from '../../../../domain/channel.ts'
-import { AppError, notFound } from '../../../../domain/errors.ts'
+import { AppError, isConflict, notFound } from '../../../../domain/errors.ts'
 import { CHECK_EVENT_TYPES, STANDARD_EVENT_TYPES } from '../../../../domain/event.ts'
 import { toOneLine } from '../../../../domain/plain-text.ts'
 import type { ProjectRecord } from '../../../../tenancy/projects.ts'
 import { NewChannel } from '../../../api/channels.schema.ts'
 import { parsePart } from '../../../api/faults.ts'
 import { given } from '../../../api/present.ts'
-import { STATUS } from '../../../middleware/errors.ts'
+import { STATUS } from '../../../error-codes.ts'
 import { type Html, html } from '../../html.ts'
 import { action, type Page, page, type Redirect, type Request, redirect } from '../../page.ts'
 import {
@@ -170,7 +170,7 @@ function readFaults(kind: ChannelKind, error: unknown): { faults: Faults; status
     word: (name, inside, text) => wordInside(kind, [name, ...inside], text),
     rest: WHOLE,
   })
-  return { faults, status: code === 'conflict' ? STATUS[code] : 422 }
+  return { faults, status: isConflict(code) ? STATUS[code] : 422 }
 }
 
 /** The input of a fault of the events or the config, and its text without a full stop. */

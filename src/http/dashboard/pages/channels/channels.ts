@@ -23,7 +23,7 @@ import { pause } from '../../../../runtime/clock.ts'
 import { ChannelListQuery } from '../../../api/channels.schema.ts'
 import { parsePart } from '../../../api/faults.ts'
 import { given } from '../../../api/present.ts'
-import { STATUS } from '../../../middleware/errors.ts'
+import { STATUS } from '../../../error-codes.ts'
 import { type Html, html } from '../../html.ts'
 import { icon } from '../../icons.ts'
 import { action, type Page, page, type Redirect, type Request, redirect } from '../../page.ts'
@@ -253,7 +253,7 @@ async function deleteChannel(request: Request): Promise<Page | Redirect> {
     return redirect('/channels', 'channel-deleted')
   } catch (error) {
     // Checks have chosen it alone since the page that was confirmed.
-    if (!(error instanceof AppError) || error.word !== 'channel_in_use') throw error
+    if (!(error instanceof AppError) || error.code !== 'channel_in_use') throw error
     return { ...(await confirmDelete(request)), status: STATUS[error.code] }
   }
 }

@@ -153,7 +153,7 @@ ${pager({
 function readType(given: string | null): PingType | null {
   if (given === null || given === '') return null
   const type = PING_TYPES.find((one) => one === given)
-  if (type === undefined) throw new AppError('invalid', `type must be one of ${PING_TYPES.join(', ')}`)
+  if (type === undefined) throw new AppError('invalid_request', `type must be one of ${PING_TYPES.join(', ')}`)
   return type
 }
 
@@ -161,7 +161,7 @@ function readCursor(given: string | null) {
   if (given === null || given === '') return null
   const cursor = decodeCursor(given)
   if (cursor === null)
-    throw new AppError('invalid', 'this address of older pings is broken: go back to the newest ones')
+    throw new AppError('invalid_request', 'this address of older pings is broken: go back to the newest ones')
   return cursor
 }
 

@@ -59,13 +59,13 @@ interface List {
   readonly scope: Scope
 }
 
-/** Empty parameters come from empty fields of the form. Throws AppError `invalid`, with the rule of the API. */
+/** Empty parameters come from empty fields of the form. Throws AppError `invalid_request`, with the rule of the API. */
 function readQuery(query: URLSearchParams): SurveyRequest {
   const given = (name: string) => query.get(name) || undefined
   const { status, q } = CheckListQuery.shape
   const sort = given('sort')
   if (sort !== undefined && !SURVEY_SORTS.includes(sort as SurveySort))
-    throw new AppError('invalid', `sort must be one of ${SURVEY_SORTS.join(', ')}`)
+    throw new AppError('invalid_request', `sort must be one of ${SURVEY_SORTS.join(', ')}`)
   const read = {
     project: given('project'),
     status: parse('status', status, given('status')),
@@ -82,7 +82,7 @@ function parse<Value>(
   value: string | undefined,
 ): Value | undefined {
   const { success, data, error } = schema.safeParse(value)
-  if (!success) throw new AppError('invalid', `${name} ${error!.issues[0]!.message}`)
+  if (!success) throw new AppError('invalid_request', `${name} ${error!.issues[0]!.message}`)
   return data
 }
 

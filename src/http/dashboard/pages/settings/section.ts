@@ -35,7 +35,7 @@ export async function showSection(request: Request, section: Section, rejected?:
   const cursor = request.query.get('cursor')
   const after = cursor === null ? null : decodeCursor(cursor)
   if (cursor !== null && after === null)
-    throw new AppError('invalid', 'this page of the list does not exist: begin at its first page')
+    throw new AppError('invalid_request', 'this page of the list does not exist: begin at its first page')
   const main = html`${crumbs([SETTINGS], section.title)}
 <h1>${section.title}</h1>
 ${await section.render(request, { after, limit: ROWS, ...(rejected && { rejected }) })}`

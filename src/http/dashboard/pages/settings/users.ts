@@ -95,7 +95,7 @@ async function create(request: Request): Promise<Page | Redirect> {
     await createUser(context, caller, user)
     return redirect('/settings', 'user-created')
   } catch (error) {
-    const faults = faultsOf(error, LABELS, { rest: 'email' })
+    const faults = faultsOf(error, LABELS)
     return showSection(request, users, { values: form, faults })
   }
 }
