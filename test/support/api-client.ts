@@ -27,7 +27,7 @@ export interface ApiClient {
   get(path: string, options?: CallOptions): Promise<Answer>
   post(path: string, json: unknown, options?: CallOptions): Promise<Answer>
   put(path: string, json: unknown, options?: CallOptions): Promise<Answer>
-  patch(path: string, options?: CallOptions): Promise<Answer>
+  patch(path: string, json?: unknown, options?: CallOptions): Promise<Answer>
   delete(path: string, options?: CallOptions): Promise<Answer>
 }
 
@@ -56,7 +56,7 @@ export async function createApiClient(url: string, defaultKey: string): Promise<
     get: (path, options) => call('GET', path, options),
     post: (path, json, options) => call('POST', path, { ...options, json }),
     put: (path, json, options) => call('PUT', path, { ...options, json }),
-    patch: (path, options) => call('PATCH', path, options),
+    patch: (path, json, options) => call('PATCH', path, { ...options, json }),
     delete: (path, options) => call('DELETE', path, options),
   }
 }

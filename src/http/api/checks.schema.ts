@@ -88,7 +88,7 @@ const ONE_FORM = {
   not: { type: 'object', required: ['period_seconds', 'schedule'], properties: { period_seconds: {}, schedule: {} } },
 } as const
 
-const STATUS = 'is not a known field; PATCH /checks/{id}/pause and PATCH /checks/{id}/resume change the status'
+const STATUS = 'is not a known field; POST /checks/{id}/pause and POST /checks/{id}/resume change the status'
 
 /** `description` and `max_runtime_seconds` may be null as in a response, so that a check can be created from another's response. */
 export const NewCheck = z

@@ -178,9 +178,9 @@ function describeWebhook(operationId: string): Json {
 /** Channels of the kind webhook have a URL. Beside `webhooks`, so that generators that read only paths keep the schemas of events. */
 const CALLBACK_URL = '{$request.body#/config/url}'
 
-function describeOperation({ path, scope, endpoint }: Route): Json {
+function describeOperation({ path, scope, endpoint, sameAs }: Route): Json {
   const { id, summary, params, query, body, status, response } = endpoint
-  const example = EXAMPLES[id]
+  const example = EXAMPLES[sameAs ?? id]
   const headers = scope === null ? {} : { headers: RATE_LIMIT_REFS }
   return {
     operationId: id,

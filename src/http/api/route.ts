@@ -94,6 +94,8 @@ export interface Route {
   readonly endpoint: Endpoint
   /** What a successful call adds to the audit log. Empty for reads and for calls that change no configuration. */
   readonly audits: readonly AuditAction[]
+  /** The id of the same call by the method that documents use. */
+  readonly sameAs?: string
 }
 
 /** Declares an endpoint for callers with a credential. */

@@ -37,10 +37,10 @@ export const ROUTES: readonly Route[] = [
   route('GET', '/checks', 'read', listChecks),
   route('POST', '/checks', 'write', createCheck, 'check.created'),
   route('GET', '/checks/{id}', 'read', getCheck),
-  route('PUT', '/checks/{id}', 'write', updateCheck, 'check.changed'),
+  ...withAlso('PUT', route('PATCH', '/checks/{id}', 'write', updateCheck, 'check.changed')),
   route('DELETE', '/checks/{id}', 'write', removeCheck, 'check.removed'),
-  route('PATCH', '/checks/{id}/pause', 'write', pauseCheck, 'check.paused'),
-  route('PATCH', '/checks/{id}/resume', 'write', resumeCheck, 'check.resumed'),
+  ...withAlso('PATCH', route('POST', '/checks/{id}/pause', 'write', pauseCheck, 'check.paused')),
+  ...withAlso('PATCH', route('POST', '/checks/{id}/resume', 'write', resumeCheck, 'check.resumed')),
   route('GET', '/checks/{id}/pings', 'read', listPings),
   route('GET', '/checks/{id}/pings/{ping_id}', 'read', getPing),
   route('GET', '/checks/{id}/pings/{ping_id}/body', 'read', getPingBody),
@@ -49,7 +49,7 @@ export const ROUTES: readonly Route[] = [
   route('GET', '/channels', 'read', listChannels),
   route('POST', '/channels', 'admin', createChannel, 'channel.created'),
   route('GET', '/channels/{id}', 'read', getChannel),
-  route('PUT', '/channels/{id}', 'admin', updateChannel, 'channel.changed'),
+  ...withAlso('PUT', route('PATCH', '/channels/{id}', 'admin', updateChannel, 'channel.changed')),
   route('DELETE', '/channels/{id}', 'admin', removeChannel, 'channel.removed'),
   route('POST', '/channels/{id}/test', 'admin', testChannel, NO_CHANGE),
   route('POST', '/channels/{id}/rotate-secret', 'admin', rotateSecret, 'channel.secret_rotated'),
@@ -61,7 +61,7 @@ export const ROUTES: readonly Route[] = [
   route('GET', '/projects', 'read', listProjects),
   route('POST', '/projects', 'admin', createProject, 'project.created'),
   route('GET', '/projects/{id}', 'read', getProject),
-  route('PUT', '/projects/{id}', 'admin', updateProject, 'project.changed'),
+  ...withAlso('PUT', route('PATCH', '/projects/{id}', 'admin', updateProject, 'project.changed')),
   route('DELETE', '/projects/{id}', 'admin', removeProject, 'project.removed'),
   route('GET', '/projects/{id}/ping-key', 'admin', getPingKey),
   route('POST', '/projects/{id}/ping-key', 'admin', createPingKey, 'project.changed'),
@@ -73,13 +73,13 @@ export const ROUTES: readonly Route[] = [
   route('GET', '/api-keys', 'admin', listApiKeys),
   route('POST', '/api-keys', 'admin', createApiKey, 'api_key.created'),
   route('GET', '/api-keys/{id}', 'admin', getApiKey),
-  route('PUT', '/api-keys/{id}', 'admin', updateApiKey, 'api_key.changed'),
+  ...withAlso('PUT', route('PATCH', '/api-keys/{id}', 'admin', updateApiKey, 'api_key.changed')),
   route('DELETE', '/api-keys/{id}', 'admin', revokeApiKey, 'api_key.removed'),
 
   route('GET', '/users', 'admin', listUsers),
   route('POST', '/users', 'admin', createUser, 'user.created'),
   route('GET', '/users/{id}', 'admin', getUser),
-  route('PUT', '/users/{id}', 'admin', updateUser, 'user.changed'),
+  ...withAlso('PUT', route('PATCH', '/users/{id}', 'admin', updateUser, 'user.changed')),
   route('DELETE', '/users/{id}', 'admin', removeUser, 'user.removed'),
 
   route('GET', '/audit', 'admin', listAudit),
@@ -109,6 +109,14 @@ function route(
   ...audits: Audits | []
 ): Route {
   return { method, path, scope, endpoint, audits: audits.filter((action) => action !== NO_CHANGE) }
+}
+
+/** A call that takes a second method, too. The first method is the one that documents use. */
+function withAlso(method: Change, first: Route): [Route, Route] {
+  const { endpoint, path } = first
+  const id = `${endpoint.id}By${method.charAt(0)}${method.slice(1).toLowerCase()}`
+  const summary = `The same as ${first.method} ${path}`
+  return [first, { ...first, method, endpoint: { ...endpoint, id, summary }, sameAs: endpoint.id }]
 }
 
 function openRoute(method: 'GET', path: Route['path'], endpoint: Endpoint<null>): Route

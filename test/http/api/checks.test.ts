@@ -400,7 +400,7 @@ describe('changing a check', () => {
     [{ project_id: null }, 'project_id cannot be changed: create a check in the other project instead'],
     [
       { status: 'paused' },
-      'status is not a known field; PATCH /checks/{id}/pause and PATCH /checks/{id}/resume change the status',
+      'status is not a known field; POST /checks/{id}/pause and POST /checks/{id}/resume change the status',
     ],
     [{ schedule: null }, 'schedule cannot be null'],
     [{ timezone: 'UTC' }, 'timezone is not a known field; the nearest known one is time_zone'],
@@ -435,7 +435,7 @@ describe('pausing and resuming', () => {
     await api.ping(public_id)
     const options = { body: 'nonsense', headers: { 'content-type': 'text/plain' } }
     for (let call = 0; call < 2; call += 1) {
-      const { status, body } = await api.client.patch(`/checks/${id}/pause`, options)
+      const { status, body } = await api.client.call('PATCH', `/checks/${id}/pause`, options)
       expect({ status, body }).toMatchObject({
         status: 200,
         body: { id, status: 'paused', expected_at: null, due_at: null },

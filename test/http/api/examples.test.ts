@@ -86,7 +86,8 @@ const rank = (id: string) =>
       : /^(changePassword|endSession)$/.test(id)
         ? 1
         : 0
-const order = ROUTES.map(({ endpoint }) => endpoint.id)
+const order = ROUTES.filter(({ sameAs }) => sameAs === undefined)
+  .map(({ endpoint }) => endpoint.id)
   .filter((id) => id !== 'getDocument')
   .sort((one, other) => rank(one) - rank(other))
 describe('the example of the document', () => {
