@@ -87,10 +87,10 @@ export interface EventCheck {
     readonly cluster: string
     readonly namespace: string
     readonly name: string
-    /** The name of the CronJob that the check follows; absent where it follows none. */
-    readonly cron_job?: string
-    /** The name of the Job that the event is about; absent where there is none. */
-    readonly job?: string
+    /** What the check follows; absent where it follows nothing. */
+    readonly source?: { readonly kind: string; readonly name: string }
+    /** The name of the run (a Job) that the event is about; absent where there is none. */
+    readonly run?: string
   } | null
 }
 

@@ -1,5 +1,8 @@
 /** The newest run of a check that follows a source (a CronJob), in the words of its status. Times are those of the API server: ISO 8601, UTC. */
 
+/** The only kind of source so far. */
+export const SOURCE_KIND = 'CronJob'
+
 export const RUN_OUTCOMES = ['Running', 'Succeeded', 'Failed', 'Deleted'] as const
 export type RunOutcome = (typeof RUN_OUTCOMES)[number]
 

@@ -34,8 +34,8 @@ interface Down {
       readonly kubernetes: {
         readonly namespace: string
         readonly name: string
-        readonly cron_job?: string
-        readonly job?: string
+        readonly source?: { readonly kind: string; readonly name: string }
+        readonly run?: string
       }
     }
     readonly last_ping: { readonly exit_code: number | null; readonly body: string | null } | null
@@ -100,33 +100,33 @@ export function playCronJobs(stage: () => Stage, installation: () => Installatio
           cluster: 'default',
           namespace: 'payments',
           name,
-          cron_job: name,
-          job: expect.stringMatching(new RegExp(`^${name}-\\d+$`)),
+          source: { kind: 'CronJob', name },
+          run: expect.stringMatching(new RegExp(`^${name}-\\d+$`)),
         })
       }
     })
 
     step('the text of the one that fails ends with its log', async () => {
       const { data } = events.get('fails')!
-      const { job } = data.check.kubernetes
+      const { run } = data.check.kubernetes
       expect({ reason: data.reason, exitCode: data.last_ping?.exit_code }).toEqual({ reason: 'failed', exitCode: 3 })
       expect(data.detail).toBe('container job failed (exit code 3)')
       const [first, condition, pod, ...output] = data.last_ping!.body!.split('\n')
       expect(first).toBe(data.detail)
-      expect(condition).toBe(`Job ${job} failed: BackoffLimitExceeded: Job has reached the specified backoff limit`)
-      expect(pod).toMatch(new RegExp(`^pod ${job}-[a-z0-9]{5} on node \\S+, attempt 1 of 1$`))
+      expect(condition).toBe(`Job ${run} failed: BackoffLimitExceeded: Job has reached the specified backoff limit`)
+      expect(pod).toMatch(new RegExp(`^pod ${run}-[a-z0-9]{5} on node \\S+, attempt 1 of 1$`))
       const log = 'pg_dump: error: connection to server failed: Connection refused'
       expect(output).toEqual(['--- last lines of container job', log])
     })
 
     step('the text of the one that needed too much memory says so', async () => {
       const { data } = events.get('out-of-memory')!
-      const { job } = data.check.kubernetes
+      const { run } = data.check.kubernetes
       expect({ reason: data.reason, exitCode: data.last_ping?.exit_code }).toEqual({ reason: 'failed', exitCode: 137 })
       const [first, condition, pod, ...output] = data.last_ping!.body!.split('\n')
       expect(first).toBe('container job was OOMKilled (exit code 137)')
-      expect(condition).toBe(`Job ${job} failed: BackoffLimitExceeded: Job has reached the specified backoff limit`)
-      expect(pod).toMatch(new RegExp(`^pod ${job}-[a-z0-9]{5} on node \\S+, attempt 1 of 1$`))
+      expect(condition).toBe(`Job ${run} failed: BackoffLimitExceeded: Job has reached the specified backoff limit`)
+      expect(pod).toMatch(new RegExp(`^pod ${run}-[a-z0-9]{5} on node \\S+, attempt 1 of 1$`))
       expect(output).toEqual([])
     })
 

@@ -284,7 +284,7 @@ describe('a Job', () => {
       const object = await says('kept', id, detail)
       const lastRun = { outcome: 'Running', exitCode: 7, reason: 'Error', message: detail }
       expect(object.status?.lastRun).toMatchObject(lastRun)
-      expect((await check(id)).kubernetes.cron_job.last_run).toMatchObject({ outcome: 'Running', message: detail })
+      expect((await check(id)).kubernetes.source.last_run).toMatchObject({ outcome: 'running', message: detail })
       const { project_id } = await check(id)
       const { body } = await t.app.call('GET', `/checks?slug=kept&project_id=${project_id}`)
       expect(body).toMatchObject({ checks: [{ status_detail: detail }] })

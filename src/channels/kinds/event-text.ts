@@ -87,7 +87,7 @@ function explainLate({ check }: NotifiedCheck, at: string): string {
 }
 
 /** Whether Jobs report its runs, so that no ping is expected. */
-const hasRuns = ({ kubernetes }: EventCheck) => kubernetes?.cron_job !== undefined
+const hasRuns = ({ kubernetes }: EventCheck) => kubernetes?.source !== undefined
 
 function explainFlapping({ facts: { flips = null, status } }: NotifiedCheck, at: string): string {
   const window = formatDuration(FLAPPING.windowMs / 1_000)
@@ -120,10 +120,10 @@ function showExitCode(ping: EventPing | null): string {
 
 function locate({ kubernetes, project }: EventCheck): string {
   if (kubernetes === null) return `Project ${project.slug}`
-  const { cluster, namespace, name, cron_job: cronJob, job } = kubernetes
-  if (cronJob !== undefined) {
-    const of = job === undefined ? '' : `Job ${job} of `
-    return `${of}CronJob ${namespace}/${cronJob} in cluster ${cluster}, project ${project.slug}`
+  const { cluster, namespace, name, source, run } = kubernetes
+  if (source !== undefined) {
+    const of = run === undefined ? '' : `Job ${run} of `
+    return `${of}${source.kind} ${namespace}/${source.name} in cluster ${cluster}, project ${project.slug}`
   }
   return `HeartbeatCheck ${namespace}/${name} in cluster ${cluster}, project ${project.slug}`
 }

@@ -12,7 +12,7 @@ import {
   type Labels,
   sortLabels,
 } from '../../domain/labels.ts'
-import { RUN_OUTCOMES } from '../../domain/last-run.ts'
+import { RUN_OUTCOMES, type RunOutcome } from '../../domain/last-run.ts'
 import { FLAPPING, LIMITS } from '../../domain/limits.ts'
 import { explainUnknown } from './faults.ts'
 import * as field from './fields.ts'
@@ -179,12 +179,14 @@ const shared = {
   managed_by: z.enum(MANAGERS).meta({ description: 'Who may change and delete it.' }),
 }
 
+const OUTCOMES = RUN_OUTCOMES.map((outcome) => outcome.toLowerCase() as Lowercase<RunOutcome>)
+
 const LastRun = z
   .object({
-    job: z.string().meta({ description: 'Name of the Job.' }),
+    name: z.string().meta({ description: 'Name of the Job.' }),
     start_time: z.string().nullable().meta({ format: 'date-time', description: 'When the Job started.' }),
     completion_time: z.string().nullable().meta({ format: 'date-time', description: 'When it ended.' }),
-    outcome: z.enum(RUN_OUTCOMES).meta({ description: 'Deleted: the Job was deleted before it ended.' }),
+    outcome: z.enum(OUTCOMES).meta({ description: 'deleted: the Job was deleted before it ended.' }),
     exit_code: z.int().nullable().meta({ description: 'Of the container that failed.' }),
     reason: z
       .string()
@@ -193,6 +195,9 @@ const LastRun = z
     message: z.string().nullable().meta({ description: 'Why it failed, in one sentence.' }),
   })
   .meta({ id: 'LastRun', description: 'A run of a CronJob, as its Job and its pods showed it.' })
+
+const SOURCE = 'What the check follows: its Jobs report, instead of pings. Null if it follows nothing.'
+const source = { kind: z.string().meta({ description: '`CronJob`.' }), name: z.string() }
 
 export const Check = z
   .object({
@@ -237,13 +242,13 @@ export const Check = z
         cluster: z.string(),
         namespace: z.string(),
         name: z.string(),
-        cron_job: z
+        source: z
           .object({
-            name: z.string(),
+            ...source,
             last_run: LastRun.nullable().meta({ description: 'Its newest run. Null: none was reported yet.' }),
           })
           .nullable()
-          .meta({ description: 'The CronJob whose Jobs report, instead of pings. Null if it follows none.' }),
+          .meta({ description: SOURCE }),
       })
       .nullable()
       .meta({ description: 'The HeartbeatCheck that declares it.' }),

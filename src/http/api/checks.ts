@@ -15,6 +15,7 @@ import { type CheckUpdate as Update, updateCheck as update } from '../../checks/
 import { type Caller, includesScope } from '../../domain/access.ts'
 import { type Instant, isFlapping, isRunning, shownStatus } from '../../domain/check.ts'
 import { sortLabels } from '../../domain/labels.ts'
+import { type LastRun, type RunOutcome, SOURCE_KIND } from '../../domain/last-run.ts'
 import { LIMITS } from '../../domain/limits.ts'
 import { deadlineOf } from '../../domain/transition.ts'
 import { Check, CheckList, CheckListQuery, CheckParams, CheckUpdate, NewCheck } from './checks.schema.ts'
@@ -166,18 +167,25 @@ function presentCheck(check: CheckRecord, caller: Caller, { now, pingUrl }: Pick
     pings_total: state.pingsTotal,
     created_at: toIso(check.createdAt),
     updated_at: toIso(check.updatedAt),
-    kubernetes: check.kubernetes === null ? null : { ...check.kubernetes, cron_job: presentCronJob(check) },
+    kubernetes: check.kubernetes === null ? null : { ...check.kubernetes, source: presentSource(check) },
   }
 }
 
-function presentCronJob({ cronJob }: CheckRecord) {
+function presentSource({ cronJob }: CheckRecord) {
   if (cronJob === undefined) return null
   const { name, lastRun } = cronJob
-  if (lastRun === null) return { name, last_run: null }
-  const { job, startTime, completionTime, outcome, exitCode, reason, message } = lastRun
-  const times = { start_time: startTime, completion_time: completionTime }
-  return { name, last_run: { job, ...times, outcome, exit_code: exitCode, reason, message } }
+  return { kind: SOURCE_KIND, name, last_run: lastRun === null ? null : presentRun(lastRun) }
 }
+
+const presentRun = ({ job, startTime, completionTime, outcome, exitCode, reason, message }: LastRun) => ({
+  name: job,
+  start_time: startTime,
+  completion_time: completionTime,
+  outcome: outcome.toLowerCase() as Lowercase<RunOutcome>,
+  exit_code: exitCode,
+  reason,
+  message,
+})
 
 function presentShared({ id, name, slug, spec, state, statusDetail, managedBy }: ListedCheck, now: Instant) {
   return {

@@ -22,11 +22,11 @@ const EventCheck = z
         cluster: z.string(),
         namespace: z.string(),
         name: z.string(),
-        cron_job: z
-          .string()
+        source: z
+          .object({ kind: z.string().meta({ description: '`CronJob`.' }), name: z.string() })
           .optional()
-          .meta({ description: 'Name of the CronJob that the check follows. Absent if it follows none.' }),
-        job: z.string().optional().meta({
+          .meta({ description: 'What the check follows. Absent if it follows nothing.' }),
+        run: z.string().optional().meta({
           description: 'Name of the Job that failed, took too long, waits, or succeeded. Absent if there is none.',
         }),
       })

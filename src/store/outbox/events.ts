@@ -13,6 +13,7 @@ import {
   type EventPing,
   type EventType,
 } from '../../domain/event.ts'
+import { SOURCE_KIND } from '../../domain/last-run.ts'
 import { PATIENCE_MS } from '../../domain/retry.ts'
 import { EVENT_PAIRS } from '../checks/columns.ts'
 import { instantArray, int8Array, jsonbArray, textArray, uuidArray } from '../postgres/binary-arrays.ts'
@@ -59,8 +60,8 @@ export function insertEvents(events: readonly NewEvent[]): Statement {
               ${EVENT_PAIRS}, 'project', jsonb_build_object('id', p.id, 'slug', p.slug),
               'kubernetes', case when c.kubernetes_name is not null then jsonb_build_object(
                 'cluster', c.kubernetes_cluster, 'namespace', c.kubernetes_namespace, 'name', c.kubernetes_name)
-                || jsonb_strip_nulls(jsonb_build_object('job', f.job,
-                  'cron_job', (select j.name from cron_jobs j where j.check_key = c.key))) end) as subject
+                || jsonb_strip_nulls(jsonb_build_object('run', f.job, 'source', (
+                  select jsonb_build_object('kind', '${SOURCE_KIND}', 'name', j.name) from cron_jobs j where j.check_key = c.key))) end) as subject
           from checks c join projects p on p.id = c.project_id where c.key = i.check_key limit 1) c on true
         left join lateral (
           select jsonb_build_object('type', ${PING_TYPE('p.type')}, 'exit_code', p.exit_code, 'duration_ms', p.duration_ms,

@@ -58,7 +58,7 @@ it('a Job that failed: in the alert, the ping, the status, and the Events of bot
 
   const { data, subject } = await downOf(id)
   expect(data).toMatchObject({ reason: 'failed', detail: says })
-  expect(subject.kubernetes).toMatchObject({ cron_job: 'fails', job: 'fails-1' })
+  expect(subject.kubernetes).toMatchObject({ source: { kind: 'CronJob', name: 'fails' }, run: 'fails-1' })
   const { pings } = (await scene.app.call('GET', `/checks/${id}/pings`)).body
   expect(pings[0]).toMatchObject({
     type: 'fail',
@@ -91,7 +91,7 @@ it('a run that is missed, because of a quota: in the alert and the Events, which
     reason: 'missed',
     detail: expect.stringMatching(/^Error creating: pods .* exceeded quota/),
   })
-  expect(subject.kubernetes).toMatchObject({ cron_job: 'quota', job: 'quota-1' })
+  expect(subject.kubernetes).toMatchObject({ source: { kind: 'CronJob', name: 'quota' }, run: 'quota-1' })
   await expectNotes('Missed', 'quota', data.detail)
 })
 

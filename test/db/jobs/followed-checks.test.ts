@@ -162,7 +162,7 @@ describe('the flip of a run that has not started', () => {
     expect(await flipsOf(t, check.key)).toEqual([
       { reason: 'missed', at: DUE, detail: detail.detail, job: 'nightly-2' },
     ])
-    const kubernetes = { ...check.resource, cron_job: 'nightly', job: 'nightly-2' }
+    const kubernetes = { ...check.resource, source: { kind: 'CronJob', name: 'nightly' }, run: 'nightly-2' }
     expect(await eventsOf(t, check.key)).toEqual([
       { type: 'check.down', reason: 'missed', detail: detail.detail, kubernetes },
     ])
@@ -177,7 +177,10 @@ describe('the flip of a run that has not started', () => {
       expect(await flipsOf(t, key)).toEqual([{ reason: 'missed', at: DUE, detail: null, job: null }])
       expect(await eventsOf(t, key)).toMatchObject([{ detail: null }])
     }
-    expect((await eventsOf(t, none.key))[0]!.kubernetes).toEqual({ ...none.resource, cron_job: 'none' })
+    expect((await eventsOf(t, none.key))[0]!.kubernetes).toEqual({
+      ...none.resource,
+      source: { kind: 'CronJob', name: 'none' },
+    })
   })
 
   it('may have no Job, and at most 1,024 characters that PostgreSQL stores', async () => {
@@ -213,7 +216,7 @@ it('the flip of a run that took too long names its Job, the limit and where it i
   expect(await expire()).toEqual(['overran'])
   const detail = 'Job nightly-0 has run for longer than 1800 s (the default)'
   expect(await flipsOf(t, check.key)).toEqual([{ reason: 'overran', at: deadline, detail, job: 'nightly-0' }])
-  expect(await eventsOf(t, check.key)).toMatchObject([{ reason: 'overran', detail, kubernetes: { job: 'nightly-0' } }])
+  expect(await eventsOf(t, check.key)).toMatchObject([{ reason: 'overran', detail, kubernetes: { run: 'nightly-0' } }])
 })
 
 it('the flip of a run whose deadline passed before the check was up has the time of that flip, and names its Job', async () => {

@@ -65,7 +65,7 @@ describe('a report', () => {
     expect(await pingsOf(t, check.key)).toMatchObject([{ type: 'fail', exitCode: 3, body }])
     const detail = 'container backup was OOMKilled (exit code 137)'
     expect(await flipsOf(t, check.key)).toEqual([{ reason: 'failed', at: NOW - SECOND_MS, detail, job: 'nightly-1' }])
-    const kubernetes = { ...check.resource, cron_job: 'nightly', job: 'nightly-1' }
+    const kubernetes = { ...check.resource, source: { kind: 'CronJob', name: 'nightly' }, run: 'nightly-1' }
     expect(await eventsOf(t, check.key)).toEqual([{ type: 'check.down', reason: 'failed', detail, kubernetes }])
   })
 
@@ -80,10 +80,10 @@ describe('a report', () => {
     })
     await saveChanges(t.database, { states: [], pings: [], flips: [], events })
     const detail = 'container backup failed (exit code 3)'
-    const named = { ...check.resource, cron_job: 'nightly' }
+    const named = { ...check.resource, source: { kind: 'CronJob', name: 'nightly' } }
     expect((await eventsOf(t, check.key)).slice(1)).toEqual([
       { type: 'check.late', reason: 'late', detail: null, kubernetes: named },
-      { type: 'check.down', reason: 'failed', detail, kubernetes: { ...named, job: 'nightly-1' } },
+      { type: 'check.down', reason: 'failed', detail, kubernetes: { ...named, run: 'nightly-1' } },
     ])
   })
 

@@ -66,9 +66,9 @@ describe('a check that follows a CronJob', () => {
   it('is shown with its newest run, and with what its Jobs reported', async () => {
     check = await declare({ spec })
     const cronJob = async () => (await api.client.get(`/checks/${check.id}`)).body.kubernetes
-    expect(await cronJob()).toEqual({ ...RESOURCE, cron_job: null })
+    expect(await cronJob()).toEqual({ ...RESOURCE, source: null })
     await saveSource(api.context.database, check.key, 'nightly')
-    expect(await cronJob()).toEqual({ ...RESOURCE, cron_job: { name: 'nightly', last_run: null } })
+    expect(await cronJob()).toEqual({ ...RESOURCE, source: { kind: 'CronJob', name: 'nightly', last_run: null } })
     const runId = '0199aaaa-0000-7000-8000-00000000000a'
     const entry = {
       type: 'fail',
@@ -79,12 +79,20 @@ describe('a check that follows a CronJob', () => {
     } as const
     const report = { resource: RESOURCE, source: 'nightly', runId, job: FAILED.job, entries: [entry], lastRun: FAILED }
     expect(await recordJobs(api.context, [report])).toEqual(['recorded'])
-    const { startTime, completionTime, exitCode, ...rest } = FAILED
+    const { job, startTime, completionTime, exitCode, ...rest } = FAILED
     expect(await cronJob()).toEqual({
       ...RESOURCE,
-      cron_job: {
+      source: {
+        kind: 'CronJob',
         name: 'nightly',
-        last_run: { ...rest, start_time: startTime, completion_time: completionTime, exit_code: exitCode },
+        last_run: {
+          ...rest,
+          name: job,
+          start_time: startTime,
+          completion_time: completionTime,
+          outcome: 'failed',
+          exit_code: exitCode,
+        },
       },
     })
     const { body } = await api.client.get(`/checks/${check.id}/pings`)

@@ -3,8 +3,13 @@ import { describeEvent, formatDuration } from '../../../src/channels/kinds/event
 import type { Event } from '../../../src/domain/event.ts'
 import { aFlipEvent, aLastPing, aTestEvent } from '../../support/events.ts'
 
-const OF_CRON_JOB = { cluster: 'default', namespace: 'shop', name: 'backup', cron_job: 'nightly' }
-const OF_JOB = { ...OF_CRON_JOB, job: 'nightly-29384620' }
+const OF_CRON_JOB = {
+  cluster: 'default',
+  namespace: 'shop',
+  name: 'backup',
+  source: { kind: 'CronJob', name: 'nightly' },
+}
+const OF_JOB = { ...OF_CRON_JOB, run: 'nightly-29384620' }
 const KILLED = 'container backup was OOMKilled (exit code 137)'
 
 const headline = (event: Event) => describeEvent(event).headline

@@ -76,10 +76,13 @@ describe('the body of a webhook', () => {
       })
       return JSON.parse(renderPayload(event, links)).data
     }
-    const names = { cron_job: 'backup', job: 'backup-29384620' }
+    const names = { source: { kind: 'CronJob', name: 'backup' }, run: 'backup-29384620' }
     expect(dataOf(names, 'exceeded quota')).toMatchObject({ detail: 'exceeded quota' })
     expect(dataOf(names).check.kubernetes).toEqual({ ...kubernetes, ...names })
-    expect(dataOf({ cron_job: 'backup' }).check.kubernetes).toStrictEqual({ ...kubernetes, cron_job: 'backup' })
+    expect(dataOf({ source: { kind: 'CronJob', name: 'backup' } }).check.kubernetes).toStrictEqual({
+      ...kubernetes,
+      source: { kind: 'CronJob', name: 'backup' },
+    })
     expect(dataOf({}).check.kubernetes).toStrictEqual(kubernetes)
   })
 
@@ -221,7 +224,10 @@ describe('the OpenAPI document', () => {
       'check.down of a run of a CronJob',
       anEvent('failed', 'down', {
         facts: { ...down.facts, detail: 'container backup failed (exit code 3)' },
-        check: { ...down.check, kubernetes: { ...kubernetes, cron_job: 'backup', job: 'backup-1' } },
+        check: {
+          ...down.check,
+          kubernetes: { ...kubernetes, source: { kind: 'CronJob', name: 'backup' }, run: 'backup-1' },
+        },
       }),
     ],
     ['check.down without a ping and without Kubernetes', aFlipEvent()],

@@ -64,13 +64,13 @@ function presentCheckEvent({ facts, check, lastPing }: NotifiedCheck, links: Lin
   }
 }
 
-/** The names of the CronJob and the Job are absent where there is none. */
-function presentResource({ cluster, namespace, name, cron_job, job }: NonNullable<EventCheck['kubernetes']>) {
+/** The source and the run are absent where there is none. */
+function presentResource({ cluster, namespace, name, source, run }: NonNullable<EventCheck['kubernetes']>) {
   return {
     cluster,
     namespace,
     name,
-    ...(cron_job === undefined ? {} : { cron_job }),
-    ...(job === undefined ? {} : { job }),
+    ...(source === undefined ? {} : { source: { kind: source.kind, name: source.name } }),
+    ...(run === undefined ? {} : { run }),
   }
 }
