@@ -2,30 +2,24 @@
 
 import type { Tenant } from '../domain/access.ts'
 import type { ShownStatus } from '../domain/check.ts'
+import type { CheckPlace, CheckSort } from '../domain/check-order.ts'
 import { AppError, notFound } from '../domain/errors.ts'
 import { isUuid } from '../domain/ids.ts'
-import { type Cursor, PAGE_LIMIT, type Page, type PageRequest, readPage } from '../domain/page.ts'
+import { PAGE_LIMIT, type Page, type PageRequest } from '../domain/page.ts'
 import { yieldTurn } from '../runtime/clock.ts'
 import { createLimiter } from '../runtime/limiter.ts'
-import {
-  type CheckPlace,
-  findCheck,
-  findCheckKey,
-  findCheckPlaces,
-  type ListedCheck,
-  listCheckRows,
-  type StoredCheck,
-} from '../store/checks/checks.ts'
+import { findCheck, findCheckKey, findCheckPlaces, type StoredCheck } from '../store/checks/checks.ts'
 import type { CheckRowsFilter } from '../store/checks/columns.ts'
 import { findCheckByPublicId, readPublicIds, readTags, readWholeChecks } from '../store/checks/whole-checks.ts'
 import type { Context } from '../store/context.ts'
 import { hasProject } from '../store/tenancy/projects.ts'
 
-export type { CheckRecord, ListedCheck, StoredCheck } from '../store/checks/checks.ts'
+export type { CheckRecord, StoredCheck } from '../store/checks/checks.ts'
 export { textsOf } from '../store/checks/columns.ts'
 
 export interface CheckFilter extends Omit<CheckRowsFilter, 'status'> {
-  readonly status?: ShownStatus
+  /** One of these. */
+  readonly status?: readonly ShownStatus[]
 }
 
 export async function getCheck({ database }: Context, tenant: Tenant, id: string): Promise<StoredCheck> {
@@ -79,45 +73,48 @@ export async function searchCheck(
   return await inTurn(search, [tenant.organizationId])
 }
 
-/** Checks that one statement reads. */
-const PIECE_CHECKS = 100
+/** Checks with their texts, of up to 28 KB each, that one statement reads. */
+const PIECE_CHECKS = 50
 
-/** The checks of a project, oldest first, in pages whose size in memory is bounded; `next` is the same in all of them. */
+export type PlacedCheck = StoredCheck & { readonly place: CheckPlace }
+
+/** The checks of a project in pages whose size in memory is bounded, oldest first by default; `next` is the same in all of them. */
 export async function* listChecks(
   { database, clock }: Context,
   tenant: Tenant,
   projectId: string,
-  { status, ...filter }: CheckFilter,
-  page: PageRequest,
-): AsyncGenerator<Page<ListedCheck>> {
+  { status: statuses, ...filter }: CheckFilter,
+  { limit, after, sort = 'created' }: PageRequest<CheckPlace> & { readonly sort?: CheckSort },
+): AsyncGenerator<Page<PlacedCheck, CheckPlace>> {
   if (!(await hasProject(database, tenant, projectId, 'read'))) throw notFound('project')
-  const stored = { ...filter, ...(status === undefined ? {} : { status: { status, now: clock.now() } }) }
-  const { rows: found, next } = await readPage(page, (places) => findCheckPlaces(database, projectId, stored, places))
-  for (let at = 0; at === 0 || at < found.length; at += PIECE_CHECKS) {
-    const keys = found.slice(at, at + PIECE_CHECKS).map(({ key }) => key)
-    yield { rows: keys.length === 0 ? [] : await listCheckRows(database, keys), next }
+  const now = clock.now()
+  const stored = { ...filter, ...(statuses === undefined ? {} : { status: { statuses, now } }) }
+  const found = await findCheckPlaces(database, projectId, stored, { sort, after, limit: limit + 1, now })
+  const shown = found.slice(0, limit)
+  const next = found.length > limit ? shown.at(-1)!.place : null
+  for (let at = 0; at === 0 || at < shown.length; at += PIECE_CHECKS) {
+    const piece = shown.slice(at, at + PIECE_CHECKS)
+    const places = new Map(piece.map(({ key, place }) => [key, place]))
+    const rows = piece.length === 0 ? [] : await readWholeChecks(database, [...places.keys()])
+    yield { rows: rows.map((check) => ({ ...check, place: places.get(check.key)! })), next }
   }
 }
 
-/** Checks with their texts, of up to 28 KB each, that one statement reads. */
-const PIECE_WHOLE_CHECKS = 50
-
 /** All checks of a project that pass the filter, with their texts, oldest first, in pieces whose size in memory is bounded. */
-export async function* listWholeChecks(
-  { database }: Context,
+export async function* listAllChecks(
+  context: Context,
   tenant: Tenant,
   projectId: string,
   filter: Pick<CheckFilter, 'slug' | 'tag'>,
 ): AsyncGenerator<readonly StoredCheck[]> {
-  if (!(await hasProject(database, tenant, projectId, 'read'))) throw notFound('project')
-  let after: Cursor | null = null
+  let after: CheckPlace | null = null
   do {
-    const places: CheckPlace[] = await findCheckPlaces(database, projectId, filter, { after, limit: PAGE_LIMIT })
-    for (let at = 0; at < places.length; at += PIECE_WHOLE_CHECKS) {
-      const keys = places.slice(at, at + PIECE_WHOLE_CHECKS).map(({ key }) => key)
-      yield await readWholeChecks(database, keys)
+    let next: CheckPlace | null = null
+    for await (const page of listChecks(context, tenant, projectId, filter, { limit: PAGE_LIMIT, after })) {
+      yield page.rows
+      next = page.next
     }
-    after = places.length === PAGE_LIMIT ? places.at(-1)! : null
+    after = next
   } while (after !== null)
 }
 

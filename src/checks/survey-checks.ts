@@ -2,8 +2,9 @@
 
 import type { Tenant } from '../domain/access.ts'
 import type { Instant, ShownStatus } from '../domain/check.ts'
-import { notFound } from '../domain/errors.ts'
-import { decodeSurveyCursor, encodeSurveyCursor, type RunBar, SURVEY_SORTS, type SurveySort } from '../domain/survey.ts'
+import { type CheckPlace, decodePlace, encodePlace } from '../domain/check-order.ts'
+import { AppError, notFound } from '../domain/errors.ts'
+import { type RunBar, SURVEY_SORTS, type SurveySort } from '../domain/survey.ts'
 import { readStrips, type SurveyRow, surveyRows } from '../store/checks/survey.ts'
 import type { Context } from '../store/context.ts'
 import { findProjectByName, type ProjectRow } from '../store/tenancy/projects.ts'
@@ -52,7 +53,7 @@ export async function surveyChecks(
   tenant: Tenant,
   { project: wanted, sort = SURVEY_SORTS[0], cursor, status, q }: SurveyRequest,
 ): Promise<CheckSurvey> {
-  const after = cursor === undefined ? null : decodeSurveyCursor(cursor, sort)
+  const after = cursor === undefined ? null : readPlace(cursor, sort)
   const project = wanted === undefined ? null : await findProjectByName(database, tenant, wanted)
   if (wanted !== undefined && project === null) throw notFound('project')
   const now = clock.now()
@@ -74,8 +75,17 @@ export async function surveyChecks(
     checks: shown.map(({ place, ...check }) => ({ ...check, runs: strips.get(check.key) ?? [] })),
     counts,
     nextLateAt,
-    next: last === null ? null : encodeSurveyCursor(last.place),
+    next: last === null ? null : encodePlace(last.place),
     project,
     now,
   }
 }
+
+function readPlace(cursor: string, sort: SurveySort): CheckPlace {
+  const place = decodePlace(cursor)
+  if (place?.sort === sort) return place
+  const what = place === null ? 'the address of this page is incomplete or changed' : OTHER_ORDER
+  throw new AppError('invalid_request', `${what}: open the list from its start`)
+}
+
+const OTHER_ORDER = 'this page belongs to another order of the list'

@@ -9,17 +9,18 @@ export interface Cursor {
   readonly id: string
 }
 
-export interface PageRequest {
+/** `Place`: where a page ends. */
+export interface PageRequest<Place = Cursor> {
   /** 1 to PAGE_LIMIT. */
   readonly limit: number
   /** Null: from the start. */
-  readonly after: Cursor | null
+  readonly after: Place | null
 }
 
-export interface Page<Row> {
+export interface Page<Row, Place = Cursor> {
   readonly rows: readonly Row[]
   /** Null: this is the last page. */
-  readonly next: Cursor | null
+  readonly next: Place | null
 }
 
 export const PAGE_LIMIT = 1_000

@@ -1,6 +1,7 @@
-import { type ListedCheck, listChecks as listPieces } from '../../src/checks/find-checks.ts'
+import { listChecks as listPieces, type PlacedCheck } from '../../src/checks/find-checks.ts'
 import { listPings as listPiece, type PingFilter, type PingRecord } from '../../src/checks/find-history.ts'
 import type { Tenant } from '../../src/domain/access.ts'
+import type { CheckPlace } from '../../src/domain/check-order.ts'
 import { inPieces, type Page, type PageRequest } from '../../src/domain/page.ts'
 import type { Context } from '../../src/store/context.ts'
 
@@ -19,13 +20,13 @@ export async function listPings(
 }
 
 /** The checks of a project as one page. */
-export async function listChecks(...given: Parameters<typeof listPieces>): Promise<Page<ListedCheck>> {
+export async function listChecks(...given: Parameters<typeof listPieces>): Promise<Page<PlacedCheck, CheckPlace>> {
   return join(listPieces(...given))
 }
 
-async function join<Row>(pieces: AsyncIterable<Page<Row>>): Promise<Page<Row>> {
+async function join<Row, Place>(pieces: AsyncIterable<Page<Row, Place>>): Promise<Page<Row, Place>> {
   const rows: Row[] = []
-  let next: Page<Row>['next'] = null
+  let next: Place | null = null
   for await (const piece of pieces) {
     rows.push(...piece.rows)
     next = piece.next

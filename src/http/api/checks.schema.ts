@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { MANAGERS, SHOWN_STATUSES, STATUS_REASONS, TAGS } from '../../domain/check.ts'
+import { CHECK_SORTS } from '../../domain/check-order.ts'
 import { rule } from '../../domain/errors.ts'
 import {
   isLabelName,
@@ -14,6 +15,7 @@ import {
 } from '../../domain/labels.ts'
 import { RUN_OUTCOMES, type RunOutcome } from '../../domain/last-run.ts'
 import { FLAPPING, LIMITS } from '../../domain/limits.ts'
+import { PAGE_LIMIT } from '../../domain/page.ts'
 import { explainUnknown } from './faults.ts'
 import * as field from './fields.ts'
 
@@ -145,7 +147,7 @@ const Status = z.enum(SHOWN_STATUSES).meta({
     'new: nothing to judge yet: no completion since it was made or resumed; late: expected, and still within its grace time; down: missed, failed or overran; paused: sends no alerts.',
 })
 
-const shared = {
+const fields = {
   id: z.string().meta({ format: 'uuid', description: 'Identifier for the management API.' }),
   name: z.string(),
   slug: z.string(),
@@ -177,6 +179,41 @@ const shared = {
       'How many runs are in progress: started, not completed, and not closed by the maximum run time. The run of a CronJob is in progress until its Job ends.',
   }),
   managed_by: z.enum(MANAGERS).meta({ description: 'Who may change and delete it.' }),
+  public_id: z.string().nullable().meta({
+    format: 'uuid',
+    description: 'Identifier for the ping API, and the right to ping. Null for callers with the scope read.',
+  }),
+  ping_url: z.string().nullable().meta({
+    format: 'uri',
+    description: 'Where the job sends its pings. Null for callers with the scope read.',
+  }),
+  project_id: z.string().meta({ format: 'uuid' }),
+  description: z.string().nullable(),
+  tags: z.array(z.string()).meta({ description: 'Words to group and to find checks by.' }),
+  labels: z.record(z.string(), z.string()).meta({
+    description: 'Part of events and of alerts. Of a declared check: the labels of its HeartbeatCheck.',
+  }),
+  max_runtime_seconds: z.int().nullable().meta({ description: MAX_RUNTIME }),
+  resume_on_ping: z.boolean().meta({ description: RESUME_ON_PING }),
+  channels: z
+    .array(z.string().meta({ format: 'uuid' }))
+    .nullable()
+    .meta({ description: CHANNELS }),
+  flapping: z.boolean().meta({
+    description: `True: the check went down or up more than ${FLAPPING.changes} times within ${FLAPPING.windowMs / 60_000} minutes. Its changes are not notified until it stays the same for as long.`,
+  }),
+  last_start_at: field.instant('Last start ping.').nullable(),
+  last_duration_ms: z
+    .int()
+    .nullable()
+    .meta({ description: "Milliseconds that the last completion's run took. Null when unknown." }),
+  pings_total: z.int().meta({
+    description: 'Pings stored since the check was made, also those that are no longer in the history.',
+  }),
+  created_at: field.instant('When the check was made.'),
+  updated_at: field.instant(
+    'When its configuration was changed last, at first when it was made. Pings, pauses and resumes do not move it.',
+  ),
 }
 
 const OUTCOMES = RUN_OUTCOMES.map((outcome) => outcome.toLowerCase() as Lowercase<RunOutcome>)
@@ -196,81 +233,74 @@ const LastRun = z
   })
   .meta({ id: 'LastRun', description: 'A run of a CronJob, as its Job and its pods showed it.' })
 
-const SOURCE = 'What the check follows: its Jobs report, instead of pings. Null if it follows nothing.'
-const source = { kind: z.string().meta({ description: '`CronJob`.' }), name: z.string() }
+type Shape = z.ZodRawShape
+
+const kubernetes = <OfSource extends Shape>(ofSource: OfSource) =>
+  z
+    .object({
+      cluster: z.string(),
+      namespace: z.string(),
+      name: z.string(),
+      source: z
+        .object({ kind: z.string().meta({ description: '`CronJob`.' }), name: z.string(), ...ofSource })
+        .nullable()
+        .meta({
+          description: 'What the check follows: its Jobs report, instead of pings. Null if it follows nothing.',
+        }),
+    })
+    .nullable()
+    .meta({ description: 'The HeartbeatCheck that declares it.' })
+
+const NEWEST = 'Its newest run. Null: none was reported yet.'
 
 export const Check = z
-  .object({
-    ...shared,
-    public_id: z.string().nullable().meta({
-      format: 'uuid',
-      description: 'Identifier for the ping API, and the right to ping. Null for callers with the scope read.',
-    }),
-    ping_url: z.string().nullable().meta({
-      format: 'uri',
-      description: 'Where the job sends its pings. Null for callers with the scope read.',
-    }),
-    project_id: z.string().meta({ format: 'uuid' }),
-    description: z.string().nullable(),
-    tags: z.array(z.string()).meta({ description: 'Words to group and to find checks by.' }),
-    labels: z.record(z.string(), z.string()).meta({
-      description: 'Part of events and of alerts. Of a declared check: the labels of its HeartbeatCheck.',
-    }),
-    max_runtime_seconds: z.int().nullable().meta({ description: MAX_RUNTIME }),
-    resume_on_ping: z.boolean().meta({ description: RESUME_ON_PING }),
-    channels: z
-      .array(z.string().meta({ format: 'uuid' }))
-      .nullable()
-      .meta({ description: CHANNELS }),
-    flapping: z.boolean().meta({
-      description: `True: the check went down or up more than ${FLAPPING.changes} times within ${FLAPPING.windowMs / 60_000} minutes. Its changes are not notified until it stays the same for as long.`,
-    }),
-    last_start_at: field.instant('Last start ping.').nullable(),
-    last_duration_ms: z
-      .int()
-      .nullable()
-      .meta({ description: "Milliseconds that the last completion's run took. Null when unknown." }),
-    pings_total: z.int().meta({
-      description: 'Pings stored since the check was made, also those that are no longer in the history.',
-    }),
-    created_at: field.instant('When the check was made.'),
-    updated_at: field.instant(
-      'When its configuration was changed last, at first when it was made. Pings, pauses and resumes do not move it.',
-    ),
-    kubernetes: z
-      .object({
-        cluster: z.string(),
-        namespace: z.string(),
-        name: z.string(),
-        source: z
-          .object({
-            ...source,
-            last_run: LastRun.nullable().meta({ description: 'Its newest run. Null: none was reported yet.' }),
-          })
-          .nullable()
-          .meta({ description: SOURCE }),
-      })
-      .nullable()
-      .meta({ description: 'The HeartbeatCheck that declares it.' }),
-  })
+  .object({ ...fields, kubernetes: kubernetes({ last_run: LastRun.nullable().meta({ description: NEWEST }) }) })
   .meta({ id: 'Check' })
 
-export const CheckSummary = z.object(shared).meta({ id: 'CheckSummary' })
+export const ListedCheck = z
+  .object({ ...fields, kubernetes: kubernetes({}) })
+  .meta({ id: 'ListedCheck', description: 'A check as lists have it: without the last run of its source.' })
 
 export const CheckList = z
   .object({
-    checks: z.array(CheckSummary),
+    checks: z.array(ListedCheck),
     next_cursor: field.nextCursor(),
   })
   .meta({ id: 'CheckList' })
 
+export const oneStatus = field.oneOf(SHOWN_STATUSES)
+
+const MANY_LABELS = `must be given at most ${LABELS.max} times`
+/** A name has no `=`. */
+const LABEL_FILTER = /^([^=]+)=(.*)$/s
+const labelFilter = z
+  .string()
+  .transform((text, context): Labels => {
+    const [, name, value] = LABEL_FILTER.exec(text) ?? []
+    if (name === undefined) context.addIssue('must be name=value')
+    else if (!isLabelName(name)) context.addIssue(LABEL_NAME_RULE)
+    else if (!isLabelValue(value)) context.addIssue(LABEL_VALUE_RULE)
+    else return { [name]: value! }
+    return z.NEVER
+  })
+  .meta({ pattern: `${LABEL_NAME.slice(0, -1)}=${LABEL_VALUE.slice(1)}` })
+
+const SORT =
+  'The order; `-` turns it round. `status`: what needs attention first: down, late, new, up, paused. `last_ping`: what was never pinged first. `due`: what is due next first, without a deadline last. A cursor is valid for its own order.'
+
 export const CheckListQuery = z.object({
   project_id: field.uuid('Project whose checks are listed.'),
-  status: field.oneOf(SHOWN_STATUSES).optional().meta({ description: 'Only checks of this status.' }),
+  status: z.array(oneStatus).optional().meta({ description: 'Only checks of this status; repeated: of one of them.' }),
   slug: field.words('Only the check of this slug.'),
   q: field.words('Only checks whose name or slug contains this, whatever its capitals.'),
   tag: z.array(tag()).optional().meta({ description: 'Only checks with this tag; repeated: with all of them.' }),
-  ...field.page('checks'),
+  label: z.array(labelFilter).max(LABELS.max, rule(MANY_LABELS)).optional().meta({
+    description: 'Only checks with this label, as `name=value`; repeated: with all of them.',
+  }),
+  managed_by: field.oneOf(MANAGERS).optional().meta({ description: 'Only checks that these may change.' }),
+  sort: field.oneOf(CHECK_SORTS).default('created').meta({ description: SORT }),
+  limit: field.limit(PAGE_LIMIT),
+  cursor: field.cursorText('checks'),
 })
 
 export const CheckParams = field.idOf('check')

@@ -5,8 +5,8 @@ import { createCheck as create, type NewCheck as New } from '../../checks/create
 import {
   type CheckRecord,
   getCheck as get,
-  type ListedCheck,
   listChecks as list,
+  type PlacedCheck,
   textsOf,
 } from '../../checks/find-checks.ts'
 import { pauseCheck as pause, resumeCheck as resume } from '../../checks/pause-resume.ts'
@@ -14,27 +14,30 @@ import { removeCheck as remove } from '../../checks/remove-check.ts'
 import { type CheckUpdate as Update, updateCheck as update } from '../../checks/update-check.ts'
 import { type Caller, includesScope } from '../../domain/access.ts'
 import { type Instant, isFlapping, isRunning, shownStatus } from '../../domain/check.ts'
+import { type CheckPlace, type CheckSort, decodePlace, encodePlace } from '../../domain/check-order.ts'
 import { sortLabels } from '../../domain/labels.ts'
 import { type LastRun, type RunOutcome, SOURCE_KIND } from '../../domain/last-run.ts'
 import { LIMITS } from '../../domain/limits.ts'
 import { deadlineOf } from '../../domain/transition.ts'
 import { Check, CheckList, CheckListQuery, CheckParams, CheckUpdate, NewCheck } from './checks.schema.ts'
-import { parsePart } from './faults.ts'
-import { given, readEntries, toIso, toIsoOrNull, toPageRequest } from './present.ts'
+import { invalidFields, parsePart } from './faults.ts'
+import { given, readPlaced, toIso, toIsoOrNull } from './present.ts'
 import { type Api, endpoint } from './route.ts'
 
 export const listChecks = endpoint({
   id: 'listChecks',
-  summary: 'List the checks of a project, oldest first',
+  summary: 'List the checks of a project, oldest first unless `sort` says otherwise',
   query: CheckListQuery,
   status: 200,
   response: CheckList,
   errors: ['not_found'],
-  async handle({ context, caller, query }) {
-    const { project_id, limit, cursor, ...filter } = query
-    const pieces = list(context, caller, project_id, given(filter), toPageRequest({ limit, cursor }))
-    const present = (check: ListedCheck) => presentShared(check, context.clock.now())
-    const { entries, next_cursor } = await readEntries('checks', pieces, present)
+  async handle({ context, caller, query, pingUrl }) {
+    const { project_id, limit, cursor, sort, managed_by: managedBy, ...others } = query
+    const filter = given({ ...others, managedBy })
+    const pieces = list(context, caller, project_id, filter, { limit, sort, after: readPlace(cursor, sort) })
+    const present = (check: PlacedCheck) => presentListed(check, caller, { now: context.clock.now(), pingUrl })
+    const places = { of: ({ place }: PlacedCheck) => place, encode: encodePlace }
+    const { entries, next_cursor } = await readPlaced('checks', pieces, present, places)
     return { checks: entries, next_cursor }
   },
 })
@@ -109,6 +112,16 @@ export const resumeCheck = endpoint({
     presentCheck(await resume(context, caller, params.id), caller, { now: context.clock.now(), pingUrl }),
 })
 
+/** The cursor of another order says so: the order is a parameter of its own. */
+function readPlace(cursor: string | undefined, sort: CheckSort): CheckPlace | null {
+  if (cursor === undefined) return null
+  const place = decodePlace(cursor)
+  if (place?.sort === sort) return place
+  const earlier = 'must be the next_cursor of an earlier response'
+  const message = place === null ? earlier : `${earlier} with the same sort, not with sort=${place.sort}`
+  throw invalidFields('query', [{ path: 'cursor', message }])
+}
+
 type CheckUpdateBody = z.output<typeof CheckUpdate>
 
 /** The fields of the spec under the names of the verbs, and the other fields. */
@@ -148,49 +161,26 @@ function toUpdate(body: CheckUpdateBody): Update {
   return given({ ...rest, ...spec })
 }
 
-function presentCheck(check: CheckRecord, caller: Caller, { now, pingUrl }: Pick<Api, 'pingUrl'> & { now: Instant }) {
-  const { state, spec } = check
+type Environment = Pick<Api, 'pingUrl'> & { readonly now: Instant }
+
+function presentCheck(check: CheckRecord, caller: Caller, environment: Environment) {
+  const { cronJob } = check
+  const lastRun = cronJob?.lastRun ?? null
+  return presentAs(check, caller, environment, { last_run: lastRun === null ? null : presentRun(lastRun) })
+}
+
+const presentListed = (check: CheckRecord, caller: Caller, environment: Environment) =>
+  presentAs(check, caller, environment, {})
+
+/** `ofSource`: what is shown of the source besides its names. */
+function presentAs<OfSource>(check: CheckRecord, caller: Caller, { now, pingUrl }: Environment, ofSource: OfSource) {
+  const { id, slug, spec, state, statusDetail, managedBy, kubernetes, cronJob } = check
   // They are the right to ping, which the scope read does not include.
   const mayPing = includesScope(caller.scope, 'write')
-  return {
-    ...presentShared(check, now),
-    ...textsOf(check),
-    labels: sortLabels(check.labels),
-    public_id: mayPing ? check.publicId : null,
-    ping_url: mayPing ? `${pingUrl()}/ping/${check.publicId}` : null,
-    project_id: check.projectId,
-    max_runtime_seconds: spec.maxRuntimeSeconds,
-    resume_on_ping: spec.resumeOnPing,
-    flapping: isFlapping(state),
-    last_start_at: toIsoOrNull(state.lastStartAt),
-    last_duration_ms: state.lastDurationMs,
-    pings_total: state.pingsTotal,
-    created_at: toIso(check.createdAt),
-    updated_at: toIso(check.updatedAt),
-    kubernetes: check.kubernetes === null ? null : { ...check.kubernetes, source: presentSource(check) },
-  }
-}
-
-function presentSource({ cronJob }: CheckRecord) {
-  if (cronJob === undefined) return null
-  const { name, lastRun } = cronJob
-  return { kind: SOURCE_KIND, name, last_run: lastRun === null ? null : presentRun(lastRun) }
-}
-
-const presentRun = ({ job, startTime, completionTime, outcome, exitCode, reason, message }: LastRun) => ({
-  name: job,
-  start_time: startTime,
-  completion_time: completionTime,
-  outcome: outcome.toLowerCase() as Lowercase<RunOutcome>,
-  exit_code: exitCode,
-  reason,
-  message,
-})
-
-function presentShared({ id, name, slug, spec, state, statusDetail, managedBy }: ListedCheck, now: Instant) {
+  const source = cronJob === undefined ? null : { kind: SOURCE_KIND, name: cronJob.name, ...ofSource }
   return {
     id,
-    name,
+    ...textsOf(check),
     slug,
     status: shownStatus(state, now),
     status_since: toIso(state.since),
@@ -205,5 +195,28 @@ function presentShared({ id, name, slug, spec, state, statusDetail, managedBy }:
     due_at: toIsoOrNull(deadlineOf(state)),
     running: state.runs.filter((run) => isRunning(run, now)).length,
     managed_by: managedBy,
+    labels: sortLabels(check.labels),
+    public_id: mayPing ? check.publicId : null,
+    ping_url: mayPing ? `${pingUrl()}/ping/${check.publicId}` : null,
+    project_id: check.projectId,
+    max_runtime_seconds: spec.maxRuntimeSeconds,
+    resume_on_ping: spec.resumeOnPing,
+    flapping: isFlapping(state),
+    last_start_at: toIsoOrNull(state.lastStartAt),
+    last_duration_ms: state.lastDurationMs,
+    pings_total: state.pingsTotal,
+    created_at: toIso(check.createdAt),
+    updated_at: toIso(check.updatedAt),
+    kubernetes: kubernetes === null ? null : { ...kubernetes, source },
   }
 }
+
+const presentRun = ({ job, startTime, completionTime, outcome, exitCode, reason, message }: LastRun) => ({
+  name: job,
+  start_time: startTime,
+  completion_time: completionTime,
+  outcome: outcome.toLowerCase() as Lowercase<RunOutcome>,
+  exit_code: exitCode,
+  reason,
+  message,
+})

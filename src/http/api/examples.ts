@@ -30,7 +30,7 @@ const PROJECT = { id: PROJECT_ID, name: 'Shop', slug: 'shop', created_at: '2026-
 const PING_KEY = 'k3Jv9XqTz0bRw7LmYc2Dnf'
 const BADGE_KEY = 'Zp8sH1uQe6GxN4aKtV5oBr'
 
-const CHECK_SUMMARY = {
+const CHECK = {
   id: CHECK_ID,
   name: 'Shop backup',
   slug: 'shop-backup',
@@ -47,10 +47,6 @@ const CHECK_SUMMARY = {
   due_at: null,
   running: 0,
   managed_by: 'api',
-}
-
-const CHECK = {
-  ...CHECK_SUMMARY,
   public_id: PUBLIC_ID,
   ping_url: `https://ping.example.com/ping/${PUBLIC_ID}`,
   project_id: PROJECT_ID,
@@ -172,7 +168,7 @@ const TOKENS = {
 }
 
 export const EXAMPLES: Readonly<Record<string, Example>> = {
-  listChecks: { response: { checks: [CHECK_SUMMARY], next_cursor: null } },
+  listChecks: { response: { checks: [CHECK], next_cursor: null } },
   createCheck: {
     body: NEW_CHECK,
     response: {

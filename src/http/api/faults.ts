@@ -29,7 +29,7 @@ export function parsePart<Schema extends z.ZodType>(
   const owners: Owners = new Map()
   const result = schema.safeParse(value, { error: (issue) => void noteOwner(issue, owners) })
   if (result.success) return result.data
-  throw invalidFields(source, toFaults(result.error.issues, owners))
+  throw invalidFields(source, toFaults(source, result.error.issues, owners))
 }
 
 /** The schemas that lack the unknown fields, by the list of the fields: zod names the schema of an issue only while it parses. */
@@ -49,11 +49,15 @@ export function invalidFields(source: InputSource, faults: readonly FieldFault[]
   return new AppError('invalid_request', message, { details })
 }
 
-/** Keeps the first fault of each field: the rules after it see a value that is wrong already. */
-function toFaults(issues: readonly z.core.$ZodIssue[], owners: Owners): FieldFault[] {
+/**
+ * Keeps the first fault of each field: the rules after it see a value that is wrong already. A parameter that is
+ * repeated is named without a number.
+ */
+function toFaults(source: InputSource, issues: readonly z.core.$ZodIssue[], owners: Owners): FieldFault[] {
   const faults = new Map<string, string>()
   const add = (path: readonly PropertyKey[], message: string) => {
-    const name = path.map((part) => shorten(String(part))).join('.')
+    const parts = source === 'query' ? path.slice(0, 1) : path
+    const name = parts.map((part) => shorten(String(part))).join('.')
     if (!faults.has(name)) faults.set(name, message)
   }
   for (const issue of issues) {

@@ -199,38 +199,51 @@ export const limit = (standard: number) => {
 }
 
 /** The lists that have pages. A cursor begins with the name of its list, so that it is not taken for one of another. */
-export type List =
-  | 'checks'
-  | 'pings'
-  | 'flips'
-  | 'channels'
-  | 'deliveries'
-  | 'projects'
-  | 'api_keys'
-  | 'users'
-  | 'sessions'
-  | 'audit'
+const LISTS = [
+  'checks',
+  'pings',
+  'flips',
+  'channels',
+  'deliveries',
+  'projects',
+  'api_keys',
+  'users',
+  'sessions',
+  'audit',
+] as const
+export type List = (typeof LISTS)[number]
 
-/** Without a name it is of an earlier version: a client may be in the middle of a list during an upgrade. */
-const CURSOR = /^(?:([a-z_]{1,20})\.)?([\w-]{51,71})$/
+const EARLIER = 'must be the next_cursor of an earlier response'
+const isList = (name: string): name is List => (LISTS as readonly string[]).includes(name)
+
+/** What stands behind the name of the list. */
+const textOf = (list: List) =>
+  z.string().transform((value, context) => {
+    // Without a name the list is this one.
+    const [, of = list, text] = /^(?:([a-z_]+)\.)?([\w-]{51,})$/.exec(value) ?? []
+    if (text !== undefined && of === list) return text
+    context.addIssue(text !== undefined && isList(of) ? `${EARLIER} of this list, not of the list ${of}` : EARLIER)
+    return z.NEVER
+  })
+
+const describeCursor = (list: List, length: string) => ({
+  description: '`next_cursor` of the previous response: returns the page that follows it.',
+  minLength: list.length + 52,
+  pattern: `^${list}\\.[A-Za-z0-9_-]{${length}}$`,
+})
+
+/** Of a list with orders of its own, which reads the text. */
+export const cursorText = (list: List) => textOf(list).optional().meta(describeCursor(list, '51,'))
 
 export const cursor = (list: List) =>
-  z
-    .string()
-    .transform((value, context) => {
-      const [, of = list, text = ''] = CURSOR.exec(value) ?? []
+  textOf(list)
+    .transform((text, context) => {
       const place = decodeCursor(text)
-      if (place === null) context.addIssue('must be the next_cursor of an earlier response')
-      else if (of !== list)
-        context.addIssue(`must be the next_cursor of an earlier response of this list, not of the list ${of}`)
+      if (place === null) context.addIssue(EARLIER)
       return place
     })
     .optional()
-    .meta({
-      description: '`next_cursor` of the previous response: returns the page that follows it.',
-      minLength: list.length + 52,
-      pattern: `^${list}\\.[A-Za-z0-9_-]{51,71}$`,
-    })
+    .meta(describeCursor(list, '51,71'))
 
 /** Words to search for. Text that PostgreSQL cannot store is rejected. */
 export const words = (description: string) => text({ min: 0, max: LIMITS.nameLength, description }).optional()

@@ -5,7 +5,7 @@ import { createCheck as create, createUnlessFound, type NewCheck } from '../../c
 import {
   getCheck as getById,
   getCheckByPublicId,
-  listWholeChecks,
+  listAllChecks,
   type StoredCheck,
   searchCheck,
 } from '../../checks/find-checks.ts'
@@ -42,7 +42,7 @@ export async function listChecks(call: Call): Promise<Reply> {
   // Any other text names no check. PostgreSQL cannot read some of these texts.
   const canMatch = (slug === undefined || isSlug(slug)) && tags.every(isTag)
   if (!canMatch) return ok({ checks: [] })
-  const pieces = listWholeChecks(context, caller, caller.projectId, filter)
+  const pieces = listAllChecks(context, caller, caller.projectId, filter)
   return { list: writeList('checks', pieces, (check) => presentCheck(check, view)) }
 }
 

@@ -5,8 +5,8 @@
 
 import type { Tenant } from '../../domain/access.ts'
 import type { CheckState, CheckTexts, Instant } from '../../domain/check.ts'
+import type { CheckPlace, CheckSort } from '../../domain/check-order.ts'
 import type { LastRun } from '../../domain/last-run.ts'
-import type { Cursor } from '../../domain/page.ts'
 import type { Queryable } from '../postgres/database.ts'
 import { timestamp } from '../postgres/instants.ts'
 import { fieldsOf, namesOf, read, settersOf, valuesOf } from './column-lists.ts'
@@ -26,6 +26,7 @@ import {
   toState,
   toStoredSpec,
 } from './columns.ts'
+import { toOrderSql } from './orders.ts'
 
 /** The names of a HeartbeatCheck: its identity here (design, section 6). */
 export interface Resource {
@@ -145,41 +146,35 @@ export async function findCheckKey(tx: Queryable, tenant: Tenant, id: string): P
   return rows[0]?.key ?? null
 }
 
-/** Before the first check. */
-const START: Cursor = { at: 0, id: '00000000-0000-0000-0000-000000000000' }
-
-/** A check in the order of lists. */
-export interface CheckPlace extends Cursor {
+/** Where a check stands in a list. */
+export interface PlacedKey {
   readonly key: number
+  readonly place: CheckPlace
 }
 
-/** Up to `limit` checks of a project that pass the filter, by time of creation and id; `after`: null from the start. */
+/** Up to `limit` checks of a project that pass the filter, in this order; `after`: null from the start. */
 export async function findCheckPlaces(
   tx: Queryable,
   projectId: string,
   filter: CheckRowsFilter,
-  { after, limit }: { after: Cursor | null; limit: number },
-): Promise<CheckPlace[]> {
-  const { at, id } = after ?? START
-  const { sql, values } = narrow(filter, 5)
-  const { rows } = await tx.query<CheckPlace>({
-    text: `select c.key, c.created_at as at, c.id from checks c join check_states s on s.check_key = c.key
-      where c.project_id = $1 and (c.created_at, c.id) > ($2::timestamptz, $3::uuid)${sql}
-      order by c.created_at, c.id limit $4`,
-    values: [projectId, timestamp(at), id, limit, ...values],
-  })
-  return rows
-}
-
-/** The checks of these keys, in the order of lists. */
-export async function listCheckRows(tx: Queryable, keys: readonly number[]): Promise<ListedCheck[]> {
+  { sort, after, limit, now }: { sort: CheckSort; after: CheckPlace | null; limit: number; now: Instant },
+): Promise<PlacedKey[]> {
+  const order = toOrderSql(sort, '$3::timestamptz')
+  const values: unknown[] = [projectId, limit, timestamp(now)]
+  const filtered = narrow(filter, values.length + 1)
+  values.push(...filtered.values)
+  const columns = [...order.terms, 'c.id']
+  const behind = order.behind(after, columns, values.length + 1)
+  values.push(...behind.values)
   const rows = await tx.queryColumns({
-    name: 'list_checks',
-    text: `select ${LISTED_COLUMNS} from checks c join check_states s on s.check_key = c.key
-      where c.key = any($1::int8[]) order by c.created_at, c.id`,
-    values: [keys],
+    text: `select c.key, $3::timestamptz, ${columns.join(', ')} from checks c join check_states s on s.check_key = c.key
+      where c.project_id = $1${filtered.sql} ${behind.sql} order by ${order.sorted(columns)} limit $2`,
+    values,
   })
-  return rows.map(toCheck)
+  return rows.map(([key, _now, ...terms]) => {
+    const id = terms.pop() as string
+    return { key: key as number, place: order.placeOf(terms, id) }
+  })
 }
 
 /** Fails with a unique violation of SLUG_IS_UNIQUE when the slug is taken. */

@@ -26,6 +26,7 @@ import {
 import type { KeptState } from '../../domain/check-event.ts'
 import type { Dialect } from '../../domain/cron.ts'
 import type { EventCheck } from '../../domain/event.ts'
+import type { Labels } from '../../domain/labels.ts'
 import { timestamp } from '../postgres/instants.ts'
 import { type Columns, columnOf, fieldsOf, isSame, marked, pick, positionsOf } from './column-lists.ts'
 
@@ -138,9 +139,10 @@ interface Filter {
 
 /** What a list of checks can be narrowed to. */
 const FILTERS = {
+  /** One of these statuses. */
   status: {
-    holds: (first) => `${shownStatusSql(`$${first}::timestamptz`)} = $${first + 1}::text`,
-    values: ({ status, now }: { status: ShownStatus; now: Instant }) => [timestamp(now), status],
+    holds: (first) => `${shownStatusSql(`$${first}::timestamptz`)} = any($${first + 1}::text[])`,
+    values: ({ statuses, now }: { statuses: readonly ShownStatus[]; now: Instant }) => [timestamp(now), statuses],
   },
   slug: { holds: (first) => `c.slug = $${first}::text`, values: (slug: string) => [slug] },
   /** Part of the name or of the slug, in any case. */
@@ -150,6 +152,12 @@ const FILTERS = {
   },
   /** All of these tags. */
   tag: { holds: (first) => `c.tags @> $${first}::text[]`, values: (tags: readonly string[]) => [tags] },
+  /** All of these labels, of which two can have one name. */
+  label: {
+    holds: (first) => `c.labels @> all($${first}::jsonb[])`,
+    values: (labels: readonly Labels[]) => [labels.map((label) => JSON.stringify(label))],
+  },
+  managedBy: { holds: (first) => `c.managed_by = $${first}::text`, values: (manager: Manager) => [manager] },
 } as const satisfies Record<string, Filter>
 
 export type CheckRowsFilter = {

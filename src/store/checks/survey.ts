@@ -2,20 +2,13 @@
 
 import type { Tenant } from '../../domain/access.ts'
 import type { Instant, ShownStatus } from '../../domain/check.ts'
-import {
-  BAR_OUTCOMES,
-  orderOf,
-  type RunBar,
-  STATUS_ORDER,
-  STRIP_RUNS,
-  type SurveyCursor,
-  type SurveyOrder,
-  type SurveySort,
-} from '../../domain/survey.ts'
+import { type CheckPlace, STATUS_ORDER } from '../../domain/check-order.ts'
+import { BAR_OUTCOMES, type RunBar, STRIP_RUNS, type SurveySort } from '../../domain/survey.ts'
 import type { Queryable } from '../postgres/database.ts'
 import { timestamp } from '../postgres/instants.ts'
 import { LISTED_COLUMNS, type ListedCheck, toCheck } from './checks.ts'
-import { narrow, pingTypeCode, shownStatusSql, statusCode } from './columns.ts'
+import { narrow, pingTypeCode, statusCode } from './columns.ts'
+import { DEADLINE, rankOf, rankSql, toOrderSql } from './orders.ts'
 
 export interface SurveyFilter {
   readonly projectId?: string
@@ -27,7 +20,7 @@ export interface SurveyFilter {
 export interface SurveyRow extends ListedCheck {
   readonly project: { readonly slug: string; readonly name: string }
   /** As the row was sorted. */
-  readonly place: SurveyCursor
+  readonly place: CheckPlace
 }
 
 export interface Survey {
@@ -38,10 +31,6 @@ export interface Survey {
   readonly nextLateAt: Instant | null
 }
 
-/** The deadline of a check `s`, as `deadlineOf` (domain/transition.ts). */
-const DEADLINE = `case when s.status = ${statusCode('down')} then null when s.runs is null then s.due_at
-  else least(s.due_at, (select min(to_timestamp((r ->> 'deadlineAt')::float8 / 1000)) from jsonb_array_elements(s.runs) r)) end`
-
 /**
  * The time that the list shows as the next one of a check `s`, at the time $4: what is late is down at its deadline; another check is expected, or
  * the run of a check without an expected time must end.
@@ -49,27 +38,7 @@ const DEADLINE = `case when s.status = ${statusCode('down')} then null when s.ru
 const NEXT = `case when s.status = ${statusCode('down')} then null
   when s.expected_at is null or (s.status = ${statusCode('up')} and s.expected_at <= $4::timestamptz) then ${DEADLINE} else s.expected_at end`
 
-const placeOf = (status: ShownStatus) => STATUS_ORDER.indexOf(status)
-/** The place of the shown status in STATUS_ORDER, at the time $4: numbers, which are compared faster than names. */
-const PLACE_OF_STATUS = shownStatusSql('$4::timestamptz', (status) => `${placeOf(status)}`)
-
-/** What each order sorts by, over the check `c` and its state `s`. Nothing was pinged the longest ago; nothing is due last. */
-const BY = {
-  name: ['lower(c.name)'],
-  status: [PLACE_OF_STATUS, 'lower(c.name)'],
-  last_ping: [`coalesce(s.last_ping_at, '-infinity'::timestamptz)`],
-  due: [`coalesce(${NEXT}, 'infinity'::timestamptz)`],
-} as const satisfies Record<SurveyOrder, readonly string[]>
-
-/** In the same order. */
-const TYPES: Record<SurveyOrder, readonly ('text' | 'int4' | 'timestamptz')[]> = {
-  name: ['text'],
-  status: ['int4', 'text'],
-  last_ping: ['timestamptz'],
-  due: ['timestamptz'],
-}
-/** The time that stands for none. */
-const NONE: Partial<Record<SurveyOrder, string>> = { last_ping: '-infinity', due: 'infinity' }
+const RANK = rankSql('$4::timestamptz')
 
 /**
  * Up to `limit` checks of the tenant that pass the filter, after `after`, how many checks have each status at `now`, and when
@@ -79,46 +48,39 @@ export async function surveyRows(
   db: Queryable,
   tenant: Tenant,
   { projectId, status, q }: SurveyFilter,
-  { sort, after, limit, now }: { sort: SurveySort; after: SurveyCursor | null; limit: number; now: Instant },
+  { sort, after, limit, now }: { sort: SurveySort; after: CheckPlace | null; limit: number; now: Instant },
 ): Promise<Survey> {
-  const { order, isReverse } = orderOf(sort)
-  const by = BY[order].map((_, index) => `by_${index}`)
+  const order = toOrderSql(sort, '$4::timestamptz', NEXT)
+  const by = order.terms.map((_, index) => `by_${index}`)
   const values: unknown[] = [
     tenant.organizationId,
     tenant.projectId,
     projectId ?? null,
     timestamp(now),
-    status === undefined ? null : placeOf(status),
+    status === undefined ? null : rankOf(status),
     limit,
   ]
   const search = narrow(q === undefined ? {} : { q }, values.length + 1)
   values.push(...search.values)
-  const place = [...by, 'id'].join(', ')
-  const direction = isReverse ? 'desc' : 'asc'
-  let isAfter = ''
-  if (after !== null) {
-    const types = [...TYPES[order], 'uuid']
-    const parameters = types.map((type, index) => `$${values.length + 1 + index}::${type}`)
-    isAfter = `and (${place}) ${isReverse ? '<' : '>'} (${parameters.join(', ')})`
-    values.push(...after.by.map((value, index) => encode(order, TYPES[order][index]!, value)), after.id)
-  }
+  const behind = order.behind(after, [...by, 'id'], values.length + 1)
+  values.push(...behind.values)
   const rows = await db.queryColumns({
     text: `with matched as materialized (
-        select c.key, c.id, s.expected_at, ${PLACE_OF_STATUS} as status, ${BY[order].map((sql, index) => `${sql} as by_${index}`).join(', ')}
+        select c.key, c.id, s.expected_at, ${RANK} as status, ${order.terms.map((sql, index) => `${sql} as by_${index}`).join(', ')}
         from projects p join checks c on c.project_id = p.id join check_states s on s.check_key = c.key
         where p.organization_id = $1 and ($2::uuid is null or p.id = $2) and ($3::uuid is null or p.id = $3)${search.sql}),
       counts as (select ${STATUS_ORDER.map((_, index) => `count(*) filter (where status = ${index})`).join(', ')},
-        min(expected_at) filter (where status = ${placeOf('up')}) as next_late_at from matched),
+        min(expected_at) filter (where status = ${rankOf('up')}) as next_late_at from matched),
       page as (
-        select key, ${place} from matched where ($5::int4 is null or status = $5) ${isAfter}
-        order by ${[...by, 'id'].map((column) => `${column} ${direction}`).join(', ')} limit $6)
+        select key, ${[...by, 'id'].join(', ')} from matched where ($5::int4 is null or status = $5) ${behind.sql}
+        order by ${order.sorted([...by, 'id'])} limit $6)
       select counts.*, ${[...by, 'p.slug', 'p.name'].join(', ')}, ${LISTED_COLUMNS}
       from counts left join (page
         -- By their keys: joins would read both tables once more.
         cross join lateral (select * from checks where key = page.key offset 0) c
         cross join lateral (select * from check_states where check_key = page.key offset 0) s
         join projects p on p.id = c.project_id) on true
-      order by ${[...by, 'page.id'].map((column) => `${column} ${direction}`).join(', ')}`,
+      order by ${order.sorted([...by, 'page.id'])}`,
     values,
   })
   const [first] = rows
@@ -131,19 +93,10 @@ export async function surveyRows(
     rows: rows.flatMap((row) => {
       if (row[checkAt] === null) return []
       const check = toCheck(row.slice(checkAt))
-      const place = { sort, by: by.map((_, index) => decode(row[byAt + index])), id: check.id }
+      const place = order.placeOf(row.slice(byAt, byAt + by.length), check.id)
       return [{ ...check, project: { slug: row[checkAt - 2] as string, name: row[checkAt - 1] as string }, place }]
     }),
   }
-}
-
-function encode(order: SurveyOrder, type: (typeof TYPES)[SurveyOrder][number], value: string | number | null): unknown {
-  return type === 'timestamptz' ? (value === null ? NONE[order] : timestamp(value as Instant)) : value
-}
-
-/** PostgreSQL's infinity is read as NaN. */
-function decode(value: unknown): string | number | null {
-  return Number.isNaN(value) ? null : (value as string | number)
 }
 
 /** Rows of a check's history that are read for its strip: a check that sends logs alone must not be read as a whole. */

@@ -18,12 +18,12 @@ export async function findCheckByPublicId(
   return row === undefined ? null : toCheck(row)
 }
 
-/** The checks of these keys with all of their texts, in the order of lists. */
+/** The checks of these keys with all of their texts, in the order of the keys. */
 export async function readWholeChecks(db: Queryable, keys: readonly number[]): Promise<StoredCheck[]> {
   const rows = await db.queryColumns({
     name: 'read_whole_checks',
     text: `select ${CHECK_COLUMNS} from checks c join check_states s on s.check_key = c.key
-      where c.key = any($1::int8[]) order by c.created_at, c.id`,
+      where c.key = any($1::int8[]) order by array_position($1::int8[], c.key)`,
     values: [keys],
   })
   return rows.map(toCheck)

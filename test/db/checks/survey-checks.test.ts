@@ -3,7 +3,8 @@ import { pauseCheck } from '../../../src/checks/pause-resume.ts'
 import { removeCheck } from '../../../src/checks/remove-check.ts'
 import { SURVEY_LIMIT, type SurveyRequest, surveyChecks } from '../../../src/checks/survey-checks.ts'
 import type { Tenant } from '../../../src/domain/access.ts'
-import { encodeSurveyCursor, STRIP_RUNS, SURVEY_SORTS } from '../../../src/domain/survey.ts'
+import { encodePlace } from '../../../src/domain/check-order.ts'
+import { STRIP_RUNS, SURVEY_SORTS } from '../../../src/domain/survey.ts'
 import { newId } from '../../../src/runtime/ids.ts'
 import type { CheckRecord } from '../../../src/store/checks/checks.ts'
 import { STRIP_PINGS } from '../../../src/store/checks/survey.ts'
@@ -285,12 +286,12 @@ describe('pages', () => {
       Buffer.from(JSON.stringify(['name', 'a', { id }])).toString('base64url'),
       Buffer.from(JSON.stringify(['toString', 'a', id])).toString('base64url'),
       Buffer.from(`["name", "a", "${id}"]`).toString('base64url'),
-      encodeSurveyCursor({ sort: 'name', by: [], id }),
-      encodeSurveyCursor({ sort: 'name', by: ['a', 'b'], id }),
-      encodeSurveyCursor({ sort: 'name', by: [1], id }),
-      encodeSurveyCursor({ sort: 'name', by: [null], id }),
-      encodeSurveyCursor({ sort: 'name', by: ['\0'], id }),
-      encodeSurveyCursor({ sort: 'name', by: ['\ud800'], id }),
+      encodePlace({ sort: 'name', by: [], id }),
+      encodePlace({ sort: 'name', by: ['a', 'b'], id }),
+      encodePlace({ sort: 'name', by: [1], id }),
+      encodePlace({ sort: 'name', by: [null], id }),
+      encodePlace({ sort: 'name', by: ['\0'], id }),
+      encodePlace({ sort: 'name', by: ['\ud800'], id }),
     ]
     for (const cursor of forged)
       await expect(survey({ sort: 'name', cursor })).rejects.toMatchObject({
@@ -298,18 +299,16 @@ describe('pages', () => {
         message: 'the address of this page is incomplete or changed: open the list from its start',
       })
     for (const by of [[5, 'a'], [-1, 'a'], [0.5, 'a'], ['0', 'a'], [0]])
-      await expect(survey({ cursor: encodeSurveyCursor({ sort: 'status', by, id }) })).rejects.toMatchObject({
+      await expect(survey({ cursor: encodePlace({ sort: 'status', by, id }) })).rejects.toMatchObject({
         code: 'invalid_request',
       })
     for (const by of [['now'], [-1], [8e15], [1e300]])
-      await expect(survey({ sort: 'due', cursor: encodeSurveyCursor({ sort: 'due', by, id }) })).rejects.toMatchObject({
+      await expect(survey({ sort: 'due', cursor: encodePlace({ sort: 'due', by, id }) })).rejects.toMatchObject({
         code: 'invalid_request',
       })
     // Well formed, and of nothing that is there: it only says where to go on.
     for (const by of [[null], [0], [253_402_300_799_999]])
-      await expect(
-        survey({ sort: '-due', cursor: encodeSurveyCursor({ sort: '-due', by, id }) }),
-      ).resolves.toBeDefined()
+      await expect(survey({ sort: '-due', cursor: encodePlace({ sort: '-due', by, id }) })).resolves.toBeDefined()
   })
 })
 

@@ -1,4 +1,6 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { CHECK_SORTS } from '../../../src/domain/check-order.ts'
+import { LABEL_NAME_RULE, LABEL_VALUE_RULE } from '../../../src/domain/labels.ts'
 import { startTestApi, type TestApi, type TestOrganization } from '../../support/service.ts'
 
 let api: TestApi
@@ -23,47 +25,48 @@ const created = async (fields: object = {}) => {
 const list = (query = '') => api.client.get(`/checks?project_id=${project}${query}`)
 
 describe('listing checks', () => {
-  it('gives the fields of the interface and a few more, oldest first', async () => {
-    const first = await created({ name: 'b' })
-    const second = await created({ name: 'a', schedule: '@daily', armed: true })
+  it('gives whole checks, oldest first', async () => {
+    const first = await created({ name: 'b', description: 'Dumps the shop.', labels: { team: 'shop' }, tags: ['a'] })
+    const second = await created({ name: 'a', schedule: '@daily', armed: true, max_runtime_seconds: 60, channels: [] })
     expect(second.due_at).not.toBeNull()
     const { body, status } = await list()
     expect(status).toBe(200)
-    expect(body).toEqual({
-      next_cursor: null,
-      checks: [first, second].map(
-        ({
-          id,
-          name,
-          slug,
-          status,
-          period_seconds,
-          grace_seconds,
-          last_ping_at,
-          schedule,
-          time_zone,
-          running,
-          ...more
-        }) => ({
-          id,
-          name,
-          slug,
-          status,
-          status_since: more.status_since,
-          status_reason: more.status_reason,
-          status_detail: null,
-          period_seconds,
-          grace_seconds,
-          last_ping_at,
-          expected_at: more.expected_at,
-          due_at: more.due_at,
-          schedule,
-          time_zone,
-          running,
-          managed_by: 'api',
-        }),
-      ),
-    })
+    expect(body).toEqual({ checks: [first, second], next_cursor: null })
+  })
+
+  it('shows the right to ping from the scope write on', async () => {
+    const { public_id, ping_url } = await created()
+    const shown = async (scope: 'read' | 'write') =>
+      (await api.client.get(`/checks?project_id=${project}`, { key: api.keys[scope] })).body.checks
+    expect(await shown('write')).toMatchObject([{ public_id, ping_url }])
+    expect(await shown('read')).toMatchObject([{ public_id: null, ping_url: null }])
+  })
+
+  it('names the source of a check, without its last run', async () => {
+    const { id } = await created()
+    await api.database.query(
+      `with named as (
+          update checks set managed_by = 'kubernetes', kubernetes_cluster = 'main', kubernetes_namespace = 'shop',
+            kubernetes_name = 'backup' where id = $1 returning key)
+        insert into cron_jobs (check_key, name, last_run) select key, 'nightly', $2 from named`,
+      [
+        id,
+        {
+          job: 'nightly-1',
+          outcome: 'Failed',
+          startTime: null,
+          completionTime: null,
+          exitCode: 1,
+          reason: null,
+          message: null,
+        },
+      ],
+    )
+    const kubernetes = { cluster: 'main', namespace: 'shop', name: 'backup' }
+    const source = { kind: 'CronJob', name: 'nightly' }
+    expect((await list()).body.checks[0].kubernetes).toEqual({ ...kubernetes, source })
+    const { last_run } = (await api.client.get(`/checks/${id}`)).body.kubernetes.source
+    expect(last_run).toMatchObject({ name: 'nightly-1', outcome: 'failed', exit_code: 1 })
   })
 
   it('is empty for a project without checks', async () => {
@@ -98,10 +101,32 @@ describe('listing checks', () => {
     const found = async (query: string) => (await list(query)).body.checks.map(({ name }: { name: string }) => name)
     expect(await found('&status=up')).toEqual(['Database backup'])
     expect(await found('&status=late')).toEqual([])
+    expect(await found('&status=late&status=up')).toEqual(['Database backup'])
+    expect(await found('&status=new&status=up&status=new')).toEqual(['Database backup', '100% sure_thing'])
     expect(await found('&slug=database-backup')).toEqual(['Database backup'])
     expect(await found('&slug=Not%20a%20slug')).toEqual([])
     expect(await found('&q=BACK')).toEqual(['Database backup'])
     expect(await found('&q=%25')).toEqual(['100% sure_thing'])
+  })
+
+  it('filters by labels, all of them, and by who manages the check', async () => {
+    await created({ name: 'shop', labels: { team: 'shop', tier: '' } })
+    await created({ name: 'web', labels: { team: 'web', 'example.com/tier': '1' } })
+    await created({ name: 'none' })
+    await api.database.query(`update checks set managed_by = 'kubernetes' where project_id = $1 and name = 'web'`, [
+      project,
+    ])
+    const found = async (query: string) => (await list(query)).body.checks.map(({ name }: { name: string }) => name)
+    expect(await found('&label=team=shop')).toEqual(['shop'])
+    expect(await found('&label=team=web&label=example.com/tier=1')).toEqual(['web'])
+    expect(await found('&label=team=web&label=tier=1')).toEqual([])
+    expect(await found('&label=team=web&label=team=shop')).toEqual([])
+    expect(await found('&label=tier=')).toEqual(['shop'])
+    expect(await found('&label=team=')).toEqual([])
+    expect(await found('&label=team%3Dshop')).toEqual(['shop'])
+    expect(await found('&managed_by=kubernetes')).toEqual(['web'])
+    expect(await found('&managed_by=api&label=team=shop&status=new')).toEqual(['shop'])
+    expect(await found(`${'&label=team=shop'.repeat(32)}`)).toEqual(['shop'])
   })
 
   it.each([
@@ -121,6 +146,19 @@ describe('listing checks', () => {
     ['project_id=$&cursor=', 'cursor must be the next_cursor of an earlier response'],
     ['project_id=$&status=UP', 'status must be one of new, up, late, down, paused'],
     ['project_id=$&status=', 'status must be one of new, up, late, down, paused'],
+    ['project_id=$&status=up&status=UP', 'status must be one of new, up, late, down, paused'],
+    ['project_id=$&label=team', 'label must be name=value'],
+    ['project_id=$&label=', 'label must be name=value'],
+    ['project_id=$&label==shop', 'label must be name=value'],
+    ['project_id=$&label=a%20b=shop', `label ${LABEL_NAME_RULE}`],
+    ['project_id=$&label=__proto__=shop', `label ${LABEL_NAME_RULE}`],
+    ['project_id=$&label=team=a=b', `label ${LABEL_VALUE_RULE}`],
+    [`project_id=$${'&label=a=b'.repeat(33)}`, 'label must be given at most 32 times'],
+    ['project_id=$&managed_by=me', 'managed_by must be one of api, kubernetes'],
+    ['project_id=$&managed_by=api&managed_by=api', 'managed_by is given more than once'],
+    ['project_id=$&sort=size', `sort must be one of ${CHECK_SORTS.join(', ')}`],
+    ['project_id=$&sort=', `sort must be one of ${CHECK_SORTS.join(', ')}`],
+    ['project_id=$&sort=name&sort=name', 'sort is given more than once'],
     ['project_id=$&q=%00', 'q must be text of at most 100 characters, without control characters'],
     ['project_id=$&slug=%00', 'slug must be text of at most 100 characters, without control characters'],
   ])('refuses ?%s', async (query, error) => {
@@ -140,6 +178,120 @@ describe('listing checks', () => {
       const { status, body } = await api.client.get(`/checks?project_id=${id}`)
       expect({ status, body }).toEqual({ status: 404, body: { error: 'project not found', code: 'not_found' } })
     }
+  })
+})
+
+describe('the order of checks', () => {
+  const HOUR = 3_600_000
+  const at = (hours: number) => new Date(Date.now() + hours * HOUR).toISOString()
+  /** The columns of the states, by the names of the checks. */
+  const set = async (rows: Record<string, Record<string, unknown>>) => {
+    for (const [name, columns] of Object.entries(rows)) {
+      const setters = Object.keys(columns).map((column, index) => `${column} = $${index + 3}`)
+      await api.database.query(
+        `update check_states s set ${setters} from checks c
+          where c.key = s.check_key and c.project_id = $1 and c.name = $2`,
+        [project, name, ...Object.values(columns)],
+      )
+    }
+  }
+  const namesOf = (checks: readonly { name: string }[]) => checks.map(({ name }) => name)
+  /** All names, in pages of two. */
+  async function read(sort: string): Promise<string[]> {
+    const names: string[] = []
+    let cursor = ''
+    do {
+      const { body } = await list(`&sort=${sort}&limit=2${cursor}`)
+      names.push(...namesOf(body.checks))
+      cursor = body.next_cursor === null ? '' : `&cursor=${body.next_cursor}`
+    } while (cursor !== '')
+    return names
+  }
+  beforeEach(async () => {
+    for (const name of ['delta', 'Alpha', 'charlie', 'bravo', 'alpha']) await created({ name })
+  })
+
+  it('is that of creation and of the name, and their reverse', async () => {
+    expect(await read('created')).toEqual(['delta', 'Alpha', 'charlie', 'bravo', 'alpha'])
+    expect(await read('-created')).toEqual(['alpha', 'bravo', 'charlie', 'Alpha', 'delta'])
+    expect(await read('name')).toEqual(['Alpha', 'alpha', 'bravo', 'charlie', 'delta'])
+    expect(await read('-name')).toEqual(['delta', 'charlie', 'bravo', 'alpha', 'Alpha'])
+  })
+
+  it('is that of the status, what needs attention first', async () => {
+    const up = { status: 1, expected_at: at(1), due_at: at(2) }
+    const late = { ...up, expected_at: at(-1) }
+    await set({ delta: { status: 2 }, Alpha: late, charlie: up, bravo: { status: 3 } })
+    expect(await read('status')).toEqual(['delta', 'Alpha', 'alpha', 'charlie', 'bravo'])
+    expect(await read('-status')).toEqual(['bravo', 'charlie', 'alpha', 'Alpha', 'delta'])
+  })
+
+  it('is that of the last ping, with what was never pinged at one end', async () => {
+    await set({ delta: { last_ping_at: at(-1) }, charlie: { last_ping_at: at(-2) }, alpha: { last_ping_at: at(-3) } })
+    const never = ['Alpha', 'bravo']
+    expect(await read('last_ping')).toEqual([...never, 'alpha', 'charlie', 'delta'])
+    expect(await read('-last_ping')).toEqual(['delta', 'charlie', 'alpha', ...never.toReversed()])
+  })
+
+  it('is that of due_at, as it is shown, with what is not due at one end', async () => {
+    const running = JSON.stringify([{ id: null, startedAt: Date.now(), deadlineAt: Date.now() + HOUR }])
+    await set({
+      delta: { due_at: at(3) },
+      Alpha: { due_at: at(4), runs: running },
+      charlie: { due_at: at(2) },
+      bravo: { due_at: at(0.5), status: 2 },
+    })
+    expect(await read('due')).toEqual(['Alpha', 'charlie', 'delta', 'bravo', 'alpha'])
+    const { checks } = (await list('&sort=-due')).body
+    expect(namesOf(checks)).toEqual(['alpha', 'bravo', 'delta', 'charlie', 'Alpha'])
+    expect(checks.slice(0, 2)).toMatchObject([{ due_at: null }, { due_at: null }])
+  })
+
+  it('belongs to its cursors', async () => {
+    for (const [sort, other] of [
+      ['created', '-created'],
+      ['name', 'created'],
+      ['due', 'last_ping'],
+    ]) {
+      const { next_cursor } = (await list(`&limit=2&sort=${sort}`)).body
+      const { status, body } = await list(`&sort=${other}&cursor=${next_cursor}`)
+      const message = `must be the next_cursor of an earlier response with the same sort, not with sort=${sort}`
+      expect([status, body.details]).toEqual([400, [{ path: 'query.cursor', message }]])
+    }
+    const { next_cursor } = (await list('&limit=2')).body
+    expect(namesOf((await list(`&sort=created&cursor=${next_cursor}`)).body.checks)[0]).toBe('charlie')
+    const { status, body } = await list(`&cursor=${next_cursor.slice(0, -1)}`)
+    expect([status, body.error]).toEqual([400, 'cursor must be the next_cursor of an earlier response'])
+  })
+})
+
+describe('a page of large checks', () => {
+  const LIMIT = { least: 800_000, most: 1_100_000 }
+
+  it('ends near a megabyte, and the next one follows', async () => {
+    const description = 'ä'.repeat(4_000)
+    await api.database.query(
+      `with made as (
+          insert into checks (id, public_id, project_id, name, slug, description, created_at)
+          select gen_random_uuid(), gen_random_uuid(), $1, 'Job ' || n, 'job-' || n, $2, now() + n * interval '1 s'
+          from generate_series(1, 250) n returning key, created_at)
+        insert into check_states (check_key, period_seconds, grace_seconds, status, since, stamped_at)
+        select key, 3600, 300, 0, created_at, created_at from made`,
+      [project, description],
+    )
+    const sizes: number[] = []
+    const names = new Set<string>()
+    let cursor = ''
+    do {
+      const { body } = await list(`&sort=-name${cursor}`)
+      sizes.push(Buffer.byteLength(JSON.stringify(body)))
+      for (const { name } of body.checks) names.add(name)
+      cursor = body.next_cursor === null ? '' : `&cursor=${body.next_cursor}`
+    } while (cursor !== '')
+    expect(names.size).toBe(250)
+    expect(sizes).toHaveLength(3)
+    for (const size of sizes) expect(size).toBeLessThan(LIMIT.most)
+    for (const size of sizes.slice(0, -1)) expect(size).toBeGreaterThan(LIMIT.least)
   })
 })
 

@@ -81,10 +81,9 @@ describe('the labels of a check', () => {
     expect(entries[0]).toMatchObject({ action: 'check.changed', detail: { changed: ['name'] } })
   })
 
-  it('are not in lists', async () => {
-    await create({ a: '1' })
+  it('are in lists', async () => {
+    await create({ b: '2', a: '1' })
     const { checks } = (await api.client.get(`/checks?project_id=${project}`)).body
-    expect(checks).toHaveLength(1)
-    expect(checks[0]).not.toHaveProperty('labels')
+    expect(JSON.stringify(checks[0].labels)).toBe('{"a":"1","b":"2"}')
   })
 })

@@ -9,8 +9,9 @@ import {
   type ShownStatus,
   shownStatus,
 } from '../../../../domain/check.ts'
+import { type CheckOrder, orderOf } from '../../../../domain/check-order.ts'
 import { firstBytes, toOneLine } from '../../../../domain/plain-text.ts'
-import { orderOf, type SurveyOrder, type SurveySort } from '../../../../domain/survey.ts'
+import type { SurveySort } from '../../../../domain/survey.ts'
 import { deadlineOf } from '../../../../domain/transition.ts'
 import { yieldTurn } from '../../../../runtime/clock.ts'
 import { type Html, html } from '../../html.ts'
@@ -39,7 +40,7 @@ export async function renderCheckTable({ checks, sort, now, hrefOf }: CheckTable
     if (index % PIECE_ROWS === PIECE_ROWS - 1) await yieldTurn()
     rows.push(renderRow(check, now))
   }
-  const heading = (order: SurveyOrder, text: string) => renderHeading(order, text, sort, hrefOf)
+  const heading = (order: Exclude<CheckOrder, 'created'>, text: string) => renderHeading(order, text, sort, hrefOf)
   return html`<table class="cards checks" role="table" aria-label="Checks">
 <thead role="rowgroup"><tr role="row">
 ${heading('status', 'Status')}${heading('name', 'Name')}<th role="columnheader" scope="col">Project</th>
@@ -55,7 +56,12 @@ ${rows}
 const ARIA_SORT = { false: 'ascending', true: 'descending' } as const
 
 /** A link that sorts by the column, or in reverse where the column sorts the list now. */
-function renderHeading(order: SurveyOrder, text: string, sort: SurveySort, hrefOf: CheckTable['hrefOf']): Html {
+function renderHeading(
+  order: Exclude<CheckOrder, 'created'>,
+  text: string,
+  sort: SurveySort,
+  hrefOf: CheckTable['hrefOf'],
+): Html {
   const now = orderOf(sort)
   if (now.order !== order)
     return html`<th role="columnheader" scope="col" class="check-sort"><a href="${hrefOf(order)}">${text}</a></th>`

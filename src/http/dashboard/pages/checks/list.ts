@@ -3,12 +3,13 @@
 import { type CheckSurvey, SURVEY_LIMIT, type SurveyRequest, surveyChecks } from '../../../../checks/survey-checks.ts'
 import { includesScope, type Scope } from '../../../../domain/access.ts'
 import { SHOWN_STATUSES, type ShownStatus } from '../../../../domain/check.ts'
+import { STATUS_ORDER } from '../../../../domain/check-order.ts'
 import { AppError } from '../../../../domain/errors.ts'
 import { LIMITS } from '../../../../domain/limits.ts'
-import { STATUS_ORDER, SURVEY_SORTS, type SurveySort } from '../../../../domain/survey.ts'
+import { SURVEY_SORTS, type SurveySort } from '../../../../domain/survey.ts'
 import { type BlindCluster, findBlind } from '../../../../service/find-blind.ts'
 import { listProjects, type ProjectRecord } from '../../../../tenancy/projects.ts'
-import { CheckListQuery } from '../../../api/checks.schema.ts'
+import { CheckListQuery, oneStatus } from '../../../api/checks.schema.ts'
 import { copyButton } from '../../copy-button.ts'
 import { type Html, html } from '../../html.ts'
 import { icon } from '../../icons.ts'
@@ -62,14 +63,13 @@ interface List {
 /** Empty parameters come from empty fields of the form. Throws AppError `invalid_request`, with the rule of the API. */
 function readQuery(query: URLSearchParams): SurveyRequest {
   const given = (name: string) => query.get(name) || undefined
-  const { status, q } = CheckListQuery.shape
   const sort = given('sort')
   if (sort !== undefined && !SURVEY_SORTS.includes(sort as SurveySort))
     throw new AppError('invalid_request', `sort must be one of ${SURVEY_SORTS.join(', ')}`)
   const read = {
     project: given('project'),
-    status: parse('status', status, given('status')),
-    q: parse('q', q, given('q')) || undefined,
+    status: parse('status', oneStatus.optional(), given('status')),
+    q: parse('q', CheckListQuery.shape.q, given('q')) || undefined,
     sort: sort as SurveySort | undefined,
     cursor: given('cursor'),
   }
