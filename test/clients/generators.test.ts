@@ -13,6 +13,7 @@ const DOCUMENTED = listBlocksOf('test/clients/generators.test.ts')
 /** What each generated client prints: the same calls, the same answers. */
 const EXPECTED = {
   created: 'new',
+  code: 'invalid_request',
   wrong: 'body.name',
   answer: 'OK',
   pings: [['fail', 3, 'dump failed']],

@@ -62,12 +62,12 @@ func main() {
 		entries = append(entries, []any{ping.Type, ping.ExitCode, ping.Body})
 	}
 
-	down := heartbeat.ListChecksParamsStatus("down")
-	listed, err := api.ListChecksWithResponse(ctx, &heartbeat.ListChecksParams{ProjectId: project, Status: &down})
+	statuses := []heartbeat.ListChecksParamsStatus{"down", "late"}
+	listed, err := api.ListChecksWithResponse(ctx, &heartbeat.ListChecksParams{ProjectId: project, Status: &statuses})
 	must(err)
 	names := []string{}
-	for _, summary := range listed.JSON200.Checks {
-		names = append(names, summary.Name)
+	for _, check := range listed.JSON200.Checks {
+		names = append(names, check.Name)
 	}
 
 	paused, err := api.PauseCheckWithResponse(ctx, check.Id)
@@ -89,6 +89,7 @@ func main() {
 	output := new(bytes.Buffer)
 	must(json.NewEncoder(output).Encode(map[string]any{
 		"created": check.Status,
+		"code":    wrong.JSON400.Code,
 		"wrong":   (*wrong.JSON400.Details)[0].Path,
 		"answer":  string(answer.Body),
 		"pings":   entries,

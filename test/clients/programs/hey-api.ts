@@ -36,7 +36,7 @@ const answer = await postExitCode({
   body: 'dump failed',
 })
 const history = take(await listPings({ client, path, query: { limit: 10 } }))
-const listed = take(await listChecks({ client, query: { project_id: PROJECT_ID, status: 'down' } }))
+const listed = take(await listChecks({ client, query: { project_id: PROJECT_ID, status: ['down', 'late'] } }))
 const paused = take(await pauseCheck({ client, path }))
 
 const channel = take(
@@ -56,6 +56,7 @@ const { response } = await removeCheck({ client, path })
 console.log(
   JSON.stringify({
     created: check.status,
+    code: wrong.error?.code,
     wrong: wrong.error?.details?.[0]?.path,
     answer: answer.data,
     pings: history.pings.map(({ type, exit_code, body }) => [type, exit_code, body]),

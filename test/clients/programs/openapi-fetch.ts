@@ -18,7 +18,7 @@ const check = take(
   await api.POST('/checks', { body: { project_id: PROJECT_ID, name: 'Generated', period_seconds: 60 } }),
 )
 const path = { id: check.id }
-const wrong = await api.PUT('/checks/{id}', { params: { path }, body: { name: ' ' } })
+const wrong = await api.PATCH('/checks/{id}', { params: { path }, body: { name: ' ' } })
 
 const answer = await pings.POST('/ping/{public_id}/{exit_code}', {
   params: { path: { public_id: check.public_id ?? '', exit_code: 3 } },
@@ -28,8 +28,8 @@ const answer = await pings.POST('/ping/{public_id}/{exit_code}', {
   parseAs: 'text',
 })
 const history = take(await api.GET('/checks/{id}/pings', { params: { path, query: { limit: 10 } } }))
-const listed = take(await api.GET('/checks', { params: { query: { project_id: PROJECT_ID, status: 'down' } } }))
-const paused = take(await api.PATCH('/checks/{id}/pause', { params: { path } }))
+const listed = take(await api.GET('/checks', { params: { query: { project_id: PROJECT_ID, status: ['down', 'late'] } } }))
+const paused = take(await api.POST('/checks/{id}/pause', { params: { path } }))
 
 const channel = take(
   await api.POST('/channels', {
@@ -47,6 +47,7 @@ const { response } = await api.DELETE('/checks/{id}', { params: { path } })
 console.log(
   JSON.stringify({
     created: check.status,
+    code: wrong.error?.code,
     wrong: wrong.error?.details?.[0]?.path,
     answer: answer.data,
     pings: history.pings.map(({ type, exit_code, body }) => [type, exit_code, body]),
