@@ -51,19 +51,15 @@ export async function createChannel(
     await lockOrganization(tx, organizationId)
     if (projectId !== null && !(await hasProject(tx, by, projectId, 'keep'))) throw notFound('project')
     await assertRoom(tx, organizationId, projectId)
-    if (!(await insertChannel(tx, row))) throw createdAlready()
+    if (!(await insertChannel(tx, row))) throw new AppError('conflict', { why: 'channel_made' })
     return { result: undefined, acts: [actOn(row, 'channel.created')] }
   })
   return { ...toRecord(row, context), secret: KINDS[kind].config.newSecret?.(settings) ?? null }
 }
 
-function createdAlready(): AppError {
-  return new AppError('conflict', 'this channel was created already, and its secret is not shown again')
-}
-
 /** The transaction holds the organization's lock. Throws AppError `conflict` when no channel can be added to the project (null: to the organization). */
 export async function assertRoom(tx: Queryable, organizationId: string, projectId: string | null): Promise<void> {
   if ((await countChannels(tx, organizationId, projectId)) < MAX_CHANNELS) return
-  const what = projectId === null ? 'organization' : 'project'
-  throw new AppError('conflict', `the ${what} has ${MAX_CHANNELS} channels, the maximum: remove one first`)
+  const of = projectId === null ? 'organization' : 'project'
+  throw new AppError('conflict', { why: 'many_channels', of, most: MAX_CHANNELS })
 }

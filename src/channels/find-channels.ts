@@ -86,7 +86,6 @@ export function actOn(
 export async function lockForChange(tx: Queryable, tenant: Tenant, id: string): Promise<ChannelRow> {
   const row = isUuid(id) ? await lockChannel(tx, tenant, id, 'change') : null
   if (row === null) throw notFound('channel')
-  if (row.organizationId === null)
-    throw new AppError('conflict', 'the channel belongs to the configuration: change ALERTMANAGER_URL instead')
+  if (row.organizationId === null) throw new AppError('conflict', { why: 'channel_configured' })
   return row
 }

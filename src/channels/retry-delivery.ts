@@ -19,11 +19,10 @@ export async function retryDelivery({ database, clock }: Context, tenant: Tenant
     const found = await lockDelivery(tx, tenant, id)
     if (found === null) throw notFound('delivery')
     const { delivery, isChannelMuted, isElsewhere, hasEvent } = found
-    if (isChannelMuted === null) throw new AppError('conflict', 'the channel of the delivery was removed')
+    if (isChannelMuted === null) throw new AppError('conflict', { why: 'channel_gone' })
     if (isChannelMuted && delivery.type !== 'channel.test') throw new AppError('muted', {})
-    if (isElsewhere && delivery.type !== 'channel.test')
-      throw new AppError('conflict', 'the channel of the delivery serves another project now')
-    if (!hasEvent) throw new AppError('conflict', 'the event of the delivery is no longer stored: it was too old')
+    if (isElsewhere && delivery.type !== 'channel.test') throw new AppError('conflict', { why: 'channel_moved' })
+    if (!hasEvent) throw new AppError('conflict', { why: 'event_gone' })
     const now = clock.now()
     if (delivery.status !== 'pending') return renewDelivery(tx, tenant, id, { now, giveUpAt: now + PATIENCE_MS })
     if (delivery.nextAttemptAt! <= now + MAX_CLAIM_MS) return delivery

@@ -24,19 +24,12 @@ export function rotateSecret(
   const { clock, sealer } = context
   return audited(context, by, async (tx) => {
     const row = await lockForChange(tx, by, id)
-    if (row.kind !== 'webhook') {
-      throw new AppError('conflict', `only webhooks have a signing secret; the kind of the channel is ${row.kind}`)
-    }
+    if (row.kind !== 'webhook') throw new AppError('conflict', { why: 'no_secret', kind: row.kind })
     const settings = openSettings(row, sealer)
     if (settings instanceof UnreadableSettings) throw new AppError('conflict', settings.message)
     if (settings.kind !== 'webhook') throw new Error(`channel ${id} holds settings of another kind: ${settings.kind}`)
     const webhook = settings as WebhookSettings
-    if (seen !== undefined && seen !== rotationOf(webhook)) {
-      throw new AppError(
-        'conflict',
-        'the channel has a new secret since you were asked, and it is not shown again: make another one if you have not copied it',
-      )
-    }
+    if (seen !== undefined && seen !== rotationOf(webhook)) throw new AppError('conflict', { why: 'secret_rotated' })
     const secret = makeSecret()
     const secrets = rotateSecrets(webhook.secrets, secret, clock.now())
     await saveChannel(tx, { ...row, ...sealer.seal(row.id, { ...webhook, secrets } as WebhookSettings) })

@@ -35,6 +35,6 @@ export function testChannel(
 }
 
 function tooManyTests(retryAfterSeconds: number): AppError {
-  const message = `more than ${TESTS_PER_HOUR} tests of this channel in an hour; try again in ${retryAfterSeconds} s`
-  return new AppError('too_many_requests', message, { retryAfterSeconds })
+  const reason = { why: 'many_tests', most: TESTS_PER_HOUR, seconds: retryAfterSeconds } as const
+  return new AppError('too_many_requests', reason, { retryAfterSeconds })
 }

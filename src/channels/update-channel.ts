@@ -56,12 +56,8 @@ export function updateChannel(
       throw notFound('project')
     const stored = await lockForChange(tx, by, id)
     if (update.kind !== undefined && update.kind !== stored.kind) throw otherKind(stored.kind)
-    if (update.projectId === null && by.projectId !== null) {
-      throw new AppError(
-        'forbidden',
-        'an API key that is bound to a project may not make a channel serve the whole organization',
-      )
-    }
+    if (update.projectId === null && by.projectId !== null)
+      throw new AppError('forbidden', { why: 'key_bound', asked: 'make a channel serve the whole organization' })
     const { name = stored.name, projectId = stored.projectId, events: eventTypes = stored.eventTypes } = update
     const { muted = stored.muted } = update
     if (projectId !== stored.projectId) {

@@ -69,7 +69,8 @@ export async function createCheck(
     return await audited(context, by, async (tx) => {
       const purpose = maxChecks === undefined ? 'keep' : 'change'
       if (!(await hasProject(tx, by, input.projectId, purpose))) throw notFound('project')
-      if (maxChecks !== undefined && (await hasChecks(tx, input.projectId, maxChecks))) throw tooManyChecks(maxChecks)
+      if (maxChecks !== undefined && (await hasChecks(tx, input.projectId, maxChecks)))
+        throw new AppError('forbidden', { why: 'many_checks', most: maxChecks })
       return create(tx)
     })
   } catch (error) {
@@ -140,11 +141,6 @@ function firstState(spec: CheckSpec, now: Instant, armed: boolean, past: Past | 
   return events.reduce((state, event) => transition(spec, state, event, now).state, newState(now))
 }
 
-function tooManyChecks(maxChecks: number): AppError {
-  const message = `the check was not created: the project has ${maxChecks} checks or more, so that pings create no others; remove some, or create it by the API or the dashboard`
-  return new AppError('forbidden', message)
-}
-
 function taken(field: 'publicId' | 'pushToken'): AppError {
-  return new AppError('conflict', 'another check has it', { field })
+  return new AppError('conflict', { why: 'taken' }, { field })
 }

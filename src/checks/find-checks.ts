@@ -45,8 +45,7 @@ const inTurn = createLimiter({
   perKey: 1,
   waiting: 20,
   waitMs: 5_000,
-  createError: () =>
-    new AppError('unavailable', 'too many checks are searched by a unique key now', { retryAfterSeconds: 5 }),
+  createError: () => new AppError('unavailable', { why: 'many_searches' }, { retryAfterSeconds: 5 }),
 })
 
 /**

@@ -74,12 +74,7 @@ export async function applyEvents(
   { clock }: Pick<Context, 'clock'>,
   abouts: Abouts = {},
 ): Promise<CheckState> {
-  if (locked.spec === null) {
-    throw new AppError(
-      'conflict',
-      'the stored schedule of this check cannot be read; update the check with a valid schedule first',
-    )
-  }
+  if (locked.spec === null) throw new AppError('conflict', { why: 'schedule_unreadable' })
   // Read after the lock was acquired, since that may take long.
   const at = clock.now()
   const changes = events.map((event) => {

@@ -3,7 +3,7 @@
  * (http/error-codes.ts, operator/status/stalled.ts).
  */
 
-import { type ErrorParams, textOf } from './error-texts.ts'
+import { type CodeParams, type Reason, textOfCode, textOfReason } from './error-texts.ts'
 
 /** What the present state does not allow. */
 export const CONFLICT_CODES = [
@@ -51,12 +51,12 @@ export interface AppErrorOptions {
   readonly cause?: unknown
 }
 
-/** Codes whose text has values alone (error-texts.ts). The text of another code is said where the error comes from. */
-export type SaidCode = Exclude<ErrorCode, keyof ErrorParams>
+/** Codes that do not say all: the error has a reason of error-texts.ts, or a text of the edge that it comes from. */
+export type SaidCode = Exclude<ErrorCode, keyof CodeParams>
 
-type Given = {
-  [Code in ErrorCode]: [code: Code, said: Code extends keyof ErrorParams ? ErrorParams[Code] : string, AppErrorOptions?]
-}[ErrorCode]
+type Given =
+  | [code: SaidCode, said: string | Reason, options?: AppErrorOptions]
+  | { [Code in keyof CodeParams]: [code: Code, params: CodeParams[Code], options?: AppErrorOptions] }[keyof CodeParams]
 
 /** An error that the caller sees, in words for the caller. Any other error is a fault of ours, and callers never see its message. */
 export class AppError extends Error {
@@ -66,13 +66,18 @@ export class AppError extends Error {
   readonly retryAfterSeconds: number | undefined
 
   constructor(...[code, said, options = {}]: Given) {
-    super(typeof said === 'string' ? said : textOf(code as keyof ErrorParams, said as never), { cause: options.cause })
+    super(textOf(code, said), { cause: options.cause })
     this.name = 'AppError'
     this.code = code
     this.field = options.field
     this.details = options.details
     this.retryAfterSeconds = options.retryAfterSeconds
   }
+}
+
+function textOf(code: ErrorCode, said: Given[1]): string {
+  if (typeof said === 'string') return said
+  return 'why' in said ? textOfReason(said) : textOfCode(code as keyof CodeParams, said as never)
 }
 
 /**
@@ -97,7 +102,7 @@ export function unavailable(cause?: unknown): AppError {
   })
 }
 
-export function slugTaken(of: ErrorParams['slug_taken']['of'], slug: string): AppError {
+export function slugTaken(of: CodeParams['slug_taken']['of'], slug: string): AppError {
   return new AppError('slug_taken', { of, slug }, { field: 'slug' })
 }
 

@@ -78,16 +78,9 @@ export async function insertKey(
     const id = row.id ?? newId(row.createdAt)
     const made = await store.insertApiKey(tx, { ...row, id, ...parsed })
     if (made !== null) return { ...made, key }
-    if (row.id !== undefined && (await store.hasApiKey(tx, id))) throw createdAlready()
+    if (row.id !== undefined && (await store.hasApiKey(tx, id))) throw new AppError('conflict', { why: 'key_made' })
   }
   throw new Error('no free prefix for an API key was found')
-}
-
-function createdAlready(): AppError {
-  return new AppError(
-    'conflict',
-    'this API key was created already, and is not shown again: revoke it and create another if you have not copied it',
-  )
 }
 
 /** Throws AppError `not_found` for an unknown, foreign or malformed id. */

@@ -1,7 +1,7 @@
 import type { Tenant } from '../domain/access.ts'
 import { AppError } from '../domain/errors.ts'
 
-/** A caller that is bound to a project may not see or change what belongs to the organization: `forbidden`. */
-export function assertNotBound({ projectId }: Tenant, what: string): void {
-  if (projectId !== null) throw new AppError('forbidden', `an API key that is bound to a project may not ${what}`)
+/** Throws AppError `forbidden` when the caller is bound to one project: what belongs to the organization is not its. */
+export function assertNotBound({ projectId }: Tenant, asked: string): void {
+  if (projectId !== null) throw new AppError('forbidden', { why: 'key_bound', asked })
 }

@@ -36,7 +36,7 @@ export async function changeOwnPassword(
   caller: Caller,
   { currentPassword, newPassword, address }: PasswordChange,
 ): Promise<void> {
-  assertUser(caller, 'has no password')
+  assertUser(caller, 'no password')
   const user = await findUser(context.database, caller.id)
   if (user === null) throw unknownToken()
   assertPassword(newPassword, user.email, 'newPassword')
@@ -61,7 +61,7 @@ export async function listOwnSessions(
   caller: Caller,
   page: PageRequest,
 ): Promise<Page<SessionRecord>> {
-  assertUser(caller, 'has no sessions')
+  assertUser(caller, 'no sessions')
   const { database, clock } = context
   const { rows, next } = await readPage(page, (rows) => store.listSessions(database, caller.id, clock.now(), rows))
   return { rows: rows.map((row) => ({ ...row, isCurrent: row.id === caller.sessionId })), next }
@@ -69,7 +69,7 @@ export async function listOwnSessions(
 
 /** Throws AppError `forbidden` for keys, `not_found` for an unknown, foreign or malformed id. */
 export async function endOwnSession(context: Context, caller: Caller, id: string): Promise<void> {
-  assertUser(caller, 'has no sessions')
+  assertUser(caller, 'no sessions')
   await audited(context, caller, async (tx) => {
     await lockSessionsOf(tx, caller.id)
     if (!isUuid(id) || !(await store.deleteSession(tx, caller.id, id))) throw notFound('session')
@@ -77,10 +77,10 @@ export async function endOwnSession(context: Context, caller: Caller, id: string
   })
 }
 
-function assertUser({ kind }: Caller, why: string): void {
-  if (kind !== 'user') throw new AppError('forbidden', `an API key ${why}: send the access token of a log-in`)
+function assertUser({ kind }: Caller, has: 'no password' | 'no sessions'): void {
+  if (kind !== 'user') throw new AppError('forbidden', { why: 'no_user', has })
 }
 
 function wrongPassword(): AppError {
-  return new AppError('forbidden', 'the current password is wrong')
+  return new AppError('forbidden', { why: 'wrong_password' })
 }

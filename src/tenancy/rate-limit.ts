@@ -45,6 +45,6 @@ export async function takeCreation(
   const window = { bucket: `creations:${projectId}`, limit: limitPerMinute, seconds: WINDOW_SECONDS }
   const { isAllowed, resetSeconds: retryAfterSeconds } = await takeFromSlidingWindow(database, window)
   if (isAllowed) return
-  const message = `the check was not created: pings have created ${limitPerMinute} checks of this project within a minute; try again in ${retryAfterSeconds} s`
-  throw new AppError('too_many_requests', message, { retryAfterSeconds })
+  const reason = { why: 'many_creations', most: limitPerMinute, seconds: retryAfterSeconds } as const
+  throw new AppError('too_many_requests', reason, { retryAfterSeconds })
 }

@@ -20,9 +20,6 @@ import { assertAdminLeft } from './last-admin.ts'
 
 export type UserRecord = store.UserRow
 
-/** The same for each owner of the address: the text must not show the users of other organizations. */
-const EMAIL_TAKEN = 'this e-mail address cannot be used for a user: give another one'
-
 /** In order of creation. */
 export async function listUsers(context: Context, caller: Caller, page: PageRequest): Promise<Page<UserRecord>> {
   assertNotBound(caller, 'see users')
@@ -66,7 +63,8 @@ export async function createUser(
   const row = { id: newId(createdAt), organizationId, email, passwordHash, scope: input.scope, createdAt }
   return audited(context, caller, async (tx) => {
     const made = await store.insertUser(tx, { ...row, createdBy: toCreator(caller) })
-    if (made === null) throw new AppError('conflict', EMAIL_TAKEN, { field: 'email' })
+    // One text for each owner of the address: it must not show the users of other organizations.
+    if (made === null) throw new AppError('conflict', { why: 'email_taken' }, { field: 'email' })
     return { result: made, acts: [actOn(made, 'user.created', { scope: made.scope })] }
   })
 }
@@ -123,7 +121,6 @@ export function assertPassword(password: string, email: string, field = 'passwor
 }
 
 /** What a key that expires creates expires with it, and users do not expire. */
-function assertLasting({ kind, expiresAt }: Caller, what: string): void {
-  if (kind === 'api_key' && expiresAt !== null)
-    throw new AppError('forbidden', `an API key that expires may not ${what}: use one without an expiry, or log in`)
+function assertLasting({ kind, expiresAt }: Caller, asked: string): void {
+  if (kind === 'api_key' && expiresAt !== null) throw new AppError('forbidden', { why: 'key_expires', asked })
 }

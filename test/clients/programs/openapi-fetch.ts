@@ -28,7 +28,9 @@ const answer = await pings.POST('/ping/{public_id}/{exit_code}', {
   parseAs: 'text',
 })
 const history = take(await api.GET('/checks/{id}/pings', { params: { path, query: { limit: 10 } } }))
-const listed = take(await api.GET('/checks', { params: { query: { project_id: PROJECT_ID, status: ['down', 'late'] } } }))
+const listed = take(
+  await api.GET('/checks', { params: { query: { project_id: PROJECT_ID, status: ['down', 'late'] } } }),
+)
 const paused = take(await api.POST('/checks/{id}/pause', { params: { path } }))
 
 const channel = take(
