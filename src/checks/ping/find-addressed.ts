@@ -181,6 +181,6 @@ const DEFAULTS = {
 } as const
 
 const LIMITED = ['too_many_requests', 'forbidden'] as const
-const NOT_CREATED = ['conflict', 'not_found', ...LIMITED] as const
+const NOT_CREATED = ['slug_taken', 'not_found', ...LIMITED] as const
 
 const isOf = (error: unknown, code: AppError['code']) => error instanceof AppError && error.code === code
