@@ -17,7 +17,7 @@ afterAll(() => test.close())
 
 it.each<[string, Record<string, Column<never>>, string[]]>([
   ['checks', CHECK, ['key']],
-  ['check_states', STORED_STATE, ['check_key']],
+  ['check_states', STORED_STATE, ['check_key', 'spec_hash']],
   [
     'tombstones',
     TOMBSTONE,

@@ -176,10 +176,9 @@ describe('the statements of a ping', () => {
 
   test('are not more for the notices; without a flip none sends any', async () => {
     const { check } = await t.declare()
-    const read = ['find_keys', 'read_states']
-    const flipping = [...read, 'begin', 'lock_states wait', 'save_states', 'insert_flips', 'commit']
-    expect(await statementsOf(check.publicId, 'success')).toEqual(flipping)
-    expect(await statementsOf(check.publicId, 'success')).toEqual([...read, 'save_expected_brief'])
+    const first = ['find_keys', 'begin', 'lock_states wait', 'save_states', 'insert_pings']
+    expect(await statementsOf(check.publicId, 'success')).toEqual([...first, 'insert_flips', 'commit'])
+    expect(await statementsOf(check.publicId, 'success')).toEqual([...first, 'commit'])
     expect(problems).toEqual([])
   })
 })
