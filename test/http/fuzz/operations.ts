@@ -64,29 +64,39 @@ const makeChannel = (random: Random) => ({
 })
 
 export async function makeMaterial(app: TestApp): Promise<Material> {
+  const call = async (...request: Parameters<TestApp['call']>) => {
+    const { status, body } = await app.call(...request)
+    if (status >= 300) throw new Error(`${request[0]} ${request[1]}: ${status} ${JSON.stringify(body)}`)
+    return body
+  }
   const ids = async (count: number, path: string, make: (index: number) => object) => {
-    const answers = await Promise.all(Array.from({ length: count }, (_, index) => app.call('POST', path, make(index))))
-    return answers.map(({ body }) => body.id as string)
+    const bodies = await Promise.all(Array.from({ length: count }, (_, index) => call('POST', path, make(index))))
+    return bodies.map(({ id }) => id as string)
   }
   const checkIds = await ids(40, '/checks', (index) => ({ project_id: app.projectId, name: `Job ${index}` }))
-  const { body } = await app.call('GET', `/checks/${checkIds[0]}`)
-  for (let ping = 0; ping < 3; ping += 1) await fetch(`${app.pingUrl}/ping/${body.public_id}/${ping}`)
-  const logIns = await Promise.all([1, 2, 3].map(() => app.call('POST', '/auth/login', app.logIn, null)))
+  const { public_id: publicId } = await call('GET', `/checks/${checkIds[0]}`)
+  for (let ping = 0; ping < 3; ping += 1) {
+    const { status } = await fetch(`${app.pingUrl}/ping/${publicId}/${ping}`)
+    if (status !== 200) throw new Error(`ping ${ping}: ${status}`)
+  }
+  const logIns = await Promise.all([1, 2, 3].map(() => call('POST', '/auth/login', app.logIn, null)))
   const lists = [
-    `/checks?project_id=${app.projectId}&limit=1`,
-    `/checks/${checkIds[0]}/pings?limit=1`,
-    `/checks/${checkIds[0]}/flips?limit=1`,
+    `/checks?project_id=${app.projectId}`,
+    `/checks/${checkIds[0]}/pings?`,
+    `/checks/${checkIds[0]}/flips?`,
   ]
-  const cursors = await Promise.all(lists.map(async (list) => (await app.call('GET', list)).body.next_cursor as string))
+  const cursors: string[] = []
+  // One after the other: an organization reads one list at a time, and a list that waits too long is 503.
+  for (const list of lists) cursors.push((await call('GET', `${list}&limit=1`)).next_cursor)
   const channelIds = await ids(10, '/channels', (index) => ({
     name: `Channel ${index}`,
     kind: 'webhook',
     config: { url: 'http://hook.invalid/' },
   }))
-  const tests = await Promise.all(channelIds.map((id) => app.call('POST', `/channels/${id}/test`)))
+  const tests = await Promise.all(channelIds.map((id) => call('POST', `/channels/${id}/test`)))
   return {
     channelIds,
-    deliveryIds: tests.map(({ body }) => body.delivery_id),
+    deliveryIds: tests.map(({ delivery_id: id }) => id),
     projectId: app.projectId,
     emptyProjectIds: await ids(5, '/projects', (index) => ({ name: `Project ${index}` })),
     checkIds,
@@ -98,7 +108,7 @@ export async function makeMaterial(app: TestApp): Promise<Material> {
     })),
     cursors,
     logIn: app.logIn,
-    refreshTokens: logIns.map((answer) => answer.body.refresh_token),
+    refreshTokens: logIns.map(({ refresh_token: token }) => token),
   }
 }
 
