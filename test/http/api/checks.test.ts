@@ -425,7 +425,8 @@ describe('removing a check', () => {
     expect([first.status, first.body]).toEqual([204, null])
     const second = await api.client.delete(`/checks/${id}`)
     expect([second.status, second.body]).toEqual([404, { error: 'check not found', code: 'not_found' }])
-    expect((await api.client.get(`/checks?project_id=${project}`)).body.checks).toEqual([])
+    const { body } = await api.client.get(`/checks?project_id=${project}`)
+    expect(body).toEqual({ checks: [], next_cursor: null })
   })
 })
 
