@@ -31,7 +31,6 @@ const OF_CODES = {
   channel_in_use: ({ checks, names }: { checks: number; names?: readonly string[] }) =>
     names === undefined ? describeLone(checks) : describeMove(checks, names),
   muted: () => 'the channel of the delivery is muted: unmute it first',
-  not_down: () => 'the check is not down',
 }
 
 /** Of codes that several things lead to: what led to this error. */

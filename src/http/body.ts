@@ -56,14 +56,9 @@ export const FAULT_TEXTS: Readonly<Record<Exclude<BodyFault, 'too_large'>, strin
 export async function readBody(request: IncomingMessage, limitBytes: number): Promise<Buffer> {
   const read = await readTail(request, { keepBytes: limitBytes, mostBytes: limitBytes })
   if (read === 'too_large') throw new AppError('too_large', `body too large: at most ${limitBytes} bytes are accepted`)
-  if (read === 'too_fine') throw tooFine()
+  if (read === 'too_fine') throw new AppError('invalid_request', `${FAULT_TEXTS.too_fine}: send it in longer ones`)
   if (read === 'no_room') throw new AppError('unavailable', FAULT_TEXTS.no_room, { retryAfterSeconds: RETRY_SECONDS })
   return read.bytes
-}
-
-function tooFine(): AppError {
-  const message = `${FAULT_TEXTS.too_fine}: send it in longer ones`
-  return new AppError('invalid_request', message, { details: [{ path: 'body', message }] })
 }
 
 /**
