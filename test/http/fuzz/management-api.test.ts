@@ -25,12 +25,19 @@ beforeAll(async () => {
 })
 afterAll(() => watched.app.close())
 
-/** Cursors of our form, of times and ids that are none. */
+/** Cursors of our form, of orders, times and ids that are none. */
 function makeCursor(random: Random, usual: string): string {
   if (random.chance(0.3)) return mutateText(random, usual)
-  if (random.chance(0.3)) return mutateBytes(random, Buffer.from(usual, 'base64url')).toString('base64url')
+  const [list, text = ''] = usual.split('.')
+  const bytes = Buffer.from(text, 'base64url')
   const time = random.pick(['0', '1', '9999999999999999', '99999999999999999999', '-1', '1.5', 'NaN', ''])
-  return Buffer.from(`${time}.${random.pick([...UUIDS, ...TEXTS])}`).toString('base64url')
+  const id = random.pick([...UUIDS, ...TEXTS])
+  const made = random.pick([
+    () => mutateBytes(random, bytes),
+    () => Buffer.from(`${time}.${id}`),
+    () => (list === 'checks' ? mutateJson(random, JSON.parse(bytes.toString())) : bytes),
+  ])()
+  return `${list}.${made.toString('base64url')}`
 }
 
 function makeTarget(random: Random, { path, query = {} }: Operation): string {

@@ -1,5 +1,7 @@
 /** Good requests for every operation of the management API, to be spoiled. */
 
+import { MANAGERS, SHOWN_STATUSES } from '../../../src/domain/check.ts'
+import { CHECK_SORTS, type CheckSort } from '../../../src/domain/check-order.ts'
 import type { TestApp } from '../../support/app.ts'
 import type { Random } from '../../support/random.ts'
 
@@ -13,6 +15,8 @@ export interface Material {
   readonly deliveryIds: readonly string[]
   readonly userIds: readonly string[]
   readonly cursors: readonly string[]
+  /** Cursors of lists of checks, by their orders. */
+  readonly places: readonly (readonly [sort: CheckSort, cursor: string])[]
   readonly logIn: { readonly email: string; readonly password: string }
   readonly refreshTokens: readonly string[]
 }
@@ -80,14 +84,12 @@ export async function makeMaterial(app: TestApp): Promise<Material> {
     if (status !== 200) throw new Error(`ping ${ping}: ${status}`)
   }
   const logIns = await Promise.all([1, 2, 3].map(() => call('POST', '/auth/login', app.logIn, null)))
-  const lists = [
-    `/checks?project_id=${app.projectId}`,
-    `/checks/${checkIds[0]}/pings?`,
-    `/checks/${checkIds[0]}/flips?`,
-  ]
-  const cursors: string[] = []
   // One after the other: an organization reads one list at a time, and a list that waits too long is 503.
-  for (const list of lists) cursors.push((await call('GET', `${list}&limit=1`)).next_cursor)
+  const readCursor = async (list: string) => (await call('GET', `${list}limit=1`)).next_cursor as string
+  const cursors = [await readCursor(`/checks/${checkIds[0]}/pings?`), await readCursor(`/checks/${checkIds[0]}/flips?`)]
+  const places: [CheckSort, string][] = []
+  for (const sort of CHECK_SORTS)
+    places.push([sort, await readCursor(`/checks?project_id=${app.projectId}&sort=${sort}&`)])
   const channelIds = await ids(10, '/channels', (index) => ({
     name: `Channel ${index}`,
     kind: 'webhook',
@@ -106,7 +108,8 @@ export async function makeMaterial(app: TestApp): Promise<Material> {
       password: 'long enough to pass',
       scope: 'read',
     })),
-    cursors,
+    cursors: [...cursors, ...places.map(([, cursor]) => cursor)],
+    places,
     logIn: app.logIn,
     refreshTokens: logIns.map(({ refresh_token: token }) => token),
   }
@@ -120,12 +123,24 @@ export function pickOperation(random: Random, material: Material): Operation {
     ...(random.chance(0.5) ? { limit: random.pick(['1', '2', '1000', '1001', '0']) } : {}),
     ...(random.chance(0.5) ? { cursor: random.pick(material.cursors) } : {}),
   })
+  const order = () => {
+    const [sort, cursor] = random.pick(material.places)
+    return random.chance(0.5) ? { sort, cursor } : {}
+  }
+  const filters = () => {
+    const status = random.pick(SHOWN_STATUSES)
+    const given = { status, slug: 'a', q: 'job', tag: 'a', label: 'team=shop', managed_by: random.pick(MANAGERS) }
+    return Object.fromEntries(Object.entries(given).filter(() => random.chance(0.3)))
+  }
+  const change = () => random.pick(['PATCH', 'PUT'])
   const when = () =>
     random.chance(0.5)
       ? { period_seconds: random.pick([10, 60, 31_536_000, 9]) }
       : { schedule: random.pick(SCHEDULES), time_zone: random.pick(TIME_ZONES) }
   const fields = () => ({
     name: `Fuzzed ${random.word(5)}`,
+    tags: ['a'],
+    labels: { team: 'shop' },
     slug: random.pick(['fuzzed', 'a', `s${random.int(0, 1e9)}`]),
     description: 'A description\nof two lines',
     grace_seconds: random.pick([0, 60, 31_536_000]),
@@ -134,17 +149,17 @@ export function pickOperation(random: Random, material: Material): Operation {
   })
   const operations: (readonly [weight: number, () => Operation])[] = [
     [20, () => ({ method: 'POST', path: ['checks'], body: { project_id: material.projectId, ...fields() } })],
-    [20, () => ({ method: 'PUT', path: ['checks', check], body: fields() })],
+    [20, () => ({ method: change(), path: ['checks', check], body: fields() })],
     [10, () => ({ method: 'GET', path: ['checks', check] })],
     [2, () => ({ method: 'DELETE', path: ['checks', check] })],
-    [4, () => ({ method: 'PATCH', path: ['checks', check, random.pick(['pause', 'resume'])] })],
+    [4, () => ({ method: random.pick(['POST', 'PATCH']), path: ['checks', check, random.pick(['pause', 'resume'])] })],
     [8, () => ({ method: 'GET', path: ['checks', check, random.pick(['pings', 'flips'])], query: page() })],
     [
       15,
       () => ({
         method: 'GET',
         path: ['checks'],
-        query: { project_id: material.projectId, status: 'up', slug: 'a', q: 'job', ...page() },
+        query: { project_id: material.projectId, ...filters(), ...page(), ...order() },
       }),
     ],
     [8, () => ({ method: 'GET', path: [random.pick(['projects', 'api-keys', 'users', 'channels'])], query: page() })],
@@ -159,7 +174,7 @@ export function pickOperation(random: Random, material: Material): Operation {
     [
       8,
       () => ({
-        method: random.pick(['GET', 'PUT']),
+        method: random.pick(['GET', change()]),
         path: ['channels', channel],
         body: { project_id: null, ...makeChannel(random) },
       }),
@@ -189,8 +204,11 @@ export function pickOperation(random: Random, material: Material): Operation {
         },
       }),
     ],
-    [2, () => ({ method: 'PUT', path: ['projects', random.pick(material.emptyProjectIds)], body: { name: 'Fuzzed' } })],
-    [2, () => ({ method: 'PUT', path: ['api-keys', random.pick(material.apiKeyIds)], body: { name: 'Fuzzed' } })],
+    [
+      2,
+      () => ({ method: change(), path: ['projects', random.pick(material.emptyProjectIds)], body: { name: 'Fuzzed' } }),
+    ],
+    [2, () => ({ method: change(), path: ['api-keys', random.pick(material.apiKeyIds)], body: { name: 'Fuzzed' } })],
     [6, () => ({ method: 'POST', path: ['projects'], body: { name: 'Fuzzed', slug: `p${random.int(0, 1e6)}` } })],
     [1, () => ({ method: 'DELETE', path: ['projects', random.pick(material.emptyProjectIds)] })],
     [
@@ -215,6 +233,7 @@ export function pickOperation(random: Random, material: Material): Operation {
         body: { email: `u${random.int(0, 1e6)}@example.com`, password: 'long enough to pass', scope: 'read' },
       }),
     ],
+    [1, () => ({ method: change(), path: ['users', random.pick(material.userIds)], body: { scope: 'write' } })],
     [1, () => ({ method: 'DELETE', path: ['users', random.pick(material.userIds)] })],
     [1, () => ({ method: 'POST', path: ['auth', 'login'], body: material.logIn })],
     [
