@@ -8,7 +8,6 @@ import { PING_TYPES, type PingSource, type PingType } from '../../../../domain/c
 import { AppError } from '../../../../domain/errors.ts'
 import { decodeCursor, encodeCursor } from '../../../../domain/page.ts'
 import { toOneLine } from '../../../../domain/plain-text.ts'
-import { yieldTurn } from '../../../../runtime/clock.ts'
 import { type Html, html } from '../../html.ts'
 import { type Page, type Plain, page, type Request } from '../../page.ts'
 import { type Crumb, crumbs } from '../../ui/crumbs.ts'
@@ -39,7 +38,7 @@ export function describePing({ type, exitCode, durationMs }: PingRow): string {
   return `${type}${code}${durationMs === null ? '' : `, took ${durationWords(durationMs)}`}`
 }
 
-export async function renderPings({ check, pings, hasOlderPings, now }: CheckReview): Promise<Html> {
+export function renderPings({ check, pings, hasOlderPings, now }: CheckReview): Html {
   const { id: checkId } = check
   const words = entriesOf(check)
   const title = html`<h2 id="pings-title">${words}</h2>`
@@ -47,7 +46,7 @@ export async function renderPings({ check, pings, hasOlderPings, now }: CheckRev
     return html`<section aria-labelledby="pings-title">${title}<p class="muted">${check.spec.jobArea === null ? 'No ping has come yet.' : 'No run has started yet.'}</p></section>`
   return html`<section aria-labelledby="pings-title">
 ${title}
-${await renderList(check, pings, whenOf(check, now))}
+${renderList(check, pings, whenOf(check, now))}
 <p>${hasOlderPings ? html`These are the newest ${SHOWN_PINGS}. <a href="${olderThan(checkId, pings.at(-1)!)}">Older ${words.toLowerCase()}</a> · ` : ''}<a href="/checks/${checkId}/pings">${words} by type</a></p>
 </section>`
 }
@@ -61,20 +60,8 @@ function olderThan(checkId: string, { id, createdAt }: PingRow): string {
   return `/checks/${checkId}/pings?cursor=${encodeCursor({ at: createdAt, id })}`
 }
 
-/** Pings between two turns of the event loop: to clean and to escape a text takes a part of a millisecond. */
-const PIECE_PINGS = 10
-
-async function renderList(
-  check: Pick<StoredCheck, 'id' | 'spec'>,
-  pings: readonly PingWithEnd[],
-  when: When,
-): Promise<Html> {
-  const rows: Html[] = []
-  for (const [index, ping] of pings.entries()) {
-    if (index % PIECE_PINGS === PIECE_PINGS - 1) await yieldTurn()
-    rows.push(renderRow(check, ping, when))
-  }
-  return html`<ol class="rows pings">${rows}</ol>`
+function renderList(check: Pick<StoredCheck, 'id' | 'spec'>, pings: readonly PingWithEnd[], when: When): Html {
+  return html`<ol class="rows pings">${pings.map((ping) => renderRow(check, ping, when))}</ol>`
 }
 
 function renderRow({ id: checkId, spec }: Pick<StoredCheck, 'id' | 'spec'>, ping: PingWithEnd, when: When): Html {
@@ -140,7 +127,7 @@ ${PING_TYPES.map((one) => link(addressOf(path, { type: one }), TYPE_WORDS[one], 
 ${
   rows.length === 0
     ? html`<p class="muted">${after === null ? `No such ${check.spec.jobArea === null ? 'ping' : 'report'} is in the history.` : 'There are no older ones.'}</p>`
-    : await renderList(check, rows, whenOf(check, now))
+    : renderList(check, rows, whenOf(check, now))
 }
 ${pager({
   first: after && addressOf(path, { type }),

@@ -58,7 +58,7 @@ ${renderUptime(review)}
 ${renderHistory(review)}
 ${renderFlips(review)}
 ${await renderDeliveries(request, check.id, now)}
-${await renderPings(review)}
+${renderPings(review)}
 ${renderAbout(review, project.slug, mayWrite ? `${request.pingUrl()}/ping/${check.publicId}` : null)}`
   const nextLateAt = status === 'up' ? check.state.expectedAt : null
   return { kind: 'page', title: `${toOneLine(check.name)} is ${status}`, main, live: 'check', nextLateAt }

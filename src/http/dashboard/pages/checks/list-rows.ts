@@ -13,7 +13,6 @@ import { type CheckOrder, orderOf } from '../../../../domain/check-order.ts'
 import { firstBytes, toOneLine } from '../../../../domain/plain-text.ts'
 import type { SurveySort } from '../../../../domain/survey.ts'
 import { deadlineOf } from '../../../../domain/transition.ts'
-import { yieldTurn } from '../../../../runtime/clock.ts'
 import { type Html, html } from '../../html.ts'
 import { icon } from '../../icons.ts'
 import { renderStrip } from '../../plots/strip.ts'
@@ -30,16 +29,8 @@ export interface CheckTable {
   readonly hrefOf: (sort: SurveySort) => string
 }
 
-/** Rows that are made at a time: about a millisecond. */
-const PIECE_ROWS = 10
-
 // The roles stand for the elements' own ones, which browsers drop where a row is shown as a card.
-export async function renderCheckTable({ checks, sort, now, hrefOf }: CheckTable): Promise<Html> {
-  const rows: Html[] = []
-  for (const [index, check] of checks.entries()) {
-    if (index % PIECE_ROWS === PIECE_ROWS - 1) await yieldTurn()
-    rows.push(renderRow(check, now))
-  }
+export function renderCheckTable({ checks, sort, now, hrefOf }: CheckTable): Html {
   const heading = (order: Exclude<CheckOrder, 'created'>, text: string) => renderHeading(order, text, sort, hrefOf)
   return html`<table class="cards checks" role="table" aria-label="Checks">
 <thead role="rowgroup"><tr role="row">
@@ -48,7 +39,7 @@ ${heading('status', 'Status')}${heading('name', 'Name')}<th role="columnheader" 
 <th role="columnheader" scope="col">Last runs</th>
 </tr></thead>
 <tbody role="rowgroup">
-${rows}
+${checks.map((check) => renderRow(check, now))}
 </tbody>
 </table>`
 }

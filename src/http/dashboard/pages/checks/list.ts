@@ -45,7 +45,7 @@ async function showChecks({ context, caller, query }: Request): Promise<Page> {
     kind: 'page',
     title: down > 0 ? `${down} down` : late > 0 ? `${late} late` : 'Checks',
     mood: down > 0 ? 'down' : late > 0 ? 'late' : 'calm',
-    main: await renderList(list),
+    main: renderList(list),
     live: 'list',
     nextLateAt: survey.nextLateAt,
   }
@@ -94,7 +94,7 @@ function hrefOf(
   return addressOf('/checks', { ...asked, cursor: undefined, ...change })
 }
 
-async function renderList(list: List): Promise<Html> {
+function renderList(list: List): Html {
   const { asked, survey, scope } = list
   const mayWrite = includesScope(scope, 'write')
   const total = sum(survey.counts)
@@ -103,7 +103,7 @@ async function renderList(list: List): Promise<Html> {
   const table =
     survey.checks.length === 0
       ? renderNoMatch(asked)
-      : await renderCheckTable({
+      : renderCheckTable({
           checks: survey.checks,
           sort: asked.sort ?? SURVEY_SORTS[0],
           now: survey.now,
