@@ -14,5 +14,10 @@ export function html(strings: TemplateStringsArray, ...parts: readonly Part[]): 
   return template(strings, ...(parts as unknown[])) as Html
 }
 
+/** A text of a job, a user or a manifest, whose direction does not change the text around it. */
+export function isolated(text: string): Html {
+  return html`<bdi>${text}</bdi>`
+}
+
 /** SVG that a library made. Never for text that a user, a job or a manifest can set. */
 export const trusted = (svg: string): Html => raw(svg)

@@ -3,7 +3,7 @@
 import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest'
 import { getCheck } from '../../../src/checks/find-checks.ts'
 import { valuesOfCheck } from '../../../src/http/dashboard/pages/checks/check-values.ts'
-import { digestValues, WAS } from '../../../src/http/dashboard/pages/was.ts'
+import { digestValues, WAS } from '../../../src/http/dashboard/ui/form.ts'
 import { startTestApi, type TestApi } from '../../support/service.ts'
 import { type Visitor, visit } from '../../support/visitor.ts'
 

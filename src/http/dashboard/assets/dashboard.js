@@ -224,7 +224,7 @@ async function copy(button, source) {
 // Forms ------------------------------------------------------------------------------------------------------------------------
 
 const BACK = 'back-after-login'
-// With what the form showed (pages/was.ts): a field that the user left alone is no change, whatever another user has made of it.
+// With what the form showed (ui/form.ts): a field that the user left alone is no change, whatever another user has made of it.
 const NOT_KEPT = '[type=password], [type=hidden]:not([name=was]), [type=file], [type=submit], [data-secret]'
 const FIELD = `:is(input, select, textarea)[name]:not(${NOT_KEPT})`
 

@@ -2,10 +2,9 @@
 
 import type { Instant } from '../../../domain/check.ts'
 import type { BlindCluster } from '../../../service/find-blind.ts'
-import { type Html, html } from '../html.ts'
+import { type Html, html, isolated } from '../html.ts'
 import { icon } from '../icons.ts'
 import { ago, exactWords } from '../words/time-words.ts'
-import { isolated } from '../words/words.ts'
 
 export function blindWords({ cluster, seenAt }: BlindCluster, now: Instant): Html {
   return html`The Jobs of the cluster ${isolated(cluster)} have not been seen since ${exactWords(seenAt)}, ${ago(seenAt, now)}: deadlines of the checks that follow its CronJobs wait, and no run is called missed. Look whether a controller runs there, for HeartbeatChecks that are Stalled with the reason Forbidden, and at the log of the controllers.`

@@ -4,11 +4,10 @@ import type { DashboardCaller } from '../../../auth/sessions.ts'
 import type { NamedDelivery } from '../../../channels/find-deliveries.ts'
 import { includesScope } from '../../../domain/access.ts'
 import type { Instant } from '../../../domain/check.ts'
-import { type Html, html } from '../html.ts'
-import { table } from '../ui/table.ts'
+import { type Html, html, isolated } from '../html.ts'
+import { table } from '../ui/parts.ts'
 import { deliveryBadge, EVENT_WORDS } from '../words/status-words.ts'
 import { ago } from '../words/time-words.ts'
-import { isolated } from '../words/words.ts'
 
 export interface DeliveryListOptions {
   readonly caller: DashboardCaller

@@ -9,13 +9,11 @@ import {
   type ServiceHealth,
   type ShownGap,
 } from '../../../service/find-health.ts'
-import { type Html, html } from '../html.ts'
+import { type Html, html, isolated } from '../html.ts'
 import { icon } from '../icons.ts'
 import { type Page, page, type Request } from '../page.ts'
-import { facts } from '../ui/facts.ts'
-import { table } from '../ui/table.ts'
+import { facts, table } from '../ui/parts.ts'
 import { ago, durationWords, exactWords } from '../words/time-words.ts'
-import { isolated } from '../words/words.ts'
 import { blindWords } from './blind.ts'
 
 export const serviceRoutes = [page('/service', 'read', showService)]

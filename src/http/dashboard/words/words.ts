@@ -1,15 +1,10 @@
-/** Texts of people, jobs and errors. */
+/** Texts of people and errors. */
 
 import { type Html, html } from '../html.ts'
 
 /** Messages of AppErrors begin in lower case and have no full stop. */
 export function sentence(message: string): string {
   return `${message.slice(0, 1).toUpperCase()}${message.slice(1)}.`
-}
-
-/** A text of a job, a user or a manifest, whose direction does not change the text around it. */
-export function isolated(text: string): Html {
-  return html`<bdi>${text}</bdi>`
 }
 
 /** A description often says where it is written what to do. The end of a sentence is no part of an address. */

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { newValues, toNewBody } from '../../../../src/http/dashboard/pages/checks/check-values.ts'
-import { changedFields, digestValues, WAS } from '../../../../src/http/dashboard/pages/was.ts'
+import { changedFields, digestValues, WAS } from '../../../../src/http/dashboard/ui/form.ts'
 import { startCpuTimer } from '../../../support/cpu-time.ts'
 
 describe('the labels of a form', () => {

@@ -14,13 +14,14 @@ import { NewChannel } from '../../../api/channels.schema.ts'
 import { parsePart } from '../../../api/faults.ts'
 import { given } from '../../../api/present.ts'
 import { STATUS } from '../../../error-codes.ts'
-import { type Html, html } from '../../html.ts'
+import { type Html, html, isolated } from '../../html.ts'
 import { action, type Page, page, type Redirect, type Request, redirect } from '../../page.ts'
 import {
   area,
   type Box,
   boxes,
   type Control,
+  changedFields,
   choice,
   type Faults,
   type FormState,
@@ -30,14 +31,15 @@ import {
   newIdField,
   readNewId,
   text,
+  WAS,
   WHOLE,
   type WordedFault,
+  wasField,
 } from '../../ui/form.ts'
-import type { Choice } from '../../ui/select.ts'
+import type { Choice } from '../../ui/parts.ts'
 import { EVENT_MEANINGS, EVENT_WORDS } from '../../words/status-words.ts'
-import { isolated, sentence } from '../../words/words.ts'
+import { sentence } from '../../words/words.ts'
 import { listAllProjects } from '../all-projects.ts'
-import { changedFields, WAS, wasField } from '../was.ts'
 import { findChangeable } from './changeable-channel.ts'
 import { describeFault, inputOf, readConfigForm, writeConfigForm } from './channel-config.ts'
 import { showSecret } from './channel-secret.ts'

@@ -5,11 +5,9 @@ import { KINDS } from '../../../../channels/kinds/index.ts'
 import { findRotation, rotateSecret } from '../../../../channels/rotate-secret.ts'
 import { AppError } from '../../../../domain/errors.ts'
 import { toOneLine } from '../../../../domain/plain-text.ts'
-import { copyButton } from '../../copy-button.ts'
-import { html } from '../../html.ts'
+import { html, isolated } from '../../html.ts'
 import { action, type Page, page } from '../../page.ts'
-import { confirm } from '../../ui/confirm.ts'
-import { isolated } from '../../words/words.ts'
+import { confirm, copyButton } from '../../ui/parts.ts'
 import { findChangeable } from './changeable-channel.ts'
 
 export const channelSecretRoutes = [

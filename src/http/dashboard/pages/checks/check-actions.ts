@@ -6,7 +6,7 @@ import { removeCheck } from '../../../../checks/remove-check.ts'
 import { type Html, html } from '../../html.ts'
 import { icon } from '../../icons.ts'
 import { action, type Page, page, type Request, redirect } from '../../page.ts'
-import { confirm } from '../../ui/confirm.ts'
+import { confirm } from '../../ui/parts.ts'
 import { ago } from '../../words/time-words.ts'
 import {
   deleteCommand,

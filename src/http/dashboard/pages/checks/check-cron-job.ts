@@ -4,11 +4,10 @@ import type { CheckRecord } from '../../../../checks/find-checks.ts'
 import type { CheckReview } from '../../../../checks/review-check.ts'
 import type { Instant } from '../../../../domain/check.ts'
 import type { LastRun, RunOutcome } from '../../../../domain/last-run.ts'
-import { type Html, html } from '../../html.ts'
-import { facts } from '../../ui/facts.ts'
+import { type Html, html, isolated } from '../../html.ts'
+import { facts } from '../../ui/parts.ts'
 import type { FollowedFacts, StuckJob } from '../../words/status-words.ts'
 import { ago, durationWords } from '../../words/time-words.ts'
-import { isolated } from '../../words/words.ts'
 import { deleteJobCommand, renderCommand } from './check-kubernetes.ts'
 
 /** Null for a check that follows no CronJob. */

@@ -1,9 +1,8 @@
 /** What Kubernetes knows of a check: its resource, and the commands that show more. */
 
 import type { CheckRecord } from '../../../../checks/find-checks.ts'
-import { copyButton } from '../../copy-button.ts'
-import { type Html, html } from '../../html.ts'
-import { isolated } from '../../words/words.ts'
+import { type Html, html, isolated } from '../../html.ts'
+import { copyButton } from '../../ui/parts.ts'
 import { wordForShell } from './shell-text.ts'
 
 type Resource = NonNullable<CheckRecord['kubernetes']>

@@ -8,13 +8,10 @@ import { PING_TYPES, type PingSource, type PingType } from '../../../../domain/c
 import { AppError } from '../../../../domain/errors.ts'
 import { decodeCursor, encodeCursor } from '../../../../domain/page.ts'
 import { toOneLine } from '../../../../domain/plain-text.ts'
-import { type Html, html } from '../../html.ts'
+import { type Html, html, isolated } from '../../html.ts'
 import { type Page, type Plain, page, type Request } from '../../page.ts'
-import { type Crumb, crumbs } from '../../ui/crumbs.ts'
-import { facts } from '../../ui/facts.ts'
-import { addressOf, BY_TIME, pager } from '../../ui/pager.ts'
+import { addressOf, BY_TIME, type Crumb, crumbs, facts, pager } from '../../ui/parts.ts'
 import { ago, durationWords, exactWords, type When, whenOf } from '../../words/time-words.ts'
-import { isolated } from '../../words/words.ts'
 import { readJobText } from './job-text.ts'
 
 export const checkPingRoutes = [

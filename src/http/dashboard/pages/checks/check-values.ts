@@ -8,9 +8,8 @@ import { completeSpec, readSpec } from '../../../../checks/read-spec.ts'
 import type { Cron } from '../../../../domain/cron.ts'
 import { LABELS as CHECK_LABELS, sortLabels } from '../../../../domain/labels.ts'
 import { LIMITS } from '../../../../domain/limits.ts'
-import { type Faults, faultsOf, type WordedFault } from '../../ui/form.ts'
+import { type Faults, faultsOf, toLines, type WordedFault } from '../../ui/form.ts'
 import { parseDuration, spellDuration } from '../../words/time-words.ts'
-import { toLines } from '../was.ts'
 
 /** By their names in the API's body: the words beside each field. */
 export const LABELS = {

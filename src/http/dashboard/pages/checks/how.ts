@@ -3,13 +3,10 @@
 import { type CheckRecord, getCheck } from '../../../../checks/find-checks.ts'
 import { includesScope } from '../../../../domain/access.ts'
 import type { Instant } from '../../../../domain/check.ts'
-import { copyButton } from '../../copy-button.ts'
-import { type Html, html } from '../../html.ts'
+import { type Html, html, isolated } from '../../html.ts'
 import { type Page, page, type Request } from '../../page.ts'
-import { crumbs } from '../../ui/crumbs.ts'
-import { table } from '../../ui/table.ts'
+import { copyButton, crumbs, table } from '../../ui/parts.ts'
 import { ago } from '../../words/time-words.ts'
-import { isolated } from '../../words/words.ts'
 import { type Snippet, snippetsOf } from './snippets.ts'
 
 export const howRoutes = [page('/checks/{id}/how', 'read', show)]

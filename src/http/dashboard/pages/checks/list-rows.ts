@@ -13,13 +13,12 @@ import { type CheckOrder, orderOf } from '../../../../domain/check-order.ts'
 import { firstBytes, toOneLine } from '../../../../domain/plain-text.ts'
 import type { SurveySort } from '../../../../domain/survey.ts'
 import { deadlineOf } from '../../../../domain/transition.ts'
-import { type Html, html } from '../../html.ts'
+import { type Html, html, isolated } from '../../html.ts'
 import { icon } from '../../icons.ts'
 import { renderStrip } from '../../plots/strip.ts'
 import { scheduleWords } from '../../words/schedule-words.ts'
 import { rowWords, statusBadge } from '../../words/status-words.ts'
 import { ago } from '../../words/time-words.ts'
-import { isolated } from '../../words/words.ts'
 
 export interface CheckTable {
   readonly checks: readonly SurveyedCheck[]

@@ -9,12 +9,12 @@ import {
 } from '../../../../tenancy/own-account.ts'
 import { parsePart } from '../../../api/faults.ts'
 import { PasswordChange } from '../../../api/me.ts'
-import { type Html, html } from '../../html.ts'
+import { type Html, html, isolated } from '../../html.ts'
 import { action, type Page, page, type Redirect, type Request, redirect } from '../../page.ts'
 import { faultsOf, field, password, type Rejected, required, stateOf } from '../../ui/form.ts'
-import { table } from '../../ui/table.ts'
+import { table } from '../../ui/parts.ts'
 import { ago } from '../../words/time-words.ts'
-import { isolated, sentence } from '../../words/words.ts'
+import { sentence } from '../../words/words.ts'
 import { pagerOf, type Section, type SectionView, showSection } from './section.ts'
 
 const LABELS = { current_password: 'Current password', new_password: 'New password' } as const

@@ -1,17 +1,13 @@
 /** API keys: created, shown once, revoked. */
 
-import type { Caller } from '../../../../domain/access.ts'
-import { includesScope } from '../../../../domain/access.ts'
+import { type Caller, includesScope } from '../../../../domain/access.ts'
 import type { Instant } from '../../../../domain/check.ts'
 import { type ApiKeyRecord, createApiKey, getApiKey, listApiKeys, revokeApiKey } from '../../../../tenancy/api-keys.ts'
 import { NewApiKey } from '../../../api/api-keys.schema.ts'
 import { parsePart } from '../../../api/faults.ts'
-import { copyButton } from '../../copy-button.ts'
-import { type Html, html } from '../../html.ts'
+import { type Html, html, isolated } from '../../html.ts'
 import { icon } from '../../icons.ts'
 import { action, type Page, page, type Redirect, type Request, redirect } from '../../page.ts'
-import { confirm } from '../../ui/confirm.ts'
-import { crumbs } from '../../ui/crumbs.ts'
 import {
   choice,
   faultsOf,
@@ -23,9 +19,8 @@ import {
   stateOf,
   text,
 } from '../../ui/form.ts'
-import { rowLink, table } from '../../ui/table.ts'
+import { confirm, copyButton, crumbs, rowLink, table } from '../../ui/parts.ts'
 import { ago, exactWords } from '../../words/time-words.ts'
-import { isolated } from '../../words/words.ts'
 import { type ProjectNames, readProjectNames } from '../all-projects.ts'
 import { addition, createdWords, pagerOf, SCOPE_CHOICES, SETTINGS, type Section, showSection } from './section.ts'
 

@@ -5,12 +5,11 @@ import { AUDIT_ACTIONS, type AuditAction, type AuditDetail, type AuditEntry } fr
 import { AuditQuery } from '../../../api/audit.schema.ts'
 import { parsePart } from '../../../api/faults.ts'
 import { given } from '../../../api/present.ts'
-import { type Html, html } from '../../html.ts'
+import { type Html, html, isolated } from '../../html.ts'
 import { page, type Request } from '../../page.ts'
 import { choice, field } from '../../ui/form.ts'
-import { table } from '../../ui/table.ts'
+import { table } from '../../ui/parts.ts'
 import { ago } from '../../words/time-words.ts'
-import { isolated } from '../../words/words.ts'
 import { pagerOf, type Section, showSection } from './section.ts'
 
 const WORDS = {

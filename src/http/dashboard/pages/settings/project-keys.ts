@@ -10,11 +10,9 @@ import {
 } from '../../../../tenancy/project-keys.ts'
 import { getProject, type ProjectRecord } from '../../../../tenancy/projects.ts'
 import { badgePath } from '../../../badges/path.ts'
-import { copyButton } from '../../copy-button.ts'
-import { type Html, html } from '../../html.ts'
+import { type Html, html, isolated } from '../../html.ts'
 import { action, type PageRoute, page, type Request, redirect } from '../../page.ts'
-import { confirm } from '../../ui/confirm.ts'
-import { isolated } from '../../words/words.ts'
+import { confirm, copyButton } from '../../ui/parts.ts'
 
 /** What a new key, or none, breaks. */
 const LOSSES = {

@@ -3,13 +3,11 @@
 import type { Instant } from '../../../../domain/check.ts'
 import { AppError } from '../../../../domain/errors.ts'
 import { decodeCursor, encodeCursor, type Page as ListPage, type PageRequest } from '../../../../domain/page.ts'
-import { type Html, html } from '../../html.ts'
+import { type Html, html, isolated } from '../../html.ts'
 import type { Page, Request } from '../../page.ts'
-import { type Crumb, crumbs } from '../../ui/crumbs.ts'
 import type { Rejected } from '../../ui/form.ts'
-import { addressOf, pager } from '../../ui/pager.ts'
+import { addressOf, type Crumb, crumbs, pager } from '../../ui/parts.ts'
 import { ago } from '../../words/time-words.ts'
-import { isolated } from '../../words/words.ts'
 
 export interface SectionView {
   readonly after: PageRequest['after']

@@ -3,11 +3,10 @@
 import { createUser, getUser, listUsers, removeUser, type UserRecord, updateUser } from '../../../../tenancy/users.ts'
 import { parsePart } from '../../../api/faults.ts'
 import { NewUser, UserUpdate } from '../../../api/users.schema.ts'
-import { type Html, html } from '../../html.ts'
+import { type Html, html, isolated } from '../../html.ts'
 import { action, type Page, page, type Redirect, type Request, redirect } from '../../page.ts'
-import { confirm } from '../../ui/confirm.ts'
-import { crumbs } from '../../ui/crumbs.ts'
 import {
+  changedFields,
   choice,
   faultsOf,
   field,
@@ -17,11 +16,11 @@ import {
   required,
   stateOf,
   text,
+  WAS,
   WHOLE,
+  wasField,
 } from '../../ui/form.ts'
-import { rowLink, table } from '../../ui/table.ts'
-import { isolated } from '../../words/words.ts'
-import { changedFields, WAS, wasField } from '../was.ts'
+import { confirm, crumbs, rowLink, table } from '../../ui/parts.ts'
 import { addition, createdWords, pagerOf, SCOPE_CHOICES, SETTINGS, type Section, showSection } from './section.ts'
 
 const LABELS = { email: 'E-mail', password: 'Password', scope: 'Scope' } as const
