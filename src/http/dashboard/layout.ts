@@ -1,4 +1,4 @@
-/** The document around the content of every page. */
+/** The document around the content of every page, and what a page says after an action. */
 
 import type { DashboardCaller } from '../../auth/sessions.ts'
 import type { Instant } from '../../domain/check.ts'
@@ -8,7 +8,6 @@ import { onSite } from '../../domain/site.ts'
 import type { Assets } from './assets.ts'
 import { type Html, html } from './html.ts'
 import { icon } from './icons.ts'
-import { NOTICES } from './notices.ts'
 import type { Page } from './page.ts'
 
 export interface Around {
@@ -103,4 +102,34 @@ const FAVICONS: Readonly<Record<NonNullable<Page['mood']>, string>> = {
   late: favicon('#d29922'),
   calm: favicon('#1a7f37'),
   none: favicon('#0172ad'),
+}
+
+/** What a page says after an action: `?done=` names one of these texts, so that no text of a URL is ever shown. */
+const NOTICES: Readonly<Record<string, string>> = {
+  'channel-added': 'The channel is added. Send a test to see that it works.',
+  'channel-changed': 'The channel is changed.',
+  'channel-deleted': 'The channel is deleted.',
+  'channel-muted': 'The channel is muted.',
+  'channel-unmuted': 'The channel receives events again.',
+  'badge-key-created': 'The project has a new badge key.',
+  'badge-key-revoked': 'The badge key is revoked.',
+  'check-created': 'The check is created. Let its job ping it next.',
+  'check-deleted': 'The check is deleted.',
+  'check-paused': 'The check is paused. It sends no notification until it is resumed.',
+  'check-resumed': 'The check is watched again: a success is expected from now on.',
+  'check-saved': 'The changes are saved.',
+  'key-revoked': 'The API key is revoked.',
+  'logged-out': 'You are logged out.',
+  'password-changed': 'Your password is changed, and your other sessions have ended.',
+  'ping-key-created': 'The project has a new ping key.',
+  'ping-key-revoked': 'The ping key is revoked.',
+  'project-changed': 'The project is changed.',
+  'project-created': 'The project is created.',
+  'project-removed': 'The project is removed.',
+  'sent-again': 'The delivery is sent again, at once.',
+  'session-ended': 'The session has ended.',
+  'test-sent': 'A test is sent. Its outcome is below.',
+  'user-changed': 'The user is changed.',
+  'user-created': 'The user is created.',
+  'user-removed': 'The user is removed.',
 }

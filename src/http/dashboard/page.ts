@@ -120,7 +120,7 @@ export function open(
   return { method, path, scope: null, respond }
 }
 
-/** `done`: a word of NOTICES (notices.ts), whose text the next page shows. */
+/** `done`: a word of NOTICES (layout.ts), whose text the next page shows. */
 export function redirect(to: string, done?: string): Redirect {
   if (done === undefined) return { kind: 'redirect', to }
   return { kind: 'redirect', to: `${to}${to.includes('?') ? '&' : '?'}done=${done}` }

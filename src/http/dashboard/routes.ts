@@ -2,7 +2,6 @@
 
 import type { PageRoute } from './page.ts'
 import { channelFormRoutes } from './pages/channels/channel-form.ts'
-import { channelSecretRoutes } from './pages/channels/channel-secret.ts'
 import { channelsRoutes } from './pages/channels/channels.ts'
 import { checkRoutes } from './pages/checks/check.ts'
 import { checkActionRoutes } from './pages/checks/check-actions.ts'
@@ -22,7 +21,6 @@ export const PAGES: readonly PageRoute[] = [
   ...howRoutes,
   ...channelFormRoutes,
   ...channelsRoutes,
-  ...channelSecretRoutes,
   ...deliveriesRoutes,
   ...settingsRoutes,
   ...serviceRoutes,

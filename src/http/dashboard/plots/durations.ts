@@ -7,7 +7,7 @@ import type { DurationSummary, PastRun } from '../../../domain/runs.ts'
 import { type Html, html } from '../html.ts'
 import { OUTCOME_WORDS } from '../words/status-words.ts'
 import { durationWords, exactWords } from '../words/time-words.ts'
-import { round } from './time-axis.ts'
+import { round } from './run-timeline.ts'
 
 const DRAWN_RUNS = 60
 const TOP = 16

@@ -1,12 +1,15 @@
-/** The runs of a check on a line of time, above its status. Colour and shape both show the outcome. */
+/**
+ * The runs of a check on a line of time, above its status. Colour and shape both show the outcome. Plots have no fixed
+ * width: x is in percent, so that text keeps its size on a phone.
+ */
 
+import { type ScaleTime, scaleUtc } from 'd3-scale'
 import type { Instant } from '../../../domain/check.ts'
 import type { PastRun, RunOutcome } from '../../../domain/runs.ts'
 import type { StatusSpan } from '../../../domain/uptime.ts'
 import { type Html, html } from '../html.ts'
 import { OUTCOME_WORDS, STATUS_WORDS } from '../words/status-words.ts'
 import { durationWords, exactWords } from '../words/time-words.ts'
-import { round, timeScale, timeTicks } from './time-axis.ts'
 
 /** The most runs and spans that are drawn. */
 export const DRAWN_RUNS = 100
@@ -37,10 +40,10 @@ export function renderTimeline({ runs, spans, now }: TimelineData): Html | null 
   if (drawn.length === 0) return null
   const first = Math.min(...drawn.map((run) => run.startedAt ?? run.endedAt!))
   const from = Math.min(first, now - SHORTEST_MS)
-  const scale = timeScale(from, now)
+  const scale = scaleUtc([from, now], [0, 100]).clamp(true)
   const statuses = spans.filter(({ to }) => to > from).slice(-DRAWN_SPANS)
   return html`<svg class="plot timeline" role="img" width="100%" height="${HEIGHT}" aria-label="${labelOf(drawn, from)}">
-${timeTicks(scale, FOOT)}
+${timeTicks(scale)}
 ${statuses.map((span) => {
   const x = scale(Math.max(span.from, from))
   const title = `${STATUS_WORDS[span.status]} from ${exactWords(span.from)} to ${span.to >= now ? 'now' : exactWords(span.to)}`
@@ -74,4 +77,29 @@ function labelOf(runs: readonly PastRun[], from: Instant): string {
     .map(({ outcome, count }) => `${count} ${OUTCOME_WORDS[outcome]}`)
   const all = runs.length === 1 ? '1 run' : `${runs.length} runs`
   return `Timeline of ${all} since ${exactWords(from)}: ${counts.join(', ')}`
+}
+
+const DAY_MS = 86_400_000
+const TICKS = 4
+
+const clock = new Intl.DateTimeFormat('en-GB', { timeStyle: 'short', timeZone: 'UTC' })
+const date = new Intl.DateTimeFormat('en-GB', { day: 'numeric', month: 'short', timeZone: 'UTC' })
+
+/** Lines and labels. */
+function timeTicks(scale: ScaleTime<number, number>): Html {
+  const [from, to] = scale.domain() as [Date, Date]
+  const format = to.getTime() - from.getTime() < 2 * DAY_MS ? clock : date
+  const labels = scale.ticks(TICKS).map((at) => ({ x: round(scale(at)), label: format.format(at) }))
+  // A label is in the middle of its line, and would leave the plot near its ends. Ticks of less than a day can share a
+  // date.
+  const shown = labels.filter(({ x, label }, index) => x > 6 && x < 94 && label !== labels[index - 1]?.label)
+  return html`${shown.map(
+    ({ x, label }) => html`<line class="plot-tick" x1="${x}%" x2="${x}%" y1="0" y2="${FOOT}"/>
+<text class="plot-label" x="${x}%" y="${FOOT + 14}" text-anchor="middle">${label}</text>`,
+  )}`
+}
+
+/** Percent with two decimals. */
+export function round(x: number): number {
+  return Math.round(x * 100) / 100
 }

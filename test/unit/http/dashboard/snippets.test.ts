@@ -3,8 +3,8 @@ import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { parseAllDocuments } from 'yaml'
 import { parseCron } from '../../../../src/domain/cron.ts'
+import { yamlText } from '../../../../src/http/dashboard/pages/checks/literals.ts'
 import { type SnippetCheck, type SnippetId, snippetsOf } from '../../../../src/http/dashboard/pages/checks/snippets.ts'
-import { yamlText } from '../../../../src/http/dashboard/pages/checks/yaml-text.ts'
 
 const CHECK: SnippetCheck = {
   pingUrl: 'https://ping.example.com/ping/0b1c3f6e-5a0e-4c39-9a56-5a0d6a6f3f10',

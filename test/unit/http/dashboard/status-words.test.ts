@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { FLIP_REASONS, REASONS_OF, type StatusReason, type StoredStatus } from '../../../../src/domain/check.ts'
-import { readJobText } from '../../../../src/http/dashboard/pages/checks/job-text.ts'
+import { readJobText } from '../../../../src/http/dashboard/pages/checks/check-pings.ts'
 import {
   flappingSentence,
   nextSentence,

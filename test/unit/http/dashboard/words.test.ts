@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { renderPreview } from '../../../../src/http/dashboard/pages/checks/preview.ts'
+import { renderPreview } from '../../../../src/http/dashboard/pages/checks/check-fields.ts'
 import { durationWords, relativeWords } from '../../../../src/http/dashboard/words/time-words.ts'
 import { sentence } from '../../../../src/http/dashboard/words/words.ts'
 import { DAY, HOUR, MINUTE, NOON, SECOND } from '../../../support/builders.ts'

@@ -40,9 +40,8 @@ import type { Choice } from '../../ui/parts.ts'
 import { EVENT_MEANINGS, EVENT_WORDS } from '../../words/status-words.ts'
 import { sentence } from '../../words/words.ts'
 import { listAllProjects } from '../all-projects.ts'
-import { findChangeable } from './changeable-channel.ts'
 import { describeFault, inputOf, readConfigForm, writeConfigForm } from './channel-config.ts'
-import { showSecret } from './channel-secret.ts'
+import { findChangeable, showSecret } from './channels.ts'
 
 export const channelFormRoutes = [
   page('/channels/new', 'admin', ({ query, ...request }) => {

@@ -11,6 +11,7 @@ import {
 } from '../../../../channels/find-deliveries.ts'
 import { KINDS } from '../../../../channels/kinds/index.ts'
 import { countDependent, removeChannel } from '../../../../channels/remove-channel.ts'
+import { findRotation, rotateSecret } from '../../../../channels/rotate-secret.ts'
 import { testChannel } from '../../../../channels/test-channel.ts'
 import { updateChannel } from '../../../../channels/update-channel.ts'
 import { includesScope } from '../../../../domain/access.ts'
@@ -27,13 +28,12 @@ import { STATUS } from '../../../error-codes.ts'
 import { type Html, html, isolated } from '../../html.ts'
 import { icon } from '../../icons.ts'
 import { action, type Page, page, type Redirect, type Request, redirect } from '../../page.ts'
-import { addressOf, confirm, crumbs, facts, pager, table } from '../../ui/parts.ts'
+import { addressOf, confirm, copyButton, crumbs, facts, pager, table } from '../../ui/parts.ts'
 import { deliveryBadge, EVENT_WORDS } from '../../words/status-words.ts'
 import { ago } from '../../words/time-words.ts'
 import { sentence } from '../../words/words.ts'
 import { readProjectNames } from '../all-projects.ts'
-import { deliveryList, responseWords } from '../delivery-list.ts'
-import { findChangeable } from './changeable-channel.ts'
+import { deliveryList, responseWords } from '../deliveries.ts'
 import { showField } from './channel-config.ts'
 
 export const channelsRoutes = [
@@ -49,6 +49,8 @@ export const channelsRoutes = [
   action('/channels/{id}/unmute', 'admin', (request) => setMuted(request, false)),
   page('/channels/{id}/delete', 'admin', confirmDelete),
   action('/channels/{id}/delete', 'admin', deleteChannel),
+  page('/channels/{id}/rotate-secret', 'admin', confirmRotation),
+  action('/channels/{id}/rotate-secret', 'admin', rotate),
 ]
 
 const ROWS = 100
@@ -264,4 +266,53 @@ async function untilSent({ context, caller }: Pick<Request, 'context' | 'caller'
     if (status !== 'pending' || lastError !== null) return
     await pause(POLL_MS)
   }
+}
+
+/** Throws AppError `not_found`, and `conflict` for the channel of the installation. */
+export async function findChangeable({ context, caller, params }: Request): Promise<ChannelRecord> {
+  const channel = await getChannel(context, caller, params.id!)
+  if (channel.managedBy !== 'configuration') return channel
+  throw new AppError('conflict', 'the channel belongs to the configuration: change ALERTMANAGER_URL instead')
+}
+
+// The signing secret of a webhook, which is shown once: in the response of the form that makes it.
+// ---------------------------------------------------------------------------------------------------------------------
+
+async function confirmRotation(request: Request): Promise<Page> {
+  const { id, name, kind } = await findChangeable(request)
+  if (KINDS[kind].config.newSecret === undefined)
+    throw new AppError('conflict', `a channel of the kind ${kind} has no signing secret`)
+  const seen = await findRotation(request.context, request.caller, id)
+  return confirm(request, {
+    ask: 'Make a new secret for',
+    name,
+    loss: html`<p>The new secret is shown once. For 24 hours the previous one signs too, so that you have time to change the receiver.</p>`,
+    button: 'Make a new secret',
+    isDanger: false,
+    back: `/channels/${id}`,
+    fields: html`<input type="hidden" name="seen" value="${seen}">`,
+  })
+}
+
+async function rotate(request: Request): Promise<Page> {
+  const { context, caller, form } = request
+  const channel = await findChangeable(request)
+  // A browser that loads the response again posts the form again: that makes no other secret.
+  const { secret } = await rotateSecret(context, caller, channel.id, form.get('seen') ?? undefined)
+  return showSecret(channel, secret, 'The channel has a new secret. For 24 hours the previous one signs too.')
+}
+
+/** `what`: what has just happened. */
+export function showSecret({ id, name }: Pick<ChannelRecord, 'id' | 'name'>, secret: string, what: string): Page {
+  const main = html`<article class="confirm">
+<h1>${isolated(name)}</h1>
+<p role="status">${what}</p>
+<p>With this secret the receiver verifies that a request comes from here. <strong>Copy it now: it is not shown again.</strong></p>
+<p class="secret-line"><code id="secret">${secret}</code> ${copyButton('secret', 'the secret')}</p>
+<form method="post" action="/channels/${id}/test" class="buttons">
+<button type="submit">Send a test</button>
+<a class="button secondary outline" href="/channels/${id}">Go to the channel</a>
+</form>
+</article>`
+  return { kind: 'page', title: toOneLine(name), main }
 }

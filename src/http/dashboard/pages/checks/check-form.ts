@@ -14,7 +14,7 @@ import { action, type Page, page, type Redirect, type Request, redirect } from '
 import { changedFields, type Faults, WAS, wasField } from '../../ui/form.ts'
 import { copyButton } from '../../ui/parts.ts'
 import { listAllProjects } from '../all-projects.ts'
-import { type OfferedChannel, renderFields } from './check-fields.ts'
+import { type OfferedChannel, renderFields, renderPreview } from './check-fields.ts'
 import {
   type FormBody,
   faultsOfCheck,
@@ -26,7 +26,6 @@ import {
   valuesOfCheck,
 } from './check-values.ts'
 import { renderHeartbeatCheck } from './heartbeat-check.ts'
-import { renderPreview } from './preview.ts'
 
 /** These routes come before the routes of a check: `new` and `preview` are no ids. */
 export const checkFormRoutes = [

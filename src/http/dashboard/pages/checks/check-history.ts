@@ -12,7 +12,7 @@ import { DRAWN_RUNS, renderTimeline } from '../../plots/run-timeline.ts'
 import { table } from '../../ui/parts.ts'
 import { flipWords, OUTCOME_WORDS, STATUS_WORDS, shareWords } from '../../words/status-words.ts'
 import { type ClockWords, clockOf, durationWords, whenOf } from '../../words/time-words.ts'
-import { deliveryList } from '../delivery-list.ts'
+import { deliveryList } from '../deliveries.ts'
 
 /** A shorter time at the start of a window is not worth a word. */
 const WORTH_SAYING_MS = 60_000

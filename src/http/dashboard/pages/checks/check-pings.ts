@@ -7,12 +7,11 @@ import { type CheckReview, SHOWN_PINGS } from '../../../../checks/review-check.t
 import { PING_TYPES, type PingSource, type PingType } from '../../../../domain/check.ts'
 import { AppError } from '../../../../domain/errors.ts'
 import { decodeCursor, encodeCursor } from '../../../../domain/page.ts'
-import { toOneLine } from '../../../../domain/plain-text.ts'
+import { cleanOutput, toOneLine } from '../../../../domain/plain-text.ts'
 import { type Html, html, isolated } from '../../html.ts'
 import { type Page, type Plain, page, type Request } from '../../page.ts'
 import { addressOf, BY_TIME, type Crumb, crumbs, facts, pager } from '../../ui/parts.ts'
 import { ago, durationWords, exactWords, type When, whenOf } from '../../words/time-words.ts'
-import { readJobText } from './job-text.ts'
 
 export const checkPingRoutes = [
   page('/checks/{id}/pings', 'read', showPings),
@@ -180,4 +179,25 @@ ${text === null ? html`<p class="muted">The job sent binary data: ${bytes.length
 async function sendText({ context, caller, params }: Request): Promise<Plain> {
   const { body } = await getPing(context, caller, params.id!, params.ping_id!)
   return { kind: 'plain', bytes: body ?? Buffer.alloc(0) }
+}
+
+/** Without bytes of a character that was cut, colours and control characters. Null: it is not text. */
+export function readJobText(bytes: Buffer, isCut: boolean): string | null {
+  const text = (isCut ? withoutBrokenStart(bytes) : bytes).toString('utf8')
+  if (isBinary(text)) return null
+  return cleanOutput(text)
+}
+
+/** The bytes of UTF-8 that continue a character, of which there are at most three. */
+function withoutBrokenStart(bytes: Buffer): Buffer {
+  let at = 0
+  while (at < 3 && at < bytes.length && (bytes[at]! & 0xc0) === 0x80) at += 1
+  return bytes.subarray(at)
+}
+
+/** More than a tenth is not UTF-8, or is NUL, which no text has. */
+function isBinary(text: string): boolean {
+  let strange = 0
+  for (const character of text) if (character === '\uFFFD' || character === '\0') strange += 1
+  return strange > text.length / 10
 }

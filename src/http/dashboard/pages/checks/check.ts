@@ -20,9 +20,8 @@ import { ago, clockOf, durationWords, exactWords } from '../../words/time-words.
 import { withLinks } from '../../words/words.ts'
 import { blindBanner } from '../blind.ts'
 import { renderActions } from './check-actions.ts'
-import { followedOf, renderLastRun, renderStuck } from './check-cron-job.ts'
 import { renderDeliveries, renderFlips, renderHistory, renderUptime } from './check-history.ts'
-import { renderKubernetes } from './check-kubernetes.ts'
+import { followedOf, renderKubernetes, renderLastRun, renderStuck } from './check-kubernetes.ts'
 import { describePing, renderPings, renderText } from './check-pings.ts'
 
 export const checkRoutes = [page('/checks/{id}', 'read', showCheck)]

@@ -4,7 +4,7 @@ import type { CheckRecord } from '../../../../checks/find-checks.ts'
 import { FOLLOWED_DEFAULTS, LIMIT_WORDS } from '../../../../domain/followed-defaults.ts'
 import { sortLabels } from '../../../../domain/labels.ts'
 import { LIMITS } from '../../../../domain/limits.ts'
-import { yamlText } from './yaml-text.ts'
+import { yamlText } from './literals.ts'
 
 interface DeclaredCheck
   extends Pick<CheckRecord, 'cronJob' | 'kubernetes' | 'name' | 'description' | 'tags' | 'labels'> {

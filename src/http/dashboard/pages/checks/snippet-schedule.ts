@@ -2,7 +2,7 @@
 
 import { type CronValues, type Dialect, parseCron, valuesOf } from '../../../../domain/cron.ts'
 import { type ScheduleTexts, spellPlainly } from '../../words/schedule-words.ts'
-import { yamlText } from './yaml-text.ts'
+import { yamlText } from './literals.ts'
 
 /** A line for cron. A period becomes one that fits. */
 export function forCrontab({ periodSeconds, schedule, timeZone, dialect }: ScheduleTexts): string {

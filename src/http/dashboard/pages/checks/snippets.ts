@@ -6,9 +6,8 @@
 
 import { readFileSync } from 'node:fs'
 import type { ScheduleTexts } from '../../words/schedule-words.ts'
-import { quoteForShell } from './shell-text.ts'
+import { quoteForShell, yamlText } from './literals.ts'
 import { forCronJob, forCrontab } from './snippet-schedule.ts'
-import { yamlText } from './yaml-text.ts'
 
 /** What the snippets know of a check. */
 export interface SnippetCheck extends ScheduleTexts {
