@@ -114,11 +114,9 @@ export function createDashboardApp(parts: DashboardParts): Koa {
   app.use(observe({ log, clock: context.clock, isStopping, onRequest }))
   app.use(setHeaders)
   app.use(
-    renderErrorPages({
-      log,
-      render: async (ctx, page) =>
-        sendDocument(ctx, await toDocument(page, aroundOf(ctx, assets, dashboard), encodingOf(ctx))),
-    }),
+    renderErrorPages(log, async (ctx, page) =>
+      sendDocument(ctx, await toDocument(page, aroundOf(ctx, assets, dashboard), encodingOf(ctx))),
+    ),
   )
   app.use(async (ctx, next) => {
     if (!['GET', 'HEAD'].includes(ctx.method)) rejectForeignPage(ctx.req)

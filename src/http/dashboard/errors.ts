@@ -1,49 +1,20 @@
 /** Errors as pages: what was wrong, and what to do. */
 
 import type { Context, Middleware } from 'koa'
-import { AppError, type ConflictCode, type ErrorCode, isConflict, unavailable } from '../../domain/errors.ts'
+import { type AppError, type ConflictCode, type ErrorCode, isConflict, unavailable } from '../../domain/errors.ts'
 import type { Log } from '../../runtime/log.ts'
-import { hasBody, RequestAborted, respondAndDrain } from '../body.ts'
-import { STATUS } from '../error-codes.ts'
-import { CLIENT_LEFT, createUnavailableLog } from '../middleware/errors.ts'
+import { catchErrors } from '../middleware/errors.ts'
 import { type Html, html } from './html.ts'
 import { pathOfReferrer } from './own-page.ts'
 import type { Page } from './page.ts'
 import { sentence } from './words/words.ts'
 
-export interface ErrorPagesOptions {
-  readonly log: Log
-  readonly render: (ctx: Context, page: Page) => Promise<void>
-}
-
-export function renderErrorPages({ log, render }: ErrorPagesOptions): Middleware {
-  const logUnavailable = createUnavailableLog(log)
-  return async (ctx, next) => {
-    try {
-      await next()
-    } catch (error) {
-      if (error instanceof RequestAborted) {
-        ctx.respond = false
-        ctx.res.statusCode = CLIENT_LEFT
-        ctx.res.destroy()
-        return
-      }
-      const failure = error instanceof AppError ? error : new AppError('internal', 'internal error', { cause: error })
-      const { requestId, route } = ctx.state
-      if (failure.code === 'internal') log.error({ error, requestId, route }, 'request failed')
-      if (failure.code === 'unavailable') logUnavailable(failure, ctx)
-      // 422: the request could be read, and what it says is wrong.
-      ctx.status = failure.code === 'invalid_request' && ctx.state.isRead === true ? 422 : STATUS[failure.code]
-      if (failure.retryAfterSeconds !== undefined)
-        ctx.set('Retry-After', String(Math.max(1, Math.ceil(failure.retryAfterSeconds))))
-      await render(ctx, describe(failure, ctx))
-      if (!hasBody(ctx.req) || ctx.req.complete) return
-      // The rest of a form is still being sent.
-      ctx.respond = false
-      await respondAndDrain(ctx.req, ctx.res, ctx.body as Buffer)
-    }
-  }
-}
+export const renderErrorPages = (log: Log, render: (ctx: Context, page: Page) => Promise<void>): Middleware =>
+  catchErrors(log, async (ctx, failure) => {
+    // 422: the request could be read, and what it says is wrong.
+    if (failure.code === 'invalid_request' && ctx.state.isRead === true) ctx.status = 422
+    await render(ctx, describe(failure, ctx))
+  })
 
 const CONFLICT = 'This conflicts with the present state'
 const TITLES: Readonly<Record<Exclude<ErrorCode, ConflictCode>, string>> = {

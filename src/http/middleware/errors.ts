@@ -1,4 +1,4 @@
-/** The only renderer of errors: turns a code into a status, a message and headers. */
+/** Errors as responses: turns a code into a status, a message and headers. */
 
 import type { Context, Middleware } from 'koa'
 import { AppError, describeError, type ErrorCode, type FieldFault } from '../../domain/errors.ts'
@@ -13,60 +13,51 @@ import { UNMATCHED } from './observe.ts'
 export const CLIENT_LEFT = 499
 
 /**
- * Responds with `{"error": message, "code": ...}`, and with `details` for an error that concerns fields (design, section
- * 3.2). Where `ctx.state.hasPlainErrors` is set, with the message alone. Unexpected errors are logged and get a fixed
- * text.
+ * Gives `respond` each error as an AppError, with the status and Retry-After of the response set: it sets the body.
+ * Unexpected errors are logged, and become `internal`.
  */
-export function renderErrors(log: Log): Middleware {
-  const logUnavailable = createUnavailableLog(log)
+export function catchErrors(log: Log, respond: (ctx: Context, failure: AppError) => void | Promise<void>): Middleware {
+  // A line a second for each route: strangers can cause any number of these. A limit is no fault, and has no stack.
+  const logUnavailable = createSteadyLog<AppError>((route, { cause, message }, count) => {
+    const why = cause === undefined ? { reason: message } : { error: cause }
+    log.warn({ ...why, route, count }, 'requests rejected: unavailable')
+  })
   return async (ctx, next) => {
     try {
       await next()
     } catch (error) {
-      await render(ctx, error, log, logUnavailable)
+      if (error instanceof RequestAborted) {
+        ctx.respond = false
+        ctx.res.statusCode = CLIENT_LEFT
+        ctx.res.destroy()
+        return
+      }
+      const failure = toAppError(error)
+      const { requestId, route } = ctx.state
+      if (failure.code === 'internal') log.error({ error, requestId, route }, 'request failed')
+      if (failure.code === 'unavailable') logUnavailable(route ?? UNMATCHED, failure)
+      ctx.status = STATUS[failure.code]
+      if (failure.retryAfterSeconds !== undefined)
+        ctx.set('Retry-After', String(Math.max(1, Math.ceil(failure.retryAfterSeconds))))
+      await respond(ctx, failure)
+      if (!hasBody(ctx.req) || (failure.code !== 'too_large' && isNearlyRead(ctx.req))) return
+      // The rest of the body is still being sent.
+      ctx.respond = false
+      await respondAndDrain(ctx.req, ctx.res, ctx.body as string | Buffer)
     }
   }
 }
 
-/** A line a second for each route: strangers can cause any number of these. A limit is no fault, and has no stack. */
-export function createUnavailableLog(log: Log): (failure: AppError, ctx: Context) => void {
-  const write = createSteadyLog<AppError>((route, { cause, message }, count) => {
-    const why = cause === undefined ? { reason: message } : { error: cause }
-    log.warn({ ...why, route, count }, 'requests rejected: unavailable')
+/**
+ * Responds with `{"error": message, "code": ...}`, and with `details` for an error that concerns fields (design, section
+ * 3.2). Where `ctx.state.hasPlainErrors` is set, with the message alone. Unexpected errors get a fixed text.
+ */
+export const renderErrors = (log: Log): Middleware =>
+  catchErrors(log, (ctx, failure) => {
+    if (failure.code === 'unauthenticated') ctx.set('WWW-Authenticate', 'Bearer')
+    ctx.type = 'json'
+    ctx.body = JSON.stringify(present(failure, ctx.state.hasPlainErrors === true))
   })
-  return (failure, ctx) => write(ctx.state.route ?? UNMATCHED, failure)
-}
-
-async function render(
-  ctx: Context,
-  error: unknown,
-  log: Log,
-  logUnavailable: (failure: AppError, ctx: Context) => void,
-): Promise<void> {
-  if (error instanceof RequestAborted) {
-    ctx.respond = false
-    ctx.res.statusCode = CLIENT_LEFT
-    ctx.res.destroy()
-    return
-  }
-  const failure = toAppError(error)
-  const { requestId, route } = ctx.state
-  if (failure.code === 'internal') log.error({ error, requestId, route }, 'request failed')
-  if (failure.code === 'unavailable') logUnavailable(failure, ctx)
-
-  ctx.status = STATUS[failure.code]
-  ctx.type = 'json'
-  if (failure.code === 'unauthenticated') ctx.set('WWW-Authenticate', 'Bearer')
-  if (failure.retryAfterSeconds !== undefined)
-    ctx.set('Retry-After', String(Math.max(1, Math.ceil(failure.retryAfterSeconds))))
-  const text = JSON.stringify(present(failure, ctx.state.hasPlainErrors === true))
-  if (!hasBody(ctx.req) || (failure.code !== 'too_large' && isNearlyRead(ctx.req))) {
-    ctx.body = text
-    return
-  }
-  ctx.respond = false
-  await respondAndDrain(ctx.req, ctx.res, text)
-}
 
 function present(failure: AppError, isPlain: boolean) {
   const { code, field } = failure
