@@ -15,8 +15,8 @@ import { given } from '../../api/present.ts'
 import { type Html, html, isolated } from '../html.ts'
 import { ownPath } from '../own-page.ts'
 import { action, type Page, page, type Request, redirect } from '../page.ts'
-import { filterAttribute, filterButton } from '../ui/form.ts'
-import { addressOf, BY_TIME, type Choice, pager, select, table } from '../ui/parts.ts'
+import { filled, filterAttribute, filterButton } from '../ui/form.ts'
+import { addressOf, BY_TIME, type Choice, pager, type Query, select, table } from '../ui/parts.ts'
 import { deliveryBadge, deliveryWord, EVENT_WORDS } from '../words/status-words.ts'
 import { ago } from '../words/time-words.ts'
 
@@ -43,12 +43,10 @@ const MAX_CHOICES = 200
 const FILTERS = ['status', 'channel', 'check', 'since'] as const
 type Filters = Partial<Record<(typeof FILTERS)[number], string>>
 
-const to = (query: Parameters<typeof addressOf>[1]) => addressOf('/deliveries', query)
+const to = (query: Query) => addressOf('/deliveries', query)
 
 async function showDeliveries({ context, caller, query, now }: Request): Promise<Page> {
-  const filters: Filters = Object.fromEntries(
-    FILTERS.flatMap((name) => (query.get(name) ? [[name, query.get(name)!]] : [])),
-  )
+  const filters: Filters = filled(query, FILTERS)
   const cursor = query.get('cursor')
   const { filter, after } = readQuery(filters, cursor, now)
   const [{ rows, next }, { rows: channels }, checkName] = await Promise.all([
@@ -61,11 +59,7 @@ async function showDeliveries({ context, caller, query, now }: Request): Promise
 <p class="muted">Each event that was sent, or waits to be sent, to a channel. The newest are first.</p>
 ${filterForm(filters, channels, checkName, caller.scope)}
 ${rows.length === 0 ? empty(filters, cursor) : deliveryList(rows, { caller, now, back })}
-${pager({
-  first: cursor && to(filters),
-  next: next && to({ ...filters, cursor: `deliveries.${encodeCursor(next)}` }),
-  words: BY_TIME,
-})}`
+${pager('/deliveries', { ...filters, cursor }, next && `deliveries.${encodeCursor(next)}`, BY_TIME)}`
   return { kind: 'page', title: 'Deliveries', main, live: 'list' }
 }
 

@@ -154,6 +154,16 @@ export function faultsOf(error: unknown, labels: Labels, { word, rest }: FaultOp
   return faults
 }
 
+/** Fields of a form; a field that was not sent is empty. */
+export function typed(form: URLSearchParams, names: readonly string[]): Record<string, string> {
+  return Object.fromEntries(names.map((name) => [name, form.get(name) ?? '']))
+}
+
+/** Fields of a form, or parameters of a query, without those that are empty. */
+export function filled(form: URLSearchParams, names: readonly string[]): Record<string, string> {
+  return Object.fromEntries(Object.entries(typed(form, names)).filter(([, value]) => value !== ''))
+}
+
 /** The name of what is wrong with the form as a whole. */
 export const WHOLE = ''
 
@@ -231,4 +241,11 @@ export function changedFields<Name extends string>(
     (form.has(name) || boxes.includes(name)) &&
     (before.length !== names.length || digest(values[name]) !== before[index])
   return new Set(names.filter(isChanged))
+}
+
+/** The body of a change: the fields of `names`, which are all that the form showed, that its user changed. */
+export function changes(form: URLSearchParams, names: readonly string[]): Record<string, string> {
+  const values = typed(form, names)
+  const changed = changedFields(form, values)
+  return Object.fromEntries(Object.entries(values).filter(([name]) => changed.has(name)))
 }

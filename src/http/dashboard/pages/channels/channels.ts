@@ -23,12 +23,12 @@ import { toOneLine } from '../../../../domain/plain-text.ts'
 import { pause } from '../../../../runtime/clock.ts'
 import { ChannelListQuery } from '../../../api/channels.schema.ts'
 import { parsePart } from '../../../api/faults.ts'
-import { given } from '../../../api/present.ts'
 import { STATUS } from '../../../error-codes.ts'
 import { type Html, html, isolated } from '../../html.ts'
 import { icon } from '../../icons.ts'
 import { action, type Page, page, type Redirect, type Request, redirect } from '../../page.ts'
-import { addressOf, confirm, copyButton, crumbs, facts, pager, table } from '../../ui/parts.ts'
+import { filled } from '../../ui/form.ts'
+import { confirm, copyButton, crumbs, facts, pager, table } from '../../ui/parts.ts'
 import { deliveryBadge, EVENT_WORDS } from '../../words/status-words.ts'
 import { ago } from '../../words/time-words.ts'
 import { sentence } from '../../words/words.ts'
@@ -60,7 +60,8 @@ const SHOWN_DELIVERIES = 20
 // ---------------------------------------------------------------------------------------------------------------
 
 async function showChannels({ context, caller, query, now }: Request): Promise<Page> {
-  const { cursor } = parsePart('query', ChannelListQuery, given({ cursor: query.get('cursor') ?? undefined }))
+  const asked = filled(query, ['cursor'])
+  const { cursor } = parsePart('query', ChannelListQuery, asked)
   const [{ rows, next }, projects] = await Promise.all([
     listChannels(context, caller, { limit: ROWS, after: cursor ?? null }),
     readProjectNames({ context, caller }),
@@ -85,10 +86,7 @@ ${groups
 ${renderTable(channels, { last, projects, now })}
 </section>`,
   )}
-${pager({
-  first: cursor === undefined ? null : '/channels',
-  next: next && addressOf('/channels', { cursor: `channels.${encodeCursor(next)}` }),
-})}`
+${pager('/channels', asked, next && `channels.${encodeCursor(next)}`)}`
   return { kind: 'page', title: 'Channels', main, live: 'list' }
 }
 

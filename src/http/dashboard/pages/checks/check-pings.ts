@@ -5,11 +5,13 @@ import { getPing } from '../../../../checks/find-history.ts'
 import { listPingEnds, type PingRow, type PingWithEnd, TEXT_END_BYTES } from '../../../../checks/list-ping-ends.ts'
 import { type CheckReview, SHOWN_PINGS } from '../../../../checks/review-check.ts'
 import { PING_TYPES, type PingSource, type PingType } from '../../../../domain/check.ts'
-import { AppError } from '../../../../domain/errors.ts'
-import { decodeCursor, encodeCursor } from '../../../../domain/page.ts'
+import { encodeCursor } from '../../../../domain/page.ts'
 import { cleanOutput, toOneLine } from '../../../../domain/plain-text.ts'
+import { parsePart } from '../../../api/faults.ts'
+import { PingListQuery } from '../../../api/history.schema.ts'
 import { type Html, html, isolated } from '../../html.ts'
 import { type Page, type Plain, page, type Request } from '../../page.ts'
+import { filled } from '../../ui/form.ts'
 import { addressOf, BY_TIME, type Crumb, crumbs, facts, pager } from '../../ui/parts.ts'
 import { ago, durationWords, exactWords, type When, whenOf } from '../../words/time-words.ts'
 
@@ -106,11 +108,10 @@ const crumbsTo = ({ id, name }: StoredCheck): readonly Crumb[] => [
 async function showPings(request: Request): Promise<Page> {
   const { context, caller, params, query, now } = request
   const check = await getCheck(context, caller, params.id!)
-  const type = readType(query.get('type'))
-  const after = readCursor(query.get('cursor'))
-  const filter = type === null ? {} : { type }
+  const asked = filled(query, ['type', 'cursor'])
+  const { type = null, cursor: after = null } = parsePart('query', PingListQuery, asked)
   const page = { limit: SHOWN_PINGS, after }
-  const { rows, next } = await listPingEnds(context, caller, check.id, filter, page)
+  const { rows, next } = await listPingEnds(context, caller, check.id, type === null ? {} : { type }, page)
   const path = `/checks/${check.id}/pings`
   const link = (to: string, words: string, isCurrent: boolean) =>
     html`<li><a href="${to}"${isCurrent ? html` aria-current="page"` : ''}>${words}</a></li>`
@@ -125,27 +126,8 @@ ${
     ? html`<p class="muted">${after === null ? `No such ${check.spec.jobArea === null ? 'ping' : 'report'} is in the history.` : 'There are no older ones.'}</p>`
     : renderList(check, rows, whenOf(check, now))
 }
-${pager({
-  first: after && addressOf(path, { type }),
-  next: next && addressOf(path, { type, cursor: encodeCursor(next) }),
-  words: BY_TIME,
-})}`
+${pager(path, asked, next && encodeCursor(next), BY_TIME)}`
   return { kind: 'page', title: `${entriesOf(check)} of ${toOneLine(check.name)}`, main }
-}
-
-function readType(given: string | null): PingType | null {
-  if (given === null || given === '') return null
-  const type = PING_TYPES.find((one) => one === given)
-  if (type === undefined) throw new AppError('invalid_request', `type must be one of ${PING_TYPES.join(', ')}`)
-  return type
-}
-
-function readCursor(given: string | null) {
-  if (given === null || given === '') return null
-  const cursor = decodeCursor(given)
-  if (cursor === null)
-    throw new AppError('invalid_request', 'this address of older pings is broken: go back to the newest ones')
-  return cursor
 }
 
 async function showPing({ context, caller, params, now }: Request): Promise<Page> {

@@ -206,12 +206,8 @@ function renderNoMatch(asked: SurveyRequest): Html {
 function renderPager(asked: SurveyRequest, { checks, counts, next }: CheckSurvey): Html | string {
   if (checks.length === 0) return ''
   const total = asked.status === undefined ? sum(counts) : counts[asked.status]
-  return pager({
-    first: asked.cursor === undefined ? null : hrefOf(asked, {}),
-    next: next && hrefOf(asked, { cursor: next }),
-    words: ['First page', `Next ${SURVEY_LIMIT}`],
-    note: `${checks.length} of ${thousands.format(total)} checks`,
-  })
+  const note = `${checks.length} of ${thousands.format(total)} checks`
+  return pager('/checks', { ...asked }, next, ['First page', `Next ${SURVEY_LIMIT}`], note)
 }
 
 const FIRST_MANIFEST = `kubectl apply -f - <<'EOF'

@@ -11,7 +11,7 @@ import { parsePart } from '../../../api/faults.ts'
 import { PasswordChange } from '../../../api/me.ts'
 import { type Html, html, isolated } from '../../html.ts'
 import { action, type Page, page, type Redirect, type Request, redirect } from '../../page.ts'
-import { faultsOf, field, password, type Rejected, required, stateOf } from '../../ui/form.ts'
+import { faultsOf, field, password, type Rejected, required, stateOf, typed } from '../../ui/form.ts'
 import { table } from '../../ui/parts.ts'
 import { ago } from '../../words/time-words.ts'
 import { sentence } from '../../words/words.ts'
@@ -58,9 +58,9 @@ async function changePassword(request: Request): Promise<Page | Redirect> {
   if (!isPasswordLoginOn)
     throw new AppError('forbidden', 'log-in by password is off: change your password at your identity provider')
   try {
-    const given = { current_password: form.get('current_password') ?? '', new_password: form.get('new_password') ?? '' }
-    const { current_password, new_password } = parsePart('body', PasswordChange, given)
-    await changeOwnPassword(context, caller, { currentPassword: current_password, newPassword: new_password, address })
+    const body = parsePart('body', PasswordChange, typed(form, ['current_password', 'new_password']))
+    const { current_password: currentPassword, new_password: newPassword } = body
+    await changeOwnPassword(context, caller, { currentPassword, newPassword, address })
     return redirect('/settings', 'password-changed')
   } catch (error) {
     const isCounted = error instanceof AppError && error.code === 'too_many_requests'

@@ -12,12 +12,14 @@ import {
   choice,
   faultsOf,
   field,
+  filled,
   newIdField,
   type Rejected,
   readNewId,
   required,
   stateOf,
   text,
+  typed,
 } from '../../ui/form.ts'
 import { confirm, copyButton, crumbs, rowLink, table } from '../../ui/parts.ts'
 import { ago, exactWords } from '../../words/time-words.ts'
@@ -93,23 +95,13 @@ ${field(form, 'expires_at', text('', 'off', 'date'), 'The last day on which it i
 async function create(request: Request): Promise<Page | Redirect> {
   const { context, caller, form } = request
   try {
-    const body = parsePart('body', NewApiKey, readBody(form))
+    const { expires_at: day, ...chosen } = filled(form, ['project_id', 'expires_at'])
+    const end = day && { expires_at: /^\d{4}-\d{2}-\d{2}$/.test(day) ? `${day}T23:59:59Z` : day }
+    const body = parsePart('body', NewApiKey, { ...typed(form, ['name', 'scope']), ...chosen, ...(end || {}) })
     const { name, scope, project_id: projectId = null, expires_at: expiresAt = null } = body
     return showKey(await createApiKey(context, caller, { ...readNewId(form), name, scope, projectId, expiresAt }))
   } catch (error) {
-    const faults = faultsOf(error, LABELS)
-    return showSection(request, apiKeys, { values: form, faults })
-  }
-}
-
-/** As the API takes it. A field that is left empty is left out. */
-function readBody(form: URLSearchParams): object {
-  const day = form.get('expires_at') ?? ''
-  return {
-    name: form.get('name') ?? '',
-    scope: form.get('scope') ?? '',
-    ...(form.get('project_id') ? { project_id: form.get('project_id') } : {}),
-    ...(day === '' ? {} : { expires_at: /^\d{4}-\d{2}-\d{2}$/.test(day) ? `${day}T23:59:59Z` : day }),
+    return showSection(request, apiKeys, { values: form, faults: faultsOf(error, LABELS) })
   }
 }
 

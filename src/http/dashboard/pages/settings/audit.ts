@@ -7,7 +7,7 @@ import { parsePart } from '../../../api/faults.ts'
 import { given } from '../../../api/present.ts'
 import { type Html, html, isolated } from '../../html.ts'
 import { page, type Request } from '../../page.ts'
-import { choice, field } from '../../ui/form.ts'
+import { choice, field, filled } from '../../ui/form.ts'
 import { table } from '../../ui/parts.ts'
 import { ago } from '../../words/time-words.ts'
 import { pagerOf, type Section, showSection } from './section.ts'
@@ -47,41 +47,32 @@ const ACTORS: Readonly<Record<AuditEntry['actor']['kind'], string>> = {
   system: 'The service',
 }
 
-/** Of the query: which entries. */
-const FILTERS = ['action', 'actor_id', 'target_id'] as const
-
 export const audit: Section = {
   id: 'audit',
   title: 'Audit log',
   firstRows: 10,
   async render({ context, caller, query, path, now }, view) {
     const isOwnPage = path.startsWith('/settings/audit')
-    const filters = FILTERS.flatMap((name) =>
-      isOwnPage && query.get(name) ? ([[name, query.get(name)!]] as const) : [],
-    )
-    const {
-      action,
-      actor_id: actorId,
-      target_id: targetId,
-    } = parsePart('query', AuditQuery, Object.fromEntries(filters))
+    const filters = isOwnPage ? filled(query, ['action', 'actor_id', 'target_id']) : {}
+    const { action, actor_id: actorId, target_id: targetId } = parsePart('query', AuditQuery, filters)
     const list = await listEntries(context, caller, given({ action, actorId, targetId }), view)
     return html`${isOwnPage ? renderFilter(filters) : ''}
 ${list.rows.length === 0 ? html`<p>There is no such entry.</p>` : renderTable(list.rows, now)}
-${pagerOf(audit, list, view, Object.fromEntries(filters))}
+${pagerOf(audit, list, view, filters)}
 ${isOwnPage ? '' : html`<p><a href="/settings/audit">The whole audit log</a></p>`}`
   },
 }
 
 export const auditRoutes = [page('/settings/audit', 'admin', (request: Request) => showSection(request, audit))]
 
-function renderFilter(filters: readonly (readonly [string, string])[]): Html {
-  const others = filters.filter(([name]) => name !== 'action')
+function renderFilter(filters: Readonly<Record<string, string>>): Html {
+  const { action: _, ...others } = filters
   const choices = [['', 'All actions'], ...AUDIT_ACTIONS.map((action) => [action, WORDS[action]])] as [string, string][]
   return html`<form method="get" action="/settings/audit" class="settings-form">
-${field({ id: 'audit', labels: { action: 'Action' }, values: Object.fromEntries(filters) }, 'action', choice(choices))}
-${others.map(([name, value]) => html`<input type="hidden" name="${name}" value="${value}">`)}
+${field({ id: 'audit', labels: { action: 'Action' }, values: filters }, 'action', choice(choices))}
+${Object.entries(others).map(([name, value]) => html`<input type="hidden" name="${name}" value="${value}">`)}
 <button type="submit" class="secondary">Show</button>
-${filters.length === 0 ? '' : html`<p><a href="/settings/audit">Show all entries</a></p>`}
+${Object.keys(filters).length === 0 ? '' : html`<p><a href="/settings/audit">Show all entries</a></p>`}
 </form>`
 }
 

@@ -13,7 +13,19 @@ import { given } from '../../../api/present.ts'
 import { NewProject, ProjectUpdate } from '../../../api/projects.schema.ts'
 import { type Html, html, isolated } from '../../html.ts'
 import { action, type Page, page, type Redirect, type Request, redirect } from '../../page.ts'
-import { changedFields, faultsOf, field, type Rejected, required, stateOf, text, WAS, wasField } from '../../ui/form.ts'
+import {
+  changes,
+  faultsOf,
+  field,
+  filled,
+  type Rejected,
+  required,
+  stateOf,
+  text,
+  typed,
+  WAS,
+  wasField,
+} from '../../ui/form.ts'
 import { confirm, crumbs, rowLink, table } from '../../ui/parts.ts'
 import { ago } from '../../words/time-words.ts'
 import { projectKeyRoutes, renderProjectKeys } from './project-keys.ts'
@@ -83,13 +95,11 @@ ${field(form, 'slug', text(), meaning)}
 async function create(request: Request): Promise<Page | Redirect> {
   const { context, caller, form } = request
   try {
-    const slug = form.get('slug') || undefined
-    const { name, slug: wanted } = parsePart('body', NewProject, given({ name: form.get('name') ?? '', slug }))
-    await createProject(context, caller, wanted === undefined ? { name } : { name, slug: wanted })
+    const { name, slug } = parsePart('body', NewProject, { ...typed(form, ['name']), ...filled(form, ['slug']) })
+    await createProject(context, caller, { name, ...given({ slug }) })
     return redirect('/settings', 'project-created')
   } catch (error) {
-    const faults = faultsOf(error, LABELS)
-    return showSection(request, projects, { values: form, faults })
+    return showSection(request, projects, { values: form, faults: faultsOf(error, LABELS) })
   }
 }
 
@@ -113,13 +123,11 @@ ${await renderProjectKeys(request, project)}
 async function change(request: Request): Promise<Page | Redirect> {
   const { context, caller, params, form } = request
   const project = await findProject(request)
-  const value = form.get('name') ?? ''
   try {
-    const body = changedFields(form, { name: value }).has('name') ? { name: value } : {}
-    await updateProject(context, caller, params.id!, given(parsePart('body', ProjectUpdate, body)))
+    const body = parsePart('body', ProjectUpdate, changes(form, ['name']))
+    await updateProject(context, caller, params.id!, given(body))
     return redirect('/settings', 'project-changed')
   } catch (error) {
-    const faults = faultsOf(error, LABELS)
-    return showProject(request, project, { values: form, faults })
+    return showProject(request, project, { values: form, faults: faultsOf(error, LABELS) })
   }
 }

@@ -6,7 +6,7 @@ import { decodeCursor, encodeCursor, type Page as ListPage, type PageRequest } f
 import { type Html, html, isolated } from '../../html.ts'
 import type { Page, Request } from '../../page.ts'
 import type { Rejected } from '../../ui/form.ts'
-import { addressOf, type Crumb, crumbs, pager } from '../../ui/parts.ts'
+import { type Crumb, crumbs, pager } from '../../ui/parts.ts'
 import { ago } from '../../words/time-words.ts'
 
 export interface SectionView {
@@ -56,8 +56,7 @@ export function pagerOf(
   { after }: Pick<SectionView, 'after'>,
   filters: Readonly<Record<string, string>> = {},
 ): Html {
-  const to = (cursor?: string) => addressOf(`/settings/${id}`, { ...filters, cursor })
-  return pager({ first: after && to(), next: next && to(encodeCursor(next)) })
+  return pager(`/settings/${id}`, { ...filters, cursor: after && encodeCursor(after) }, next && encodeCursor(next))
 }
 
 /** When something was made, and by whom. */

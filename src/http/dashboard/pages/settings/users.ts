@@ -6,16 +6,18 @@ import { NewUser, UserUpdate } from '../../../api/users.schema.ts'
 import { type Html, html, isolated } from '../../html.ts'
 import { action, type Page, page, type Redirect, type Request, redirect } from '../../page.ts'
 import {
-  changedFields,
+  changes,
   choice,
   faultsOf,
   field,
+  filled,
   generalFault,
   password,
   type Rejected,
   required,
   stateOf,
   text,
+  typed,
   WAS,
   WHOLE,
   wasField,
@@ -87,15 +89,13 @@ ${field(form, 'scope', choice(SCOPE_CHOICES))}
 async function create(request: Request): Promise<Page | Redirect> {
   const { context, caller, form, isPasswordLoginOn } = request
   try {
-    const given = { email: form.get('email') ?? '', scope: form.get('scope') ?? '' }
     const user = isPasswordLoginOn
-      ? parsePart('body', NewUser, { ...given, password: form.get('password') ?? '' })
-      : parsePart('body', NewUser.omit({ password: true }), given)
+      ? parsePart('body', NewUser, typed(form, ['email', 'password', 'scope']))
+      : parsePart('body', NewUser.omit({ password: true }), typed(form, ['email', 'scope']))
     await createUser(context, caller, user)
     return redirect('/settings', 'user-created')
   } catch (error) {
-    const faults = faultsOf(error, LABELS)
-    return showSection(request, users, { values: form, faults })
+    return showSection(request, users, { values: form, faults: faultsOf(error, LABELS) })
   }
 }
 
@@ -122,13 +122,9 @@ ${isPasswordLoginOn ? field(form, 'password', password('new-password'), meaning)
 async function change(request: Request): Promise<Page | Redirect> {
   const { context, caller, params, form } = request
   const user = await findUser(request)
-  const scope = form.get('scope') ?? user.scope
   try {
-    const body = parsePart('body', UserUpdate, {
-      ...(changedFields(form, { scope }).has('scope') ? { scope } : {}),
-      ...(form.get('password') ? { password: form.get('password') } : {}),
-    })
-    await updateUser(context, caller, params.id!, body)
+    const body = { ...changes(form, ['scope']), ...filled(form, ['password']) }
+    await updateUser(context, caller, params.id!, parsePart('body', UserUpdate, body))
     return redirect('/settings', 'user-changed')
   } catch (error) {
     const faults = faultsOf(error, CHANGE_LABELS, { rest: WHOLE })
