@@ -1,11 +1,11 @@
 import { describe, expect, it } from 'vitest'
-import { newValues, toNewBody } from '../../../../src/http/dashboard/pages/checks/check-values.ts'
+import { newValues, toBody } from '../../../../src/http/dashboard/pages/checks/check-values.ts'
 import { changedFields, digestValues, WAS } from '../../../../src/http/dashboard/ui/form.ts'
 import { startCpuTimer } from '../../../support/cpu-time.ts'
 
 describe('the labels of a form', () => {
   const read = (labels: string) => {
-    const { body, faults } = toNewBody({ ...newValues('p'), name: 'A', labels })
+    const { body, faults } = toBody({ ...newValues('p'), name: 'A', labels }, null)
     return { labels: body.labels as Record<string, string>, fault: faults.labels }
   }
   const many = (count: number, last = '') =>

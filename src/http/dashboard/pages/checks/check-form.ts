@@ -20,8 +20,7 @@ import {
   faultsOfCheck,
   newValues,
   readValues,
-  toNewBody,
-  toUpdateBody,
+  toBody,
   type Values,
   valuesOfCheck,
 } from './check-values.ts'
@@ -57,7 +56,7 @@ async function create(request: Request): Promise<Page | Redirect> {
   const [projects, channels] = await Promise.all([listAllProjects(request), listAllChannels(request)])
   const sent = readValues(form)
   const values = { ...sent, project_id: sent.project_id || (projects[0]?.id ?? '') }
-  const result = await tryForm(toNewBody(values), readNewCheck, (input) => createIn(request, input))
+  const result = await tryForm(toBody(values, null), readNewCheck, (input) => createIn(request, input))
   if ('faults' in result) return renderNew(request, { projects, channels }, values, result.faults)
   return redirect(`/checks/${result.done.id}/how`, 'check-created')
 }
@@ -120,7 +119,7 @@ async function save(request: Request): Promise<Page | Redirect> {
   // Since the form was opened; the verb rejects it too.
   if (check.managedBy !== 'api') return { ...(await showEdit(request, check)), status: 409 }
   const values = readValues(form, valuesOfCheck(check))
-  const result = await tryForm(toUpdateBody(values, changedFields(form, values)), readCheckUpdate, (update) =>
+  const result = await tryForm(toBody(values, changedFields(form, values)), readCheckUpdate, (update) =>
     updateCheck(context, caller, id, update),
   )
   if ('faults' in result) {

@@ -8,6 +8,7 @@ import { completeSpec, readSpec } from '../../../../checks/read-spec.ts'
 import type { Cron } from '../../../../domain/cron.ts'
 import { LABELS as CHECK_LABELS, sortLabels } from '../../../../domain/labels.ts'
 import { LIMITS } from '../../../../domain/limits.ts'
+import { given } from '../../../api/present.ts'
 import { type Faults, faultsOf, toLines, type WordedFault } from '../../ui/form.ts'
 import { parseDuration, spellDuration } from '../../words/time-words.ts'
 
@@ -53,11 +54,10 @@ const toText = (channels: readonly string[]): string => [...channels].sort().joi
 /** Of a form; a field that it lacks has the value of `rest`. */
 export function readValues(form: URLSearchParams, rest: Values = NO_VALUES): Values {
   const read = (name: FieldName) => {
+    if (!form.has(name)) return rest[name]
     // A box for each channel, and a hidden field: a form without a chosen channel differs from a form without the
     // field.
-    if (name === 'channels') return form.has(name) ? toText(form.getAll(name).filter(Boolean)) : rest[name]
-    const text = form.get(name)
-    return text === null ? rest[name] : toLines(text)
+    return name === 'channels' ? toText(form.getAll(name).filter(Boolean)) : toLines(form.get(name)!)
   }
   return Object.fromEntries(FIELD_NAMES.map((name) => [name, read(name)])) as Record<FieldName, string>
 }
@@ -94,66 +94,44 @@ export interface FormBody {
   readonly faults: Faults
 }
 
-/** The body of a new check: a field that is left empty has the API's default. */
-export function toNewBody(values: Values): FormBody {
-  const { name, slug, description, tags, schedule, armed, project_id } = values
-  const { lengths, faults } = readLengths(values)
+/**
+ * The body of a new check, where a field that is left empty has the API's default, or of a change: a field that the user
+ * did not change keeps its value, also one that changed meanwhile. `changed`: null for a new check.
+ */
+export function toBody(values: Values, changed: ReadonlySet<FieldName> | null): FormBody {
+  const isNew = changed === null
+  const schedule = values.schedule.trim()
+  const { lengths, faults: ofLengths } = readLengths(values)
   const { labels, faults: ofLabels } = readLabels(values)
-  const body = {
-    project_id,
-    name: name.trim() === '' ? undefined : name,
-    slug: slug.trim() || undefined,
-    description: description === '' ? undefined : description,
-    tags: splitTags(tags),
-    labels,
-    ...lengths,
-    ...whenOf(values),
-    resume_on_ping: values.resume_on_ping !== '',
-    channels: readChannels(values),
-    armed: armed !== '',
-  }
-  return {
-    body: withoutUndefined({ ...body, schedule: schedule.trim() || undefined }),
-    faults: { ...findScheduleFaults(values), ...faults, ...ofLabels },
-  }
-}
-
-/** The body of a change. A field that the user did not change keeps its value, also one that changed meanwhile. */
-export function toUpdateBody(values: Values, changed: ReadonlySet<FieldName>): FormBody {
-  const { schedule, period_seconds, description } = values
-  const read = readLengths(values)
-  const { labels, faults: ofLabels } = readLabels(values)
-  const hasSchedule = schedule.trim() !== ''
-  const hasPeriod = period_seconds.trim() !== ''
-  const all = {
+  const none = isNew ? undefined : null
+  const all: Record<string, unknown> = {
+    project_id: isNew ? values.project_id : undefined,
     name: values.name.trim() === '' ? undefined : values.name,
-    slug: values.slug.trim(),
-    description: description === '' ? null : description,
+    slug: values.slug.trim() || (isNew ? undefined : ''),
+    description: values.description || none,
     tags: splitTags(values.tags),
     labels,
-    ...read.lengths,
-    max_runtime_seconds: read.lengths.max_runtime_seconds ?? null,
+    ...lengths,
+    max_runtime_seconds: lengths.max_runtime_seconds ?? none,
+    // The zone goes with a schedule; beside a period the field has its default.
+    time_zone: schedule === '' ? undefined : values.time_zone.trim() || DEFAULT_ZONE,
+    schedule: schedule || undefined,
     resume_on_ping: values.resume_on_ping !== '',
     channels: readChannels(values),
-    ...whenOf(values),
-    schedule: hasSchedule ? schedule.trim() : undefined,
+    armed: isNew ? values.armed !== '' : undefined,
   }
-  const isSent = (field: string) => changed.has(field as FieldName)
-  const body = Object.fromEntries(Object.entries(all).filter(([field]) => isSent(field)))
-  const faults: Record<string, string> = Object.fromEntries(
-    Object.entries({ ...findScheduleFaults(values), ...read.faults, ...ofLabels }).filter(([field]) => isSent(field)),
-  )
+  const sent = <Value>(fields: Readonly<Record<string, Value>>) =>
+    Object.fromEntries(Object.entries(fields).filter(([name]) => isNew || changed.has(name as FieldName)))
+  const body = given(sent(all))
+  const faults: Record<string, string> = sent({ ...findScheduleFaults(values), ...ofLengths, ...ofLabels })
+  if (isNew) return { body, faults }
   // The API reads an absent field as unchanged. Here it is one that the user emptied.
-  if (isSent('name') && all.name === undefined) faults.name = `${LABELS.name} is required.`
-  if (isSent('grace_seconds') && all.grace_seconds === undefined) faults.grace_seconds ??= NO_LENGTH('grace_seconds')
-  if (!hasSchedule && !hasPeriod)
+  if (changed.has('name') && all.name === undefined) faults.name = `${LABELS.name} is required.`
+  if (changed.has('grace_seconds') && all.grace_seconds === undefined)
+    faults.grace_seconds ??= NO_LENGTH('grace_seconds')
+  if (schedule === '' && values.period_seconds.trim() === '')
     faults.period_seconds = `${LABELS.period_seconds} or ${LABELS.schedule} must be given.`
-  return { body: withoutUndefined(body), faults }
-}
-
-/** The zone goes with a schedule; beside a period the field has its default. */
-function whenOf({ schedule, time_zone }: Values): { time_zone: string | undefined } {
-  return { time_zone: schedule.trim() === '' ? undefined : time_zone.trim() || DEFAULT_ZONE }
+  return { body, faults }
 }
 
 /** Twice the same is a fault of the API's body, so it stays. */
@@ -184,10 +162,6 @@ function readLabels({ labels: text }: Values): { labels: Record<string, string>;
   }
   const faults = twice === null ? {} : { labels: `${LABELS.labels} must not have ${twice} twice.` }
   return { labels: Object.fromEntries(labels), faults }
-}
-
-function withoutUndefined(body: Readonly<Record<string, unknown>>): Record<string, unknown> {
-  return Object.fromEntries(Object.entries(body).filter(([, value]) => value !== undefined))
 }
 
 const LENGTHS = {
