@@ -1,6 +1,6 @@
 /** The table of checks. Status, name, since when and why come first. A row is a card on a narrow screen. */
 
-import type { SurveyedCheck } from '../../../../checks/survey-checks.ts'
+import type { CheckSurvey, SurveyedCheck } from '../../../../checks/survey-checks.ts'
 import {
   DEFAULT_CLUSTER,
   type Instant,
@@ -20,16 +20,11 @@ import { scheduleWords } from '../../words/schedule-words.ts'
 import { rowWords, statusBadge } from '../../words/status-words.ts'
 import { ago } from '../../words/time-words.ts'
 
-export interface CheckTable {
-  readonly checks: readonly SurveyedCheck[]
-  readonly sort: SurveySort
-  readonly now: Instant
-  /** The address of the list with this filter in another order. */
-  readonly hrefOf: (sort: SurveySort) => string
-}
+/** The address of the list with this filter in another order. */
+type HrefOf = (sort: SurveySort) => string
 
 // The roles stand for the elements' own ones, which browsers drop where a row is shown as a card.
-export function renderCheckTable({ checks, sort, now, hrefOf }: CheckTable): Html {
+export function renderCheckTable({ checks, now }: CheckSurvey, sort: SurveySort, hrefOf: HrefOf): Html {
   const heading = (order: Exclude<CheckOrder, 'created'>, text: string) => renderHeading(order, text, sort, hrefOf)
   return html`<table class="cards checks" role="table" aria-label="Checks">
 <thead role="rowgroup"><tr role="row">
@@ -46,12 +41,7 @@ ${checks.map((check) => renderRow(check, now))}
 const ARIA_SORT = { false: 'ascending', true: 'descending' } as const
 
 /** A link that sorts by the column, or in reverse where the column sorts the list now. */
-function renderHeading(
-  order: Exclude<CheckOrder, 'created'>,
-  text: string,
-  sort: SurveySort,
-  hrefOf: CheckTable['hrefOf'],
-): Html {
+function renderHeading(order: Exclude<CheckOrder, 'created'>, text: string, sort: SurveySort, hrefOf: HrefOf): Html {
   const now = orderOf(sort)
   if (now.order !== order)
     return html`<th role="columnheader" scope="col" class="check-sort"><a href="${hrefOf(order)}">${text}</a></th>`

@@ -10,10 +10,12 @@ import { SURVEY_SORTS, type SurveySort } from '../../../../domain/survey.ts'
 import { type BlindCluster, findBlind } from '../../../../service/find-blind.ts'
 import { listProjects, type ProjectRecord } from '../../../../tenancy/projects.ts'
 import { CheckListQuery, oneStatus } from '../../../api/checks.schema.ts'
+import { parsePart } from '../../../api/faults.ts'
+import { given } from '../../../api/present.ts'
 import { type Html, html } from '../../html.ts'
 import { icon } from '../../icons.ts'
 import { type Page, page, type Request, redirect } from '../../page.ts'
-import { filterAttribute, filterButton } from '../../ui/form.ts'
+import { filled, filterAttribute, filterButton } from '../../ui/form.ts'
 import { addressOf, copyButton, pager, select } from '../../ui/parts.ts'
 import { STATUS_WORDS } from '../../words/status-words.ts'
 import { blindBanner } from '../blind.ts'
@@ -30,14 +32,9 @@ const OFFERED_PROJECTS = 100
 async function showChecks({ context, caller, query }: Request): Promise<Page> {
   const asked = readQuery(query)
   const survey = await surveyChecks(context, caller, asked)
-  const { rows: projects, next } = await listProjects(context, caller, { limit: OFFERED_PROJECTS, after: null })
-  const list: List = {
-    asked,
-    survey,
-    blind: await findBlind(context, caller),
-    projects: next === null ? projects : null,
-    scope: caller.scope,
-  }
+  const { rows, next } = await listProjects(context, caller, { limit: OFFERED_PROJECTS, after: null })
+  const projects = next === null ? rows : null
+  const list = { asked, survey, blind: await findBlind(context, caller), projects, scope: caller.scope }
   const { down, late } = survey.counts
   return {
     kind: 'page',
@@ -58,30 +55,15 @@ interface List {
   readonly scope: Scope
 }
 
+const Filter = CheckListQuery.pick({ q: true }).extend({ status: oneStatus.optional() })
+
 /** Empty parameters come from empty fields of the form. Throws AppError `invalid_request`, with the rule of the API. */
 function readQuery(query: URLSearchParams): SurveyRequest {
-  const given = (name: string) => query.get(name) || undefined
-  const sort = given('sort')
+  const { sort, ...others } = filled(query, ['project', 'sort', 'cursor'])
   if (sort !== undefined && !SURVEY_SORTS.includes(sort as SurveySort))
     throw new AppError('invalid_request', `sort must be one of ${SURVEY_SORTS.join(', ')}`)
-  const read = {
-    project: given('project'),
-    status: parse('status', oneStatus.optional(), given('status')),
-    q: parse('q', CheckListQuery.shape.q, given('q')) || undefined,
-    sort: sort as SurveySort | undefined,
-    cursor: given('cursor'),
-  }
-  return Object.fromEntries(Object.entries(read).filter(([, value]) => value !== undefined))
-}
-
-function parse<Value>(
-  name: string,
-  schema: { safeParse(value: unknown): { success: boolean; data?: Value; error?: { issues: { message: string }[] } } },
-  value: string | undefined,
-): Value | undefined {
-  const { success, data, error } = schema.safeParse(value)
-  if (!success) throw new AppError('invalid_request', `${name} ${error!.issues[0]!.message}`)
-  return data
+  const { q, status } = parsePart('query', Filter, filled(query, ['q', 'status']))
+  return { ...others, ...given({ q: q || undefined, status, sort: sort as SurveySort | undefined }) }
 }
 
 /** The address of the list with another filter or order; from its start. */
@@ -95,18 +77,8 @@ function hrefOf(
 function renderList(list: List): Html {
   const { asked, survey, scope } = list
   const mayWrite = includesScope(scope, 'write')
-  const total = sum(survey.counts)
   const isFiltered = asked.project !== undefined || asked.q !== undefined
-  if (total === 0 && !isFiltered) return renderFirstSteps(mayWrite)
-  const table =
-    survey.checks.length === 0
-      ? renderNoMatch(asked)
-      : renderCheckTable({
-          checks: survey.checks,
-          sort: asked.sort ?? SURVEY_SORTS[0],
-          now: survey.now,
-          hrefOf: (sort) => hrefOf(asked, { sort }),
-        })
+  if (sum(survey.counts) === 0 && !isFiltered) return renderFirstSteps(mayWrite)
   return html`<div class="list-head">
 <h1>Checks</h1>
 <p class="summary">${summaryOf(survey.counts)}</p>
@@ -115,7 +87,7 @@ ${mayWrite ? html`<a class="button new-check" href="/checks/new">${icon('add')} 
 ${blindBanner(list.blind, survey.now, 'Some checks are not evaluated.')}
 ${renderCounts(asked, survey.counts)}
 ${renderFilters(list, isFiltered || asked.status !== undefined)}
-${table}
+${survey.checks.length === 0 ? renderNoMatch(asked) : renderCheckTable(survey, asked.sort ?? SURVEY_SORTS[0], (sort) => hrefOf(asked, { sort }))}
 ${renderPager(asked, survey)}`
 }
 
