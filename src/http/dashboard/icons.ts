@@ -1,7 +1,7 @@
 /** The icons. They stand beside a word, so screen readers skip them. The only home of Octicons. */
 
 import octicons from '@primer/octicons'
-import { type Html, trusted } from './html.ts'
+import { type Html, html, type Part, trusted } from './html.ts'
 
 export type IconName = keyof typeof NAMES
 
@@ -20,6 +20,11 @@ const NAMES = {
   ascending: 'triangle-up',
   descending: 'triangle-down',
 } as const
+
+/** A state by shape, word and colour. */
+export function badge(state: IconName, words: Part): Html {
+  return html`<span class="status status-${state}">${icon(state)} ${words}</span>`
+}
 
 const made = new Map<IconName, Html>()
 

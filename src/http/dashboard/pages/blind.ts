@@ -3,7 +3,7 @@
 import type { Instant } from '../../../domain/check.ts'
 import type { BlindCluster } from '../../../service/find-blind.ts'
 import { type Html, html, isolated } from '../html.ts'
-import { icon } from '../icons.ts'
+import { badge } from '../icons.ts'
 import { ago, exactWords } from '../words/time-words.ts'
 
 export function blindWords({ cluster, seenAt }: BlindCluster, now: Instant): Html {
@@ -13,6 +13,6 @@ export function blindWords({ cluster, seenAt }: BlindCluster, now: Instant): Htm
 /** Above a list or a check; nothing while all is seen. */
 export function blindBanner(blind: readonly BlindCluster[], now: Instant, what: string): Html | string {
   if (blind.length === 0) return ''
-  return html`<div class="verdict verdict-bad"><p><span class="status status-down">${icon('down')} ${what}</span></p>
+  return html`<div class="verdict verdict-bad"><p>${badge('down', what)}</p>
 <ul>${blind.map((cluster) => html`<li>${blindWords(cluster, now)}</li>`)}</ul></div>`
 }

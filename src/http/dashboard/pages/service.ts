@@ -10,9 +10,9 @@ import {
   type ShownGap,
 } from '../../../service/find-health.ts'
 import { type Html, html, isolated } from '../html.ts'
-import { icon } from '../icons.ts'
+import { badge } from '../icons.ts'
 import { type Page, page, type Request } from '../page.ts'
-import { facts, table } from '../ui/parts.ts'
+import { facts, section, table } from '../ui/parts.ts'
 import { ago, durationWords, exactWords } from '../words/time-words.ts'
 import { blindWords } from './blind.ts'
 
@@ -33,8 +33,8 @@ async function showService({ context, caller, now }: Request): Promise<Page> {
   const main = html`<h1>Service</h1>
 ${
   problems.length === 0
-    ? html`<p class="verdict"><span class="status status-up">${icon('up')} All is well.</span> Pings are stored, deadlines are evaluated, and deliveries are sent.</p>`
-    : html`<div class="verdict verdict-bad"><p><span class="status status-down">${icon('down')} The service needs attention.</span></p>
+    ? html`<p class="verdict">${badge('up', 'All is well.')} Pings are stored, deadlines are evaluated, and deliveries are sent.</p>`
+    : html`<div class="verdict verdict-bad"><p>${badge('down', 'The service needs attention.')}</p>
 <ul>${problems.map((problem) => html`<li>${problem}</li>`)}</ul></div>`
 }
 ${recentGaps(health, now)}
@@ -124,51 +124,46 @@ function showFacts({ version, waiting, overdueSeconds, spooled }: ServiceHealth,
 }
 
 function showReplicas({ replicas, version }: ServiceHealth, now: Instant): Html {
-  return html`<section aria-labelledby="replicas">
-<h2 id="replicas">Replicas</h2>
-${table<ServiceHealth['replicas'][number]>(
-  [
-    ['Host', ({ host }) => isolated(host), 'name'],
+  const rows = table<ServiceHealth['replicas'][number]>(
     [
-      'State',
-      ({ isLive, seenSecondsAgo }) =>
-        html`<span class="status status-${isLive ? 'up' : 'down'}">${icon(isLive ? 'up' : 'down')} ${isLive ? 'Works' : `Missing for ${durationWords(seenSecondsAgo * SECOND_MS)}`}</span>`,
+      ['Host', ({ host }) => isolated(host), 'name'],
+      [
+        'State',
+        ({ isLive, seenSecondsAgo }) =>
+          isLive ? badge('up', 'Works') : badge('down', `Missing for ${durationWords(seenSecondsAgo * SECOND_MS)}`),
+      ],
+      ['Role', ({ role }) => role],
+      [
+        'Version',
+        (replica) =>
+          html`${replica.version}${replica.version === version ? '' : html` <small class="muted">differs from this replica</small>`}`,
+      ],
+      ['Started', ({ startedAt }) => ago(startedAt, now)],
     ],
-    ['Role', ({ role }) => role],
-    [
-      'Version',
-      (replica) =>
-        html`${replica.version}${replica.version === version ? '' : html` <small class="muted">differs from this replica</small>`}`,
-    ],
-    ['Started', ({ startedAt }) => ago(startedAt, now)],
-  ],
-  replicas,
-)}
-</section>`
+    replicas,
+  )
+  return section('replicas', 'Replicas', rows)
 }
 
 function showClusters(clusters: readonly ClusterHealth[], now: Instant): Html {
-  return html`<section aria-labelledby="clusters">
-<h2 id="clusters">Kubernetes clusters</h2>
-${
-  clusters.length === 0
-    ? html`<p class="muted">No controller runs. Only HeartbeatChecks in Kubernetes need one.</p>`
-    : table<ClusterHealth>(
-        [
-          ['Cluster', ({ name }) => isolated(name), 'name'],
-          ['Leader', (cluster) => leaderWords(cluster, now)],
-          ['Standbys', ({ standbys }) => standbys],
-        ],
-        clusters,
-      )
-}
-</section>`
+  const list =
+    clusters.length === 0
+      ? html`<p class="muted">No controller runs. Only HeartbeatChecks in Kubernetes need one.</p>`
+      : table<ClusterHealth>(
+          [
+            ['Cluster', ({ name }) => isolated(name), 'name'],
+            ['Leader', (cluster) => leaderWords(cluster, now)],
+            ['Standbys', ({ standbys }) => standbys],
+          ],
+          clusters,
+        )
+  return section('clusters', 'Kubernetes clusters', list)
 }
 
 function leaderWords({ leaders, standbys, seenSecondsAgo }: ClusterHealth, now: Instant): Html {
   if (leaders.length > 0)
     return html`<span>${leaders.map(({ host, since }, index) => html`${index === 0 ? '' : ', '}${isolated(host)} <small class="muted">since ${ago(since, now)}</small>`)}</span>`
-  if (!isGone({ seenSecondsAgo, standbys })) return html`<span class="status status-down">${icon('down')} None</span>`
+  if (!isGone({ seenSecondsAgo, standbys })) return badge('down', 'None')
   return html`<span class="muted">not seen for ${durationWords(seenSecondsAgo! * SECOND_MS)}</span>`
 }
 
@@ -176,21 +171,18 @@ function leaderWords({ leaders, standbys, seenSecondsAgo }: ClusterHealth, now: 
 const PINGS_OF_GAP = { true: 'stored on disk', false: 'may be lost', null: 'being recorded' } as const
 
 function showGaps({ gaps }: ServiceHealth, now: Instant): Html {
-  return html`<section aria-labelledby="gaps">
-<h2 id="gaps">Gaps</h2>
-<p class="muted">Times of five seconds or more in which no replica could store pings in the database. Where all of them were stored on disk, nothing is missing. Where some may be lost, deadlines are moved, and no check goes down because of the gap.</p>
-${
-  gaps.length === 0
-    ? html`<p>None is on record.</p>`
-    : table<ShownGap>(
-        [
-          ['Began', ({ startedAt }) => exactWords(startedAt), 'name'],
-          ['Lasted', ({ startedAt, endedAt }) => durationWords(endedAt - startedAt)],
-          ['Ended', ({ endedAt }) => ago(endedAt, now)],
-          ['Pings', ({ isSpooled }) => PINGS_OF_GAP[`${isSpooled}`]],
-        ],
-        gaps,
-      )
-}
-</section>`
+  const meaning = html`<p class="muted">Times of five seconds or more in which no replica could store pings in the database. Where all of them were stored on disk, nothing is missing. Where some may be lost, deadlines are moved, and no check goes down because of the gap.</p>`
+  const list =
+    gaps.length === 0
+      ? html`<p>None is on record.</p>`
+      : table<ShownGap>(
+          [
+            ['Began', ({ startedAt }) => exactWords(startedAt), 'name'],
+            ['Lasted', ({ startedAt, endedAt }) => durationWords(endedAt - startedAt)],
+            ['Ended', ({ endedAt }) => ago(endedAt, now)],
+            ['Pings', ({ isSpooled }) => PINGS_OF_GAP[`${isSpooled}`]],
+          ],
+          gaps,
+        )
+  return section('gaps', 'Gaps', meaning, list)
 }

@@ -49,6 +49,14 @@ export function rowLink(to: string, words: string, of: string): Html {
   return html`<a href="${to}">${words}<span class="visually-hidden"> ${of}</span></a>`
 }
 
+/** A part of a page below a title. `id`: the beginning of the title's id. */
+export function section(id: string, title: Part, ...content: readonly Part[]): Html {
+  return html`<section aria-labelledby="${id}-title">
+<h2 id="${id}-title">${title}</h2>
+${content}
+</section>`
+}
+
 /** Null: not known, and left out. `wide`: over the whole width. */
 export type Fact = readonly [name: string, value: Part, wide?: 'wide']
 

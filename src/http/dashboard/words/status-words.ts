@@ -21,7 +21,7 @@ import type { RunOutcome } from '../../../domain/runs.ts'
 import type { BarOutcome } from '../../../domain/survey.ts'
 import { deadlineOf } from '../../../domain/transition.ts'
 import { type Html, html } from '../html.ts'
-import { icon } from '../icons.ts'
+import { badge } from '../icons.ts'
 import { ago, type ClockWords, inWords, roughly } from './time-words.ts'
 
 export const STATUS_WORDS: Readonly<Record<ShownStatus, string>> = {
@@ -32,9 +32,8 @@ export const STATUS_WORDS: Readonly<Record<ShownStatus, string>> = {
   paused: 'Paused',
 }
 
-/** The status by shape, word and colour. */
 export function statusBadge(status: ShownStatus): Html {
-  return html`<span class="status status-${status}">${icon(status)} ${STATUS_WORDS[status]}</span>`
+  return badge(status, STATUS_WORDS[status])
 }
 
 export interface StatusFacts {
@@ -278,8 +277,7 @@ const STATUSES = {
 
 export const deliveryWord = (status: NamedDelivery['status']): string => STATUSES[status].word
 
-/** By shape, word and colour. */
 export function deliveryBadge(status: NamedDelivery['status']): Html {
   const { look, word } = STATUSES[status]
-  return html`<span class="status status-${look}">${icon(look)} ${word}</span>`
+  return badge(look, word)
 }

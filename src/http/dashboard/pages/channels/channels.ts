@@ -25,14 +25,14 @@ import { ChannelListQuery } from '../../../api/channels.schema.ts'
 import { parsePart } from '../../../api/faults.ts'
 import { STATUS } from '../../../error-codes.ts'
 import { type Html, html, isolated } from '../../html.ts'
-import { icon } from '../../icons.ts'
+import { badge, icon } from '../../icons.ts'
 import { action, type Page, page, type Redirect, type Request, redirect } from '../../page.ts'
 import { filled } from '../../ui/form.ts'
-import { confirm, copyButton, crumbs, facts, pager, table } from '../../ui/parts.ts'
+import { confirm, copyButton, crumbs, facts, pager, section, table } from '../../ui/parts.ts'
 import { deliveryBadge, EVENT_WORDS } from '../../words/status-words.ts'
 import { ago } from '../../words/time-words.ts'
 import { sentence } from '../../words/words.ts'
-import { readProjectNames } from '../all-projects.ts'
+import { type ProjectNames, readProjectNames } from '../all-projects.ts'
 import { deliveryList, responseWords } from '../deliveries.ts'
 import { showField } from './channel-config.ts'
 
@@ -75,17 +75,14 @@ async function showChannels({ context, caller, query, now }: Request): Promise<P
     ? html`<p><a class="button" href="/channels/new">${icon('add')} Add a channel</a></p>`
     : ''
   const groups = CHANNEL_KINDS.map((kind) => ({ kind, channels: rows.filter((channel) => channel.kind === kind) }))
+    .filter(({ channels }) => channels.length > 0)
+    .map(({ kind, channels }) =>
+      section(`kind-${kind}`, KINDS[kind].config.title, renderTable(channels, last, projects, now)),
+    )
   const main = html`<h1>Channels</h1>
 <p class="muted">Channels receive a notification when a check goes down and when it is up again.</p>
 ${rows.length === 0 ? empty(add) : add}
-${groups
-  .filter(({ channels }) => channels.length > 0)
-  .map(
-    ({ kind, channels }) => html`<section aria-labelledby="kind-${kind}">
-<h2 id="kind-${kind}">${KINDS[kind].config.title}</h2>
-${renderTable(channels, { last, projects, now })}
-</section>`,
-  )}
+${groups}
 ${pager('/channels', asked, next && `channels.${encodeCursor(next)}`)}`
   return { kind: 'page', title: 'Channels', main, live: 'list' }
 }
@@ -97,13 +94,12 @@ ${add === '' ? html`<p>An admin of this dashboard can add one.</p>` : add}
 </article>`
 }
 
-interface TableFacts {
-  readonly last: ReadonlyMap<string, DeliveryRecord>
-  readonly projects: ReadonlyMap<string, string>
-  readonly now: Instant
-}
-
-function renderTable(channels: readonly ChannelRecord[], { last, projects, now }: TableFacts): Html {
+function renderTable(
+  channels: readonly ChannelRecord[],
+  last: ReadonlyMap<string, DeliveryRecord>,
+  projects: ProjectNames,
+  now: Instant,
+): Html {
   return table<ChannelRecord>(
     [
       ['Channel', ({ id, name }) => html`<a href="/channels/${id}">${isolated(name)}</a>`, 'name'],
@@ -132,10 +128,10 @@ function stateBadge({ muted, warnings }: ChannelRecord, last: DeliveryRecord | u
         : ({ delivered: ['up', 'Works'], failed: ['down', 'Failing'], pending: ['late', 'Tries again'] } as const)[
             last.status
           ]
-  return html`<span class="status status-${look}">${icon(look)} ${word}</span>`
+  return badge(look, word)
 }
 
-function servedWords({ projectId, managedBy }: ChannelRecord, projects: ReadonlyMap<string, string>): Html {
+function servedWords({ projectId, managedBy }: ChannelRecord, projects: ProjectNames): Html {
   if (managedBy === 'configuration') return html`all of the installation`
   if (projectId === null) return html`all of the organization`
   return html`<span>project <a href="/checks?project=${projectId}">${isolated(projects.get(projectId) ?? projectId)}</a></span>`
@@ -174,15 +170,14 @@ ${facts([
     : form.map((field) => [field.label, showField(field, config)] as const)),
   ['Added', ago(channel.createdAt, now)],
 ])}
-<section aria-labelledby="deliveries">
-<h2 id="deliveries">Last deliveries</h2>
-${
+${section(
+  'deliveries',
+  'Last deliveries',
   deliveries.length === 0
-    ? html`<p class="muted">Nothing was sent to it yet.</p>`
+    ? html`<p class="muted">Nothing has been sent to it yet.</p>`
     : html`${deliveryList(deliveries, { caller, now, back: `/channels/${id}`, of: 'channel' })}
-<p><a href="/deliveries?channel=${id}">All deliveries of this channel</a></p>`
-}
-</section>`
+<p><a href="/deliveries?channel=${id}">All deliveries of this channel</a></p>`,
+)}`
   return { kind: 'page', title: toOneLine(name), main, live: 'list' }
 }
 

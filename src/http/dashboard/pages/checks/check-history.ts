@@ -5,12 +5,12 @@ import type { CheckReview } from '../../../../checks/review-check.ts'
 import type { Instant } from '../../../../domain/check.ts'
 import type { PastRun } from '../../../../domain/runs.ts'
 import { type Html, html, isolated } from '../../html.ts'
-import { icon } from '../../icons.ts'
+import { badge } from '../../icons.ts'
 import type { Request } from '../../page.ts'
 import { renderDurations } from '../../plots/durations.ts'
 import { DRAWN_RUNS, renderTimeline } from '../../plots/run-timeline.ts'
-import { table } from '../../ui/parts.ts'
-import { flipWords, OUTCOME_WORDS, STATUS_WORDS, shareWords } from '../../words/status-words.ts'
+import { section, table } from '../../ui/parts.ts'
+import { flipWords, OUTCOME_WORDS, shareWords, statusBadge } from '../../words/status-words.ts'
 import { type ClockWords, clockOf, durationWords, whenOf } from '../../words/time-words.ts'
 import { deliveryList } from '../deliveries.ts'
 
@@ -21,23 +21,21 @@ const SHOWN_FLIPS = 20
 export function renderUptime({ uptimes, check, now }: CheckReview): Html {
   const clock = clockOf(check.spec.timeZone ?? 'UTC', now)
   const gapMs = Math.max(...uptimes.map((window) => window.gapMs))
-  return html`<section aria-labelledby="uptime-title">
-<h2 id="uptime-title">Uptime</h2>
-${table<Uptime>(
-  [
-    ['Of the last', ({ days }) => `${days} days`, 'name'],
-    ['Up', ({ share }) => (share === null ? html`<span class="muted">no data yet</span>` : shareWords(share))],
-    ['Down', (window) => html`${downWords(window)}${countedWords(window, clock)}`],
-  ],
-  uptimes,
-  { look: 'uptime' },
-)}
-<p class="muted note">Late counts as up. Time while it was new or paused, or that the history does not reach, does not count.${
+  const windows = table<Uptime>(
+    [
+      ['Of the last', ({ days }) => `${days} days`, 'name'],
+      ['Up', ({ share }) => (share === null ? html`<span class="muted">no data yet</span>` : shareWords(share))],
+      ['Down', (window) => html`${downWords(window)}${countedWords(window, clock)}`],
+    ],
+    uptimes,
+    { look: 'uptime' },
+  )
+  const note = html`<p class="muted note">Late counts as up. Time while it was new or paused, or that the history does not reach, does not count.${
     gapMs > 0
       ? ` Neither does ${durationWords(gapMs)} in which this service could take no pings: that was our downtime, not the job's.`
       : ''
-  }</p>
-</section>`
+  }</p>`
+  return section('uptime', 'Uptime', windows, note)
 }
 
 type Uptime = CheckReview['uptimes'][number]
@@ -63,9 +61,7 @@ export function renderHistory({ check, runs, durations, spans, now }: CheckRevie
   const isFollowed = check.spec.jobArea !== null
   const entry = isFollowed ? 'Report' : 'Ping'
   const when = whenOf(check, now)
-  return html`<section aria-labelledby="runs-title">
-<h2 id="runs-title">Runs</h2>
-<figure>${timeline}
+  const figure = html`<figure>${timeline}
 <figcaption class="muted">The last ${shown.length === 1 ? 'run' : `${shown.length} runs`}, and below them the status. Times are UTC.
 <span class="keys"><span class="key run-success"></span> succeeded <span class="key run-fail"></span> failed <span class="key run-unfinished"></span> not finished</span></figcaption></figure>
 <details id="runs-table"><summary>Runs as a table</summary>
@@ -82,16 +78,13 @@ export function renderHistory({ check, runs, durations, spans, now }: CheckRevie
     ],
     shown,
     { look: 'runs-table' },
-  )}</div></details>
-</section>
-<section aria-labelledby="durations-title">
-<h2 id="durations-title">Durations</h2>
-${
-  plot === null
-    ? html`<p class="muted">No run that succeeded has a duration.${isFollowed ? '' : ' A start ping before each run, or a duration with the completion, shows how long runs take.'}</p>`
-    : html`<figure>${plot}</figure>`
-}
-</section>`
+  )}</div></details>`
+  const took =
+    plot === null
+      ? html`<p class="muted">No run that succeeded has a duration.${isFollowed ? '' : ' A start ping before each run, or a duration with the completion, shows how long runs take.'}</p>`
+      : html`<figure>${plot}</figure>`
+  return html`${section('runs', 'Runs', figure)}
+${section('durations', 'Durations', took)}`
 }
 
 export function renderFlips({ check, flips, hasOlderFlips, now }: CheckReview): Html {
@@ -100,22 +93,18 @@ export function renderFlips({ check, flips, hasOlderFlips, now }: CheckReview): 
   const rest = flips.length - shown.length
   const when = whenOf(check, now)
   const isFollowed = check.spec.jobArea !== null
-  return html`<section aria-labelledby="flips-title">
-<h2 id="flips-title">Changes of status</h2>
-<ol class="rows flips">
+  const list = html`<ol class="rows flips">
 ${shown.map(
   ({ at, to, reason, pingId, detail = null }) =>
-    html`<li><span class="status status-${reason === 'outage' ? 'new' : to}">${icon(reason === 'outage' ? 'new' : to)} ${
-      reason === 'outage' ? 'Not known' : STATUS_WORDS[to]
-    }</span> <span class="grow">${flipWords(reason, isFollowed)}${detail === null ? '' : html`: ${isolated(detail)}`}${
+    html`<li>${reason === 'outage' ? badge('new', 'Not known') : statusBadge(to)} <span class="grow">${flipWords(reason, isFollowed)}${detail === null ? '' : html`: ${isolated(detail)}`}${
       pingId === null
         ? ''
         : html` (<a href="/checks/${check.id}/pings/${pingId}">${isFollowed ? 'report' : 'ping'}</a>)`
     }</span> ${when(at)}</li>`,
 )}
 </ol>
-${rest === 0 ? '' : html`<p class="muted">${hasOlderFlips ? 'Older changes are' : rest === 1 ? 'One older change is' : `${rest} older changes are`} in the API: <code>GET /api/v1/checks/${check.id}/flips</code></p>`}
-</section>`
+${rest === 0 ? '' : html`<p class="muted">${hasOlderFlips ? 'Older changes are' : rest === 1 ? 'One older change is' : `${rest} older changes are`} in the API: <code>GET /api/v1/checks/${check.id}/flips</code></p>`}`
+  return section('flips', 'Changes of status', list)
 }
 
 const SHOWN_DELIVERIES = 10
@@ -126,9 +115,6 @@ export async function renderDeliveries({ context, caller }: Request, checkId: st
   const { rows, next } = await listNamedDeliveries(context, caller, { checkId }, page)
   const none = html`<p class="muted">None was sent about this check. <a href="/channels">Channels</a> receive them.</p>`
   const all = html`<p><a href="/deliveries?check=${checkId}">All deliveries of this check</a></p>`
-  return html`<section aria-labelledby="deliveries-title">
-<h2 id="deliveries-title">Deliveries</h2>
-${rows.length === 0 ? none : deliveryList(rows, { caller, now, back: `/checks/${checkId}`, of: 'check' })}
-${next === null ? '' : all}
-</section>`
+  const list = rows.length === 0 ? none : deliveryList(rows, { caller, now, back: `/checks/${checkId}`, of: 'check' })
+  return section('deliveries', 'Deliveries', list, next === null ? '' : all)
 }

@@ -8,7 +8,7 @@ import type { CheckReview } from '../../../../checks/review-check.ts'
 import type { Instant } from '../../../../domain/check.ts'
 import type { LastRun, RunOutcome } from '../../../../domain/last-run.ts'
 import { type Html, html, isolated } from '../../html.ts'
-import { copyButton, facts } from '../../ui/parts.ts'
+import { copyButton, facts, section } from '../../ui/parts.ts'
 import type { FollowedFacts, StuckJob } from '../../words/status-words.ts'
 import { ago, durationWords } from '../../words/time-words.ts'
 import { wordForShell } from './literals.ts'
@@ -30,13 +30,14 @@ export function renderKubernetes({ kubernetes, managedBy, cronJob }: CheckRecord
       ? [['The jobs beside it', `kubectl get cronjobs,jobs,pods -n ${wordForShell(namespace)}`] as const]
       : listCronJobCommands(namespace, cronJob)),
   ] as const
-  return html`<section aria-labelledby="kubernetes-title">
-<h2 id="kubernetes-title">Kubernetes</h2>
-<p>${resourceWords(kubernetes)} ${managedBy === 'kubernetes' ? 'declares' : 'declared'} this check${
+  const origin = html`<p>${resourceWords(kubernetes)} ${managedBy === 'kubernetes' ? 'declares' : 'declared'} this check${
     managedBy === 'kubernetes' ? '' : ', which belongs to the API now'
-  }. To look further, in the cluster <code>${isolated(cluster)}</code>:</p>
-${commands.map(([meaning, command], index) => html`<p class="command-title">${meaning}</p>${renderCommand(`kubectl-${index + 1}`, command, mayWrite)}`)}
-</section>`
+  }. To look further, in the cluster <code>${isolated(cluster)}</code>:</p>`
+  const list = commands.map(
+    ([meaning, command], index) =>
+      html`<p class="command-title">${meaning}</p>${renderCommand(`kubectl-${index + 1}`, command, mayWrite)}`,
+  )
+  return section('kubernetes', 'Kubernetes', origin, list)
 }
 
 function listCronJobCommands(namespace: string, { name, lastRun }: FollowedCronJob) {
@@ -123,11 +124,9 @@ export function renderLastRun({ cronJob, kubernetes }: CheckRecord, now: Instant
   if (cronJob === undefined) return html``
   const { name, lastRun } = cronJob
   const place = kubernetes === null ? name : `${kubernetes.namespace}/${name}`
-  return html`<section aria-labelledby="last-run-title">
-<h2 id="last-run-title">Last run</h2>
-<p>Of the CronJob <code>${isolated(place)}</code>, whose Jobs report by themselves.</p>
-${lastRun === null ? html`<p class="muted">No run has started since it is monitored.</p>` : renderRun(lastRun, now)}
-</section>`
+  const origin = html`<p>Of the CronJob <code>${isolated(place)}</code>, whose Jobs report by themselves.</p>`
+  const none = html`<p class="muted">No run has started since it is monitored.</p>`
+  return section('last-run', 'Last run', origin, lastRun === null ? none : renderRun(lastRun, now))
 }
 
 const OUTCOME_WORDS: Readonly<Record<RunOutcome, string>> = {

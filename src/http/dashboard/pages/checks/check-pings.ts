@@ -12,7 +12,7 @@ import { PingListQuery } from '../../../api/history.schema.ts'
 import { type Html, html, isolated } from '../../html.ts'
 import { type Page, type Plain, page, type Request } from '../../page.ts'
 import { filled } from '../../ui/form.ts'
-import { addressOf, BY_TIME, type Crumb, crumbs, facts, pager } from '../../ui/parts.ts'
+import { addressOf, BY_TIME, type Crumb, crumbs, facts, pager, section } from '../../ui/parts.ts'
 import { ago, durationWords, exactWords, type When, whenOf } from '../../words/time-words.ts'
 
 export const checkPingRoutes = [
@@ -39,14 +39,10 @@ export function describePing({ type, exitCode, durationMs }: PingRow): string {
 export function renderPings({ check, pings, hasOlderPings, now }: CheckReview): Html {
   const { id: checkId } = check
   const words = entriesOf(check)
-  const title = html`<h2 id="pings-title">${words}</h2>`
-  if (pings.length === 0)
-    return html`<section aria-labelledby="pings-title">${title}<p class="muted">${check.spec.jobArea === null ? 'No ping has come yet.' : 'No run has started yet.'}</p></section>`
-  return html`<section aria-labelledby="pings-title">
-${title}
-${renderList(check, pings, whenOf(check, now))}
-<p>${hasOlderPings ? html`These are the newest ${SHOWN_PINGS}. <a href="${olderThan(checkId, pings.at(-1)!)}">Older ${words.toLowerCase()}</a> · ` : ''}<a href="/checks/${checkId}/pings">${words} by type</a></p>
-</section>`
+  const none = check.spec.jobArea === null ? 'No ping has come yet.' : 'No run has started yet.'
+  if (pings.length === 0) return section('pings', words, html`<p class="muted">${none}</p>`)
+  const more = html`<p>${hasOlderPings ? html`These are the newest ${SHOWN_PINGS}. <a href="${olderThan(checkId, pings.at(-1)!)}">Older ${words.toLowerCase()}</a> · ` : ''}<a href="/checks/${checkId}/pings">${words} by type</a></p>`
+  return section('pings', words, renderList(check, pings, whenOf(check, now)), more)
 }
 
 /** What the entries of its history are called: Jobs that report do not ping. */
@@ -146,15 +142,15 @@ ${facts([
   ['Source', source === 'http' ? 'HTTP' : 'the Job of a CronJob'],
   ['Id', html`<code>${id}</code>`],
 ])}
-<section aria-labelledby="text-title"><h2 id="text-title">Text</h2>
-${
+${section(
+  'text',
+  'Text',
   bytes === null
     ? html`<p class="muted">${isBodyTruncated ? 'The text was not kept: it was compressed, or larger than 1 MB.' : 'It came without a text.'}</p>`
     : html`${isBodyTruncated ? html`<p class="muted">The job sent more: the last ${bytes.length} bytes are kept.</p>` : ''}
 ${text === null ? html`<p class="muted">The job sent binary data: ${bytes.length} bytes.</p>` : html`<pre class="output" dir="auto">${text}</pre>`}
-<p><a href="/checks/${check.id}/pings/${id}/text">Original text</a></p>`
-}
-</section>`
+<p><a href="/checks/${check.id}/pings/${id}/text">Original text</a></p>`,
+)}`
   return { kind: 'page', title: `${TYPE_WORDS[type]} of ${toOneLine(check.name)}`, main }
 }
 

@@ -13,7 +13,7 @@ import { getProject } from '../../../../tenancy/projects.ts'
 import { type Html, html, isolated } from '../../html.ts'
 import { icon } from '../../icons.ts'
 import { type Page, page, type Request } from '../../page.ts'
-import { copyButton, crumbs, facts } from '../../ui/parts.ts'
+import { copyButton, crumbs, facts, section } from '../../ui/parts.ts'
 import { scheduleWords } from '../../words/schedule-words.ts'
 import { flappingSentence, nextSentence, statusBadge, statusSentence } from '../../words/status-words.ts'
 import { ago, clockOf, durationWords, exactWords } from '../../words/time-words.ts'
@@ -112,17 +112,15 @@ function renderOutput({ check, lastText, pings, now }: CheckReview, mayWrite: bo
   if (lastText === null) {
     if (pings.length === 0 || check.spec.jobArea !== null) return html``
     const how = mayWrite ? html` <a href="/checks/${check.id}/how">How to send its output</a>` : ''
-    return html`<section aria-labelledby="output-title"><h2 id="output-title">Last output</h2>
-<p class="muted">The job has sent no text with its pings.${how}</p></section>`
+    const none = html`<p class="muted">The job has sent no text with its pings.${how}</p>`
+    return section('output', 'Last output', none)
   }
   const { ping, text } = lastText
   const isNewest = pings[0]?.id === ping.id
   const isOfJob = ping.source === 'job'
-  return html`<section aria-labelledby="output-title">
-<h2 id="output-title">${isOfJob && ping.type === 'fail' ? 'Last failure' : 'Last output'}</h2>
-<p class="muted">${isOfJob ? 'Of a Job' : `Came with ${isNewest ? 'the newest ping' : 'a ping'}`}: ${describePing(ping)}, ${ago(ping.createdAt, now)}</p>
-${renderText(check.id, { ...ping, text }, 'last')}
-</section>`
+  const origin = html`<p class="muted">${isOfJob ? 'Of a Job' : `Came with ${isNewest ? 'the newest ping' : 'a ping'}`}: ${describePing(ping)}, ${ago(ping.createdAt, now)}</p>`
+  const title = isOfJob && ping.type === 'fail' ? 'Last failure' : 'Last output'
+  return section('output', title, origin, renderText(check.id, { ...ping, text }, 'last'))
 }
 
 function renderFacts({ check, durations, now }: CheckReview): Html {
@@ -157,26 +155,24 @@ function chosenWords(count: number): string {
 function renderAbout({ check, now }: CheckReview, projectSlug: string, pingUrl: string | null): Html {
   const { tags, labels, channels, slug, createdAt, updatedAt, state, spec } = check
   const pairs = Object.entries(sortLabels(labels)).map(([name, value]) => `${name}=${value}`)
-  return html`<section aria-labelledby="about-title">
-<h2 id="about-title">About</h2>
-${facts([
-  [
-    'Ping URL',
-    pingUrl && html`<code id="ping-url">${pingUrl}</code> ${copyButton('ping-url', 'the ping URL')}`,
-    'wide',
-  ],
-  ['Slug', html`<code>${slug}</code>`],
-  ['Project', html`<code>${projectSlug}</code>`],
-  ['Tags', tags.length === 0 ? null : renderTags(tags)],
-  ['Labels', pairs.length === 0 ? null : renderTags(pairs), 'wide'],
-  ['Notifies', channels && chosenWords(channels.length)],
-  ['A pause ends', spec.resumeOnPing ? 'with its next ping' : null],
-  ['Created', ago(createdAt, now)],
-  ['Changed', ago(updatedAt, now)],
-  [
-    `${spec.jobArea === null ? 'Pings' : 'Reports'} in all`,
-    html`<span title="since ${exactWords(createdAt)}">${state.pingsTotal}</span>`,
-  ],
-])}
-</section>`
+  const list = facts([
+    [
+      'Ping URL',
+      pingUrl && html`<code id="ping-url">${pingUrl}</code> ${copyButton('ping-url', 'the ping URL')}`,
+      'wide',
+    ],
+    ['Slug', html`<code>${slug}</code>`],
+    ['Project', html`<code>${projectSlug}</code>`],
+    ['Tags', tags.length === 0 ? null : renderTags(tags)],
+    ['Labels', pairs.length === 0 ? null : renderTags(pairs), 'wide'],
+    ['Notifies', channels && chosenWords(channels.length)],
+    ['A pause ends', spec.resumeOnPing ? 'with its next ping' : null],
+    ['Created', ago(createdAt, now)],
+    ['Changed', ago(updatedAt, now)],
+    [
+      `${spec.jobArea === null ? 'Pings' : 'Reports'} in all`,
+      html`<span title="since ${exactWords(createdAt)}">${state.pingsTotal}</span>`,
+    ],
+  ])
+  return section('about', 'About', list)
 }

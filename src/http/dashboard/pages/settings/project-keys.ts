@@ -12,7 +12,7 @@ import { getProject, type ProjectRecord } from '../../../../tenancy/projects.ts'
 import { badgePath } from '../../../badges/path.ts'
 import { type Html, html, isolated } from '../../html.ts'
 import { action, type PageRoute, page, type Request, redirect } from '../../page.ts'
-import { confirm, copyButton } from '../../ui/parts.ts'
+import { confirm, copyButton, section } from '../../ui/parts.ts'
 
 /** What a new key, or none, breaks. */
 const LOSSES = {
@@ -48,18 +48,14 @@ export async function renderProjectKeys(request: Request, project: ProjectRecord
   const { context, caller, pingUrl, baseUrl } = request
   const find = (kind: ProjectKeyKind) => getProjectKey(context, caller, project.id, kind)
   const [pingKey, badgeKey] = await Promise.all([find('ping'), find('badge')])
-  return html`<section aria-labelledby="ping-key-title">
-<h2 id="ping-key-title">Pings by name</h2>
-<p class="muted">With this key, a job pings by the slug of its check. With <code>?create=1</code> it creates a check that is missing.</p>
+  const pings = html`<p class="muted">With this key, a job pings by the slug of its check. With <code>?create=1</code> it creates a check that is missing.</p>
 ${pingKey === null ? html`<p>The project has no ping key.</p>` : html`<p class="secret-line"><code id="ping-key-url">${pingUrl()}/ping/${pingKey}/<em>slug</em></code> ${copyButton('ping-key-url', 'the address')}</p>`}
-${renderActions(project, 'ping', pingKey)}
-</section>
-<section aria-labelledby="badge-key-title">
-<h2 id="badge-key-title">Badges</h2>
-<p class="muted">An image of the status, for a README or a wiki. It needs no log-in: everyone who has its address sees it.</p>
+${renderActions(project, 'ping', pingKey)}`
+  const badges = html`<p class="muted">An image of the status, for a README or a wiki. It needs no log-in: everyone who has its address sees it.</p>
 ${badgeKey === null ? html`<p>The project has no badge key.</p>` : renderBadges(project, badgeKey, baseUrl())}
-${renderActions(project, 'badge', badgeKey)}
-</section>`
+${renderActions(project, 'badge', badgeKey)}`
+  return html`${section('ping-key', 'Pings by name', pings)}
+${section('badge-key', 'Badges', badges)}`
 }
 
 function renderBadges({ name }: ProjectRecord, key: string, baseUrl: string): Html {
