@@ -112,6 +112,21 @@ export function action(path: PageRoute['path'], scope: Scope, respond: Respond<D
   return { method: 'POST', path, scope, respond: respond as PageRoute['respond'] }
 }
 
+/** What a form without fields does to one object, and where that leads. `done`: a word of NOTICES (layout.ts). */
+export function act(
+  path: PageRoute['path'],
+  scope: Scope,
+  run: (context: ChannelContext, caller: DashboardCaller, id: string) => Promise<unknown>,
+  to: string | ((id: string) => string),
+  done: string,
+): PageRoute {
+  return action(path, scope, async ({ context, caller, params }) => {
+    const id = params.id!
+    await run(context, caller, id)
+    return redirect(typeof to === 'string' ? to : to(id), done)
+  })
+}
+
 export function open(
   method: PageRoute['method'],
   path: PageRoute['path'],

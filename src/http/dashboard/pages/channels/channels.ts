@@ -26,7 +26,7 @@ import { parsePart } from '../../../api/faults.ts'
 import { STATUS } from '../../../error-codes.ts'
 import { type Html, html, isolated } from '../../html.ts'
 import { badge, icon } from '../../icons.ts'
-import { action, type Page, page, type Redirect, type Request, redirect } from '../../page.ts'
+import { act, action, type Page, page, type Redirect, type Request, redirect } from '../../page.ts'
 import { filled } from '../../ui/form.ts'
 import { confirm, copyButton, crumbs, facts, pager, section, table } from '../../ui/parts.ts'
 import { deliveryBadge, EVENT_WORDS } from '../../words/status-words.ts'
@@ -36,23 +36,38 @@ import { type ProjectNames, readProjectNames } from '../all-projects.ts'
 import { deliveryList, responseWords } from '../deliveries.ts'
 import { showField } from './channel-config.ts'
 
+const toChannel = (id: string) => `/channels/${id}`
+
 export const channelsRoutes = [
   page('/channels', 'read', showChannels),
   page('/channels/{id}', 'read', showChannel),
   action('/channels/{id}/test', 'admin', async ({ context, caller, params }) => {
     const { deliveryId } = await testChannel(context, caller, params.id!)
-    await untilSent({ context, caller }, deliveryId)
+    // Most receivers respond within a second: the next page shows what they responded.
+    for (let poll = 0; poll < POLLS; poll += 1) {
+      const { status, lastError } = await getDelivery(context, caller, deliveryId)
+      if (status !== 'pending' || lastError !== null) break
+      await pause(POLL_MS)
+    }
     return redirect(`/channels/${params.id}`, 'test-sent')
   }),
   page('/channels/{id}/mute', 'admin', confirmMute),
-  action('/channels/{id}/mute', 'admin', (request) => setMuted(request, true)),
-  action('/channels/{id}/unmute', 'admin', (request) => setMuted(request, false)),
+  act('/channels/{id}/mute', 'admin', (...of) => updateChannel(...of, { muted: true }), toChannel, 'channel-muted'),
+  act(
+    '/channels/{id}/unmute',
+    'admin',
+    (...of) => updateChannel(...of, { muted: false }),
+    toChannel,
+    'channel-unmuted',
+  ),
   page('/channels/{id}/delete', 'admin', confirmDelete),
   action('/channels/{id}/delete', 'admin', deleteChannel),
   page('/channels/{id}/rotate-secret', 'admin', confirmRotation),
   action('/channels/{id}/rotate-secret', 'admin', rotate),
 ]
 
+const POLLS = 10
+const POLL_MS = 100
 const ROWS = 100
 const SHOWN_DELIVERIES = 20
 
@@ -143,9 +158,9 @@ function servedWords({ projectId, managedBy }: ChannelRecord, projects: ProjectN
 async function showChannel({ context, caller, params, now }: Request): Promise<Page> {
   const channel = showFor(caller.scope, await getChannel(context, caller, params.id!))
   const { id, name, kind, events, config, muted, warnings, isInClear, managedBy } = channel
-  const [{ rows: deliveries }, hasPending, projects] = await Promise.all([
+  const [{ rows: deliveries }, { rows: pending }, projects] = await Promise.all([
     listNamedDeliveries(context, caller, { channelId: id }, { limit: SHOWN_DELIVERIES, after: null }),
-    hasPendingDeliveries({ context, caller }, id),
+    listDeliveries(context, caller, { channelId: id, status: 'pending' }, { limit: 1, after: null }),
     readProjectNames({ context, caller }),
   ])
   const { title, form } = KINDS[kind].config
@@ -160,7 +175,7 @@ ${warnings.map((warning) => html`<p class="warning" role="status">${sentence(war
 ${isInClear ? html`<p class="warning" role="status">The URL is http: what is sent can be read on its way. Use https where the network is not trusted.</p>` : ''}
 ${muted ? html`<p>It receives tests only. What happens meanwhile is not sent later.</p>` : ''}
 ${managedBy === 'configuration' ? html`<p>It belongs to the configuration of the installation (<code>ALERTMANAGER_URL</code>) and serves all organizations.</p>` : ''}
-${includesScope(caller.scope, 'admin') ? actions(channel, hasPending) : ''}
+${includesScope(caller.scope, 'admin') ? actions(channel, pending.length > 0) : ''}
 ${test === undefined ? '' : lastTest(test, now)}
 ${facts([
   ['Checks', servedWords(channel, projects)],
@@ -206,19 +221,6 @@ ${link('delete', 'Delete')}
 </nav>`
 }
 
-async function hasPendingDeliveries(
-  { context, caller }: Pick<Request, 'context' | 'caller'>,
-  channelId: string,
-): Promise<boolean> {
-  const filter = { channelId, status: 'pending' } as const
-  return (await listDeliveries(context, caller, filter, { limit: 1, after: null })).rows.length > 0
-}
-
-async function setMuted({ context, caller, params }: Request, muted: boolean) {
-  await updateChannel(context, caller, params.id!, { muted })
-  return redirect(`/channels/${params.id}`, muted ? 'channel-muted' : 'channel-unmuted')
-}
-
 async function confirmMute(request: Request): Promise<Page> {
   const { id, name } = await findChangeable(request)
   const loss = html`<p>Deliveries to it that are pending fail, and what happens until you unmute it is not sent later. Tests are sent.</p>`
@@ -246,18 +248,6 @@ async function deleteChannel(request: Request): Promise<Page | Redirect> {
     // Checks have chosen it alone since the page that was confirmed.
     if (!(error instanceof AppError) || error.code !== 'channel_in_use') throw error
     return { ...(await confirmDelete(request)), status: STATUS[error.code] }
-  }
-}
-
-const POLLS = 10
-const POLL_MS = 100
-
-/** Waits up to a second, in which most receivers respond: the next page shows what they responded. */
-async function untilSent({ context, caller }: Pick<Request, 'context' | 'caller'>, deliveryId: string): Promise<void> {
-  for (let poll = 0; poll < POLLS; poll += 1) {
-    const { status, lastError } = await getDelivery(context, caller, deliveryId)
-    if (status !== 'pending' || lastError !== null) return
-    await pause(POLL_MS)
   }
 }
 

@@ -5,7 +5,7 @@ import { pauseCheck, resumeCheck } from '../../../../checks/pause-resume.ts'
 import { removeCheck } from '../../../../checks/remove-check.ts'
 import { type Html, html } from '../../html.ts'
 import { icon } from '../../icons.ts'
-import { action, type Page, page, type Request, redirect } from '../../page.ts'
+import { act, type Page, page, type Request } from '../../page.ts'
 import { confirm } from '../../ui/parts.ts'
 import { ago } from '../../words/time-words.ts'
 import {
@@ -17,19 +17,10 @@ import {
 } from './check-kubernetes.ts'
 
 export const checkActionRoutes = [
-  action('/checks/{id}/pause', 'write', async ({ context, caller, params }) => {
-    const { id } = await pauseCheck(context, caller, params.id!)
-    return redirect(`/checks/${id}`, 'check-paused')
-  }),
-  action('/checks/{id}/resume', 'write', async ({ context, caller, params }) => {
-    const { id } = await resumeCheck(context, caller, params.id!)
-    return redirect(`/checks/${id}`, 'check-resumed')
-  }),
+  act('/checks/{id}/pause', 'write', pauseCheck, (id) => `/checks/${id}`, 'check-paused'),
+  act('/checks/{id}/resume', 'write', resumeCheck, (id) => `/checks/${id}`, 'check-resumed'),
   page('/checks/{id}/delete', 'write', confirmDelete),
-  action('/checks/{id}/delete', 'write', async ({ context, caller, params }) => {
-    await removeCheck(context, caller, params.id!)
-    return redirect('/checks', 'check-deleted')
-  }),
+  act('/checks/{id}/delete', 'write', removeCheck, '/checks', 'check-deleted'),
 ]
 
 /** For callers with the scope write. */

@@ -10,7 +10,7 @@ import {
 import { parsePart } from '../../../api/faults.ts'
 import { PasswordChange } from '../../../api/me.ts'
 import { type Html, html, isolated } from '../../html.ts'
-import { action, type Page, page, type Redirect, type Request, redirect } from '../../page.ts'
+import { act, action, type Page, page, type Redirect, type Request, redirect } from '../../page.ts'
 import { faultsOf, field, password, type Rejected, required, stateOf, typed } from '../../ui/form.ts'
 import { table } from '../../ui/parts.ts'
 import { ago } from '../../words/time-words.ts'
@@ -35,10 +35,7 @@ ${await renderSessions(request, view)}`
 export const accountRoutes = [
   page('/settings/account', 'read', (request) => showSection(request, account)),
   action('/settings/password', 'read', changePassword),
-  action('/settings/sessions/{id}/end', 'read', async ({ context, caller, params }) => {
-    await endOwnSession(context, caller, params.id!)
-    return redirect('/settings', 'session-ended')
-  }),
+  act('/settings/sessions/{id}/end', 'read', endOwnSession, '/settings', 'session-ended'),
 ]
 
 function renderPassword({ caller, isPasswordLoginOn, signIn }: Request, rejected?: Rejected): Html {

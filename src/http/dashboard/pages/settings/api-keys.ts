@@ -1,13 +1,12 @@
 /** API keys: created, shown once, revoked. */
 
-import { type Caller, includesScope } from '../../../../domain/access.ts'
 import type { Instant } from '../../../../domain/check.ts'
 import { type ApiKeyRecord, createApiKey, getApiKey, listApiKeys, revokeApiKey } from '../../../../tenancy/api-keys.ts'
 import { NewApiKey } from '../../../api/api-keys.schema.ts'
 import { parsePart } from '../../../api/faults.ts'
 import { type Html, html, isolated } from '../../html.ts'
 import { icon } from '../../icons.ts'
-import { action, type Page, page, type Redirect, type Request, redirect } from '../../page.ts'
+import { act, action, type Page, page, type Redirect, type Request } from '../../page.ts'
 import {
   choice,
   faultsOf,
@@ -36,7 +35,7 @@ export const apiKeys: Section = {
     const list = await listApiKeys(context, caller, view)
     const projects = await readProjectNames(request)
     return html`<p class="muted">For programs: <code>Authorization: Bearer hbk_...</code></p>
-${list.rows.length === 0 ? html`<p>There is no API key.</p>` : renderTable(list.rows, projects, now, caller)}
+${list.rows.length === 0 ? html`<p>There is no API key.</p>` : renderTable(list.rows, projects, now)}
 ${pagerOf(apiKeys, list, view)}
 ${addition('new-api-key', 'Create an API key', renderForm(projects, now, view.rejected))}`
   },
@@ -51,14 +50,10 @@ export const apiKeyRoutes = [
     const loss = html`<p>Programs that use the key ${isolated(name)} get errors at once. ${used}</p>`
     return confirm(request, { ask: 'Revoke this API key', loss, button: 'Revoke', back: '/settings#api-keys' })
   }),
-  action('/settings/api-keys/{id}/revoke', 'admin', async ({ context, caller, params }) => {
-    await revokeApiKey(context, caller, params.id!)
-    return redirect('/settings', 'key-revoked')
-  }),
+  act('/settings/api-keys/{id}/revoke', 'admin', revokeApiKey, '/settings', 'key-revoked'),
 ]
 
-function renderTable(keys: readonly ApiKeyRecord[], projects: ProjectNames, now: number, caller: Caller): Html {
-  const canRevoke = includesScope(caller.scope, 'admin')
+function renderTable(keys: readonly ApiKeyRecord[], projects: ProjectNames, now: number): Html {
   return table<ApiKeyRecord>(
     [
       ['Name', ({ name }) => isolated(name), 'name'],
@@ -68,7 +63,7 @@ function renderTable(keys: readonly ApiKeyRecord[], projects: ProjectNames, now:
       ['Created', (key) => createdWords(key, now)],
       ['Last used', ({ lastUsedAt }) => (lastUsedAt === null ? 'never' : ago(lastUsedAt, now))],
       ['Expires', ({ expiresAt }) => expiryWords(expiresAt, now)],
-      ['Actions', ({ id, name }) => canRevoke && rowLink(`/settings/api-keys/${id}/revoke`, 'Revoke', name), 'actions'],
+      ['Actions', ({ id, name }) => rowLink(`/settings/api-keys/${id}/revoke`, 'Revoke', name), 'actions'],
     ],
     keys,
   )

@@ -11,7 +11,7 @@ import {
 import { getProject, type ProjectRecord } from '../../../../tenancy/projects.ts'
 import { badgePath } from '../../../badges/path.ts'
 import { type Html, html, isolated } from '../../html.ts'
-import { action, type PageRoute, page, type Request, redirect } from '../../page.ts'
+import { act, type PageRoute, page, type Request } from '../../page.ts'
 import { confirm, copyButton, section } from '../../ui/parts.ts'
 
 /** What a new key, or none, breaks. */
@@ -28,18 +28,18 @@ export const projectKeyRoutes: readonly PageRoute[] = (['ping', 'badge'] as cons
     const back = `/settings/projects/${id}`
     return confirm(request, { ask, loss: LOSSES[kind](isolated(name)), button, back })
   }
-  const toProject = ({ params }: Request, notice: string) => redirect(`/settings/projects/${params.id}`, notice)
+  const toProject = (id: string) => `/settings/projects/${id}`
   return [
     page(path, 'admin', (request) => question(request, `Replace the ${kind} key`, 'Replace it')),
-    action(path, 'admin', async (request) => {
-      await createProjectKey(request.context, request.caller, request.params.id!, kind)
-      return toProject(request, `${kind}-key-created`)
-    }),
+    act(path, 'admin', (context, by, id) => createProjectKey(context, by, id, kind), toProject, `${kind}-key-created`),
     page(`${path}/revoke`, 'admin', (request) => question(request, `Revoke the ${kind} key`, 'Revoke it')),
-    action(`${path}/revoke`, 'admin', async (request) => {
-      await revokeProjectKey(request.context, request.caller, request.params.id!, kind)
-      return toProject(request, `${kind}-key-revoked`)
-    }),
+    act(
+      `${path}/revoke`,
+      'admin',
+      (context, by, id) => revokeProjectKey(context, by, id, kind),
+      toProject,
+      `${kind}-key-revoked`,
+    ),
   ]
 })
 

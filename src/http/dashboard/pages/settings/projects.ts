@@ -12,7 +12,7 @@ import { parsePart } from '../../../api/faults.ts'
 import { given } from '../../../api/present.ts'
 import { NewProject, ProjectUpdate } from '../../../api/projects.schema.ts'
 import { type Html, html, isolated } from '../../html.ts'
-import { action, type Page, page, type Redirect, type Request, redirect } from '../../page.ts'
+import { act, action, type Page, page, type Redirect, type Request, redirect } from '../../page.ts'
 import {
   changes,
   faultsOf,
@@ -55,10 +55,7 @@ export const projectRoutes = [
     const loss = html`<p>The API keys and the channels that are bound to ${isolated(name)} are removed with it. A project that holds checks cannot be removed.</p>`
     return confirm(request, { ask: 'Remove this project', loss, button: 'Remove', back: `/settings/projects/${id}` })
   }),
-  action('/settings/projects/{id}/remove', 'admin', async ({ context, caller, params }) => {
-    await removeProject(context, caller, params.id!)
-    return redirect('/settings', 'project-removed')
-  }),
+  act('/settings/projects/{id}/remove', 'admin', removeProject, '/settings', 'project-removed'),
   ...projectKeyRoutes,
 ]
 

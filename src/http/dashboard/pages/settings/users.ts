@@ -4,7 +4,7 @@ import { createUser, getUser, listUsers, removeUser, type UserRecord, updateUser
 import { parsePart } from '../../../api/faults.ts'
 import { NewUser, UserUpdate } from '../../../api/users.schema.ts'
 import { type Html, html, isolated } from '../../html.ts'
-import { action, type Page, page, type Redirect, type Request, redirect } from '../../page.ts'
+import { act, action, type Page, page, type Redirect, type Request, redirect } from '../../page.ts'
 import {
   changes,
   choice,
@@ -50,10 +50,7 @@ export const userRoutes = [
 ${id === request.caller.id ? html`<p><strong>This is your own account.</strong></p>` : ''}`
     return confirm(request, { ask: 'Remove this user', loss, button: 'Remove', back: `/settings/users/${id}` })
   }),
-  action('/settings/users/{id}/remove', 'admin', async ({ context, caller, params }) => {
-    await removeUser(context, caller, params.id!)
-    return redirect('/settings', 'user-removed')
-  }),
+  act('/settings/users/{id}/remove', 'admin', removeUser, '/settings', 'user-removed'),
 ]
 
 const findUser = ({ context, caller, params }: Request) => getUser(context, caller, params.id!)
