@@ -16,15 +16,15 @@ const HEIGHT = 134
 /** A limit that is further above the bars would make them invisible. */
 const FARTHEST_LIMIT = 3
 
-export interface DurationData {
-  /** Newest first. */
-  readonly runs: readonly PastRun[]
-  readonly summary: DurationSummary
-  readonly maxRuntimeMs: number | null
-}
-
-/** Null where no run has a duration. The page also has the numbers, in the list below and in the table. */
-export function renderDurations({ runs, summary, maxRuntimeMs }: DurationData): Html | null {
+/**
+ * `runs`: newest first. Null where no run has a duration. The page also has the numbers, in the list below and in the
+ * table.
+ */
+export function renderDurations(
+  runs: readonly PastRun[],
+  summary: DurationSummary,
+  maxRuntimeMs: number | null,
+): Html | null {
   const timed = runs.filter(({ durationMs }) => durationMs !== null).slice(0, DRAWN_RUNS)
   if (timed.length === 0) return null
   const longest = Math.max(...timed.map(({ durationMs }) => durationMs!), summary.p95Ms, 1)

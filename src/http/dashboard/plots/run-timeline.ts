@@ -4,11 +4,11 @@
  */
 
 import { type ScaleTime, scaleUtc } from 'd3-scale'
+import type { CheckReview } from '../../../checks/review-check.ts'
 import type { Instant } from '../../../domain/check.ts'
 import type { PastRun, RunOutcome } from '../../../domain/runs.ts'
-import type { StatusSpan } from '../../../domain/uptime.ts'
 import { type Html, html } from '../html.ts'
-import { OUTCOME_WORDS, STATUS_WORDS } from '../words/status-words.ts'
+import { countOutcomes, OUTCOME_WORDS, STATUS_WORDS } from '../words/status-words.ts'
 import { durationWords, exactWords } from '../words/time-words.ts'
 
 /** The most runs and spans that are drawn. */
@@ -26,16 +26,8 @@ const HEIGHT = 74
 /** Runs fail at full height; the others are lower. */
 const HEIGHTS: Readonly<Record<RunOutcome, number>> = { success: 18, fail: 28, running: 18, unfinished: 24 }
 
-export interface TimelineData {
-  /** Newest first. */
-  readonly runs: readonly PastRun[]
-  /** Oldest first. */
-  readonly spans: readonly StatusSpan[]
-  readonly now: Instant
-}
-
 /** Null without runs. The text alternative is the caller's table of runs; the label counts them. */
-export function renderTimeline({ runs, spans, now }: TimelineData): Html | null {
+export function renderTimeline({ runs, spans, now }: Pick<CheckReview, 'runs' | 'spans' | 'now'>): Html | null {
   const drawn = runs.slice(0, DRAWN_RUNS)
   if (drawn.length === 0) return null
   const first = Math.min(...drawn.map((run) => run.startedAt ?? run.endedAt!))
@@ -71,12 +63,8 @@ function titleOf({ outcome, startedAt, endedAt, durationMs }: PastRun): string {
 }
 
 function labelOf(runs: readonly PastRun[], from: Instant): string {
-  const counts = (Object.keys(OUTCOME_WORDS) as RunOutcome[])
-    .map((outcome) => ({ outcome, count: runs.filter((run) => run.outcome === outcome).length }))
-    .filter(({ count }) => count > 0)
-    .map(({ outcome, count }) => `${count} ${OUTCOME_WORDS[outcome]}`)
   const all = runs.length === 1 ? '1 run' : `${runs.length} runs`
-  return `Timeline of ${all} since ${exactWords(from)}: ${counts.join(', ')}`
+  return `Timeline of ${all} since ${exactWords(from)}: ${countOutcomes(runs)}`
 }
 
 const DAY_MS = 86_400_000

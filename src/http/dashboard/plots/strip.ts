@@ -6,9 +6,9 @@
  */
 
 import { scaleSqrt } from 'd3-scale'
-import { BAR_OUTCOMES, type BarOutcome, type RunBar, STRIP_RUNS } from '../../../domain/survey.ts'
+import { type BarOutcome, type RunBar, STRIP_RUNS } from '../../../domain/survey.ts'
 import { type Html, html } from '../html.ts'
-import { OUTCOME_WORDS } from '../words/status-words.ts'
+import { countOutcomes, OUTCOME_WORDS } from '../words/status-words.ts'
 import { durationWords } from '../words/time-words.ts'
 
 /** Units of the drawing, which are pixels. */
@@ -33,15 +33,9 @@ export function renderStrip(runs: readonly RunBar[]): Html {
 
 /** `Last 30 runs: 28 succeeded, 1 failed, 1 missed. Newest failures: failed (the last run). Durations: ...` */
 export function stripWords(runs: readonly RunBar[]): string {
-  const counts = BAR_OUTCOMES.map((outcome) => ({
-    outcome,
-    count: runs.filter((run) => run.outcome === outcome).length,
-  }))
-    .filter(({ count }) => count > 0)
-    .map(({ outcome, count }) => `${count} ${OUTCOME_WORDS[outcome]}`)
   const durations = runs.flatMap(({ durationMs }) => (durationMs === null ? [] : [durationMs]))
   const subject = runs.length === 1 ? 'Last run' : `Last ${runs.length} runs`
-  const text = `${subject}: ${counts.join(', ')}.${runs.length === 1 ? '' : failureWords(runs)}`
+  const text = `${subject}: ${countOutcomes(runs)}.${runs.length === 1 ? '' : failureWords(runs)}`
   if (durations.length === 0) return text
   const [shortest, longest] = [durationWords(Math.min(...durations)), durationWords(Math.max(...durations))]
   if (shortest === longest) return `${text} Duration: ${longest}.`

@@ -116,19 +116,8 @@ function spellRanges(values: readonly number[]): string {
 }
 
 /** Areas whose places are cities. Other names (`US/Pacific`, `Etc/GMT+5`) say less without their area. */
-const AREAS = [
-  'Africa',
-  'America',
-  'Antarctica',
-  'Arctic',
-  'Asia',
-  'Atlantic',
-  'Australia',
-  'Europe',
-  'Indian',
-  'Pacific',
-]
-const UTC = ['Etc/UTC', 'Etc/UCT', 'Etc/Universal', 'Etc/Zulu', 'UCT', 'Universal', 'Zulu']
+const AREAS = 'Africa America Antarctica Arctic Asia Atlantic Australia Europe Indian Pacific'.split(' ')
+const UTC = 'Etc/UTC Etc/UCT Etc/Universal Etc/Zulu UCT Universal Zulu'.split(' ')
 
 /** `Berlin` of `Europe/Berlin`, `New York` of `America/New_York`. */
 export function cityOf(zone: string): string {

@@ -189,6 +189,15 @@ export const OUTCOME_WORDS: Readonly<Record<RunOutcome | BarOutcome, string>> = 
   outage: 'unknown, while the service was down',
 }
 
+/** `28 succeeded, 1 failed`. */
+export function countOutcomes(runs: readonly { readonly outcome: keyof typeof OUTCOME_WORDS }[]): string {
+  return (Object.keys(OUTCOME_WORDS) as (keyof typeof OUTCOME_WORDS)[])
+    .map((outcome) => [runs.filter((run) => run.outcome === outcome).length, OUTCOME_WORDS[outcome]] as const)
+    .filter(([count]) => count > 0)
+    .map(([count, words]) => `${count} ${words}`)
+    .join(', ')
+}
+
 /** What is expected next, in whole sentences. `scheduledAt`: of a check that is down; null: not known. */
 export function nextSentence({
   state,

@@ -14,17 +14,21 @@ const DAY_MS = 24 * HOUR_MS
 // Not `yesterday`, which would be said of 24 to 48 hours.
 const relative = new Intl.RelativeTimeFormat('en', { numeric: 'always' })
 
-/** `3 minutes ago`, `in 2 hours`, `now`. The script has the same words (assets/dashboard.js). */
+/** From this length on, in these units. */
+const UNITS = [
+  [730 * DAY_MS, 365 * DAY_MS, 'year'],
+  [60 * DAY_MS, 30 * DAY_MS, 'month'],
+  [DAY_MS, DAY_MS, 'day'],
+  [HOUR_MS, HOUR_MS, 'hour'],
+  [MINUTE_MS, MINUTE_MS, 'minute'],
+] as const
+
+/** `3 minutes ago`, `in 2 hours`, `just now`. The script has the same words (assets/dashboard.js). */
 export function relativeWords(at: Instant, now: Instant): string {
   const ms = at - now
-  const size = Math.abs(ms)
-  if (size < MINUTE_MS)
-    return ms > 0 ? 'in less than a minute' : size < 10 * SECOND_MS ? 'just now' : 'less than a minute ago'
-  if (size < HOUR_MS) return relative.format(Math.trunc(ms / MINUTE_MS), 'minute')
-  if (size < DAY_MS) return relative.format(Math.trunc(ms / HOUR_MS), 'hour')
-  if (size < 60 * DAY_MS) return relative.format(Math.trunc(ms / DAY_MS), 'day')
-  if (size < 730 * DAY_MS) return relative.format(Math.trunc(ms / (30 * DAY_MS)), 'month')
-  return relative.format(Math.trunc(ms / (365 * DAY_MS)), 'year')
+  const [, size, unit] = UNITS.find(([from]) => Math.abs(ms) >= from) ?? []
+  if (size !== undefined && unit !== undefined) return relative.format(Math.trunc(ms / size), unit)
+  return ms > 0 ? 'in less than a minute' : ms > -10 * SECOND_MS ? 'just now' : 'less than a minute ago'
 }
 
 /** `2026-11-23 03:12:05 UTC`. */
@@ -157,9 +161,7 @@ export function roughly(ms: number): string {
 }
 
 /** `in 2 hours`, `now` at and after its time. */
-export function inWords(at: Instant, now: Instant): string {
-  return at <= now ? 'now' : `in ${roughly(at - now)}`
-}
+export const inWords = (at: Instant, now: Instant): string => (at <= now ? 'now' : relativeWords(at, now))
 
 const SECONDS_OF: ReadonlyMap<string, number> = new Map([
   ['', 1],

@@ -64,7 +64,7 @@ describe('the timeline of runs', () => {
 describe('the plot of durations', () => {
   const render = (runs: PastRun[], maxRuntimeMs: number | null = null) => {
     const summary = summarizeDurations(runs.flatMap(({ durationMs }) => durationMs ?? []))!
-    return renderDurations({ runs, summary, maxRuntimeMs })?.toString() ?? null
+    return renderDurations(runs, summary, maxRuntimeMs)?.toString() ?? null
   }
 
   it('has a bar for each run that has a duration, the newest on the right', () => {
@@ -89,7 +89,7 @@ describe('the plot of durations', () => {
   it('says of which runs the median and p95 are: more than have a bar', () => {
     const runs = daily(70)
     const summary = summarizeDurations(Array(400).fill(MINUTE))!
-    const text = renderDurations({ runs, summary, maxRuntimeMs: null })!.toString()
+    const text = renderDurations(runs, summary, null)!.toString()
     expect(text).toContain(
       'aria-label="How long the last 60 runs took. Of the last 400 runs that succeeded: median 1 min, 95 % at most 1 min"',
     )
@@ -99,7 +99,7 @@ describe('the plot of durations', () => {
 
   it('is absent when the newest runs have no duration, and stands a duration of nothing', () => {
     const summary = summarizeDurations([MINUTE])!
-    expect(renderDurations({ runs: [run(NOON, { durationMs: null })], summary, maxRuntimeMs: null })).toBeNull()
+    expect(renderDurations([run(NOON, { durationMs: null })], summary, null)).toBeNull()
     expect(render([run(NOON, { durationMs: 0 })])).not.toMatch(/NaN|Infinity/)
   })
 })

@@ -51,12 +51,13 @@ function countedWords({ since, from }: Uptime, clock: ClockWords): Html | string
   return html` <span class="muted">(counted since ${clock(since)})</span>`
 }
 
-export function renderHistory({ check, runs, durations, spans, now }: CheckReview): Html {
-  const timeline = renderTimeline({ runs, spans, now })
+export function renderHistory(review: CheckReview): Html {
+  const { check, runs, durations, now } = review
+  const timeline = renderTimeline(review)
   if (timeline === null) return html``
   const { maxRuntimeSeconds } = check.spec
   const maxRuntimeMs = maxRuntimeSeconds === null ? null : maxRuntimeSeconds * 1_000
-  const plot = durations === null ? null : renderDurations({ runs, summary: durations, maxRuntimeMs })
+  const plot = durations === null ? null : renderDurations(runs, durations, maxRuntimeMs)
   const shown = runs.slice(0, DRAWN_RUNS)
   const isFollowed = check.spec.jobArea !== null
   const entry = isFollowed ? 'Report' : 'Ping'
