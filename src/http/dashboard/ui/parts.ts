@@ -49,10 +49,10 @@ export function rowLink(to: string, words: string, of: string): Html {
   return html`<a href="${to}">${words}<span class="visually-hidden"> ${of}</span></a>`
 }
 
-/** A part of a page below a title. `id`: the beginning of the title's id. */
+/** A part of a page below a title, which has the id. */
 export function section(id: string, title: Part, ...content: readonly Part[]): Html {
-  return html`<section aria-labelledby="${id}-title">
-<h2 id="${id}-title">${title}</h2>
+  return html`<section aria-labelledby="${id}">
+<h2 id="${id}">${title}</h2>
 ${content}
 </section>`
 }

@@ -35,7 +35,7 @@ export function renderUptime({ uptimes, check, now }: CheckReview): Html {
       ? ` Neither does ${durationWords(gapMs)} in which this service could take no pings: that was our downtime, not the job's.`
       : ''
   }</p>`
-  return section('uptime', 'Uptime', windows, note)
+  return section('uptime-title', 'Uptime', windows, note)
 }
 
 type Uptime = CheckReview['uptimes'][number]
@@ -84,8 +84,8 @@ export function renderHistory(review: CheckReview): Html {
     plot === null
       ? html`<p class="muted">No run that succeeded has a duration.${isFollowed ? '' : ' A start ping before each run, or a duration with the completion, shows how long runs take.'}</p>`
       : html`<figure>${plot}</figure>`
-  return html`${section('runs', 'Runs', figure)}
-${section('durations', 'Durations', took)}`
+  return html`${section('runs-title', 'Runs', figure)}
+${section('durations-title', 'Durations', took)}`
 }
 
 export function renderFlips({ check, flips, hasOlderFlips, now }: CheckReview): Html {
@@ -105,7 +105,7 @@ ${shown.map(
 )}
 </ol>
 ${rest === 0 ? '' : html`<p class="muted">${hasOlderFlips ? 'Older changes are' : rest === 1 ? 'One older change is' : `${rest} older changes are`} in the API: <code>GET /api/v1/checks/${check.id}/flips</code></p>`}`
-  return section('flips', 'Changes of status', list)
+  return section('flips-title', 'Changes of status', list)
 }
 
 const SHOWN_DELIVERIES = 10
@@ -117,5 +117,5 @@ export async function renderDeliveries({ context, caller }: Request, checkId: st
   const none = html`<p class="muted">None was sent about this check. <a href="/channels">Channels</a> receive them.</p>`
   const all = html`<p><a href="/deliveries?check=${checkId}">All deliveries of this check</a></p>`
   const list = rows.length === 0 ? none : deliveryList(rows, { caller, now, back: `/checks/${checkId}`, of: 'check' })
-  return section('deliveries', 'Deliveries', list, next === null ? '' : all)
+  return section('deliveries-title', 'Deliveries', list, next === null ? '' : all)
 }

@@ -37,7 +37,7 @@ export function renderKubernetes({ kubernetes, managedBy, cronJob }: CheckRecord
     ([meaning, command], index) =>
       html`<p class="command-title">${meaning}</p>${renderCommand(`kubectl-${index + 1}`, command, mayWrite)}`,
   )
-  return section('kubernetes', 'Kubernetes', origin, list)
+  return section('kubernetes-title', 'Kubernetes', origin, list)
 }
 
 function listCronJobCommands(namespace: string, { name, lastRun }: FollowedCronJob) {
@@ -126,7 +126,7 @@ export function renderLastRun({ cronJob, kubernetes }: CheckRecord, now: Instant
   const place = kubernetes === null ? name : `${kubernetes.namespace}/${name}`
   const origin = html`<p>Of the CronJob <code>${isolated(place)}</code>, whose Jobs report by themselves.</p>`
   const none = html`<p class="muted">No run has started since it is monitored.</p>`
-  return section('last-run', 'Last run', origin, lastRun === null ? none : renderRun(lastRun, now))
+  return section('last-run-title', 'Last run', origin, lastRun === null ? none : renderRun(lastRun, now))
 }
 
 const OUTCOME_WORDS: Readonly<Record<RunOutcome, string>> = {

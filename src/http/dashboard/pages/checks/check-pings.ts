@@ -40,9 +40,9 @@ export function renderPings({ check, pings, hasOlderPings, now }: CheckReview): 
   const { id: checkId } = check
   const words = entriesOf(check)
   const none = check.spec.jobArea === null ? 'No ping has come yet.' : 'No run has started yet.'
-  if (pings.length === 0) return section('pings', words, html`<p class="muted">${none}</p>`)
+  if (pings.length === 0) return section('pings-title', words, html`<p class="muted">${none}</p>`)
   const more = html`<p>${hasOlderPings ? html`These are the newest ${SHOWN_PINGS}. <a href="${olderThan(checkId, pings.at(-1)!)}">Older ${words.toLowerCase()}</a> · ` : ''}<a href="/checks/${checkId}/pings">${words} by type</a></p>`
-  return section('pings', words, renderList(check, pings, whenOf(check, now)), more)
+  return section('pings-title', words, renderList(check, pings, whenOf(check, now)), more)
 }
 
 /** What the entries of its history are called: Jobs that report do not ping. */
@@ -143,7 +143,7 @@ ${facts([
   ['Id', html`<code>${id}</code>`],
 ])}
 ${section(
-  'text',
+  'text-title',
   'Text',
   bytes === null
     ? html`<p class="muted">${isBodyTruncated ? 'The text was not kept: it was compressed, or larger than 1 MB.' : 'It came without a text.'}</p>`

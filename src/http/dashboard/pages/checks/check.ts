@@ -113,14 +113,14 @@ function renderOutput({ check, lastText, pings, now }: CheckReview, mayWrite: bo
     if (pings.length === 0 || check.spec.jobArea !== null) return html``
     const how = mayWrite ? html` <a href="/checks/${check.id}/how">How to send its output</a>` : ''
     const none = html`<p class="muted">The job has sent no text with its pings.${how}</p>`
-    return section('output', 'Last output', none)
+    return section('output-title', 'Last output', none)
   }
   const { ping, text } = lastText
   const isNewest = pings[0]?.id === ping.id
   const isOfJob = ping.source === 'job'
   const origin = html`<p class="muted">${isOfJob ? 'Of a Job' : `Came with ${isNewest ? 'the newest ping' : 'a ping'}`}: ${describePing(ping)}, ${ago(ping.createdAt, now)}</p>`
   const title = isOfJob && ping.type === 'fail' ? 'Last failure' : 'Last output'
-  return section('output', title, origin, renderText(check.id, { ...ping, text }, 'last'))
+  return section('output-title', title, origin, renderText(check.id, { ...ping, text }, 'last'))
 }
 
 function renderFacts({ check, durations, now }: CheckReview): Html {
@@ -174,5 +174,5 @@ function renderAbout({ check, now }: CheckReview, projectSlug: string, pingUrl: 
       html`<span title="since ${exactWords(createdAt)}">${state.pingsTotal}</span>`,
     ],
   ])
-  return section('about', 'About', list)
+  return section('about-title', 'About', list)
 }

@@ -59,11 +59,11 @@ const Filter = CheckListQuery.pick({ q: true }).extend({ status: oneStatus.optio
 
 /** Empty parameters come from empty fields of the form. Throws AppError `invalid_request`, with the rule of the API. */
 function readQuery(query: URLSearchParams): SurveyRequest {
-  const { sort, ...others } = filled(query, ['project', 'sort', 'cursor'])
+  const { project, sort, cursor } = filled(query, ['project', 'sort', 'cursor'])
   if (sort !== undefined && !SURVEY_SORTS.includes(sort as SurveySort))
     throw new AppError('invalid_request', `sort must be one of ${SURVEY_SORTS.join(', ')}`)
   const { q, status } = parsePart('query', Filter, filled(query, ['q', 'status']))
-  return { ...others, ...given({ q: q || undefined, status, sort: sort as SurveySort | undefined }) }
+  return given({ project, status, q: q || undefined, sort: sort as SurveySort | undefined, cursor })
 }
 
 /** The address of the list with another filter or order; from its start. */

@@ -54,8 +54,8 @@ ${renderActions(project, 'ping', pingKey)}`
   const badges = html`<p class="muted">An image of the status, for a README or a wiki. It needs no log-in: everyone who has its address sees it.</p>
 ${badgeKey === null ? html`<p>The project has no badge key.</p>` : renderBadges(project, badgeKey, baseUrl())}
 ${renderActions(project, 'badge', badgeKey)}`
-  return html`${section('ping-key', 'Pings by name', pings)}
-${section('badge-key', 'Badges', badges)}`
+  return html`${section('ping-key-title', 'Pings by name', pings)}
+${section('badge-key-title', 'Badges', badges)}`
 }
 
 function renderBadges({ name }: ProjectRecord, key: string, baseUrl: string): Html {
