@@ -9,7 +9,9 @@ import { act, type Page, page, type Request } from '../../page.ts'
 import { confirm } from '../../ui/parts.ts'
 import { ago } from '../../words/time-words.ts'
 import {
+  declarerOf,
   deleteCommand,
+  type Resource,
   renderCommand,
   resourceWords,
   suspendCommand,
@@ -25,43 +27,45 @@ export const checkActionRoutes = [
 
 /** For callers with the scope write. */
 export function renderActions(check: StoredCheck): Html {
-  const { id, spec, state, managedBy, kubernetesSuspend } = check
+  const { id, spec, state, kubernetesSuspend } = check
   const isPaused = state.status === 'paused'
-  const isSuspendSet = managedBy === 'kubernetes' && kubernetesSuspend !== null
+  const resource = declarerOf(check)
+  const isSuspendSet = resource !== null && kubernetesSuspend !== null
   const turn = isPaused
     ? html`<form method="post" action="/checks/${id}/resume"><button type="submit">${icon('running')} Resume</button></form>`
     : html`<form method="post" action="/checks/${id}/pause"><button type="submit" class="secondary">${icon('paused')} Pause</button></form>`
   return html`<nav class="buttons compact" aria-label="Actions">
 ${isSuspendSet ? '' : turn}
 ${spec.jobArea === null ? html`<a class="button secondary outline" href="/checks/${id}/how">How to ping</a>` : ''}
-<a class="button secondary outline" href="/checks/${id}/edit">${managedBy === 'kubernetes' ? 'Settings' : 'Edit'}</a>
+<a class="button secondary outline" href="/checks/${id}/edit">${resource === null ? 'Edit' : 'Settings'}</a>
 <a class="button secondary outline" href="/checks/${id}/delete">Delete</a>
 </nav>
-${isSuspendSet ? explainSuspend(check) : ''}`
+${isSuspendSet ? explainSuspend(check, resource) : ''}`
 }
 
-function explainSuspend(check: StoredCheck): Html {
+function explainSuspend(check: StoredCheck, resource: Resource): Html {
   const wanted = check.kubernetesSuspend !== true
-  if (check.cronJob !== undefined && check.kubernetes !== null) {
-    const { namespace } = check.kubernetes
+  if (check.cronJob !== undefined) {
+    const { namespace } = resource
     const how = wanted
       ? 'To pause it, suspend its CronJob:'
       : 'No run is expected while its CronJob is suspended, not there or never due. To resume a suspended CronJob:'
     return html`<p>${how}</p>
 ${renderCommand('suspend-command', suspendCronJobCommand({ namespace, name: check.cronJob.name }, wanted))}`
   }
-  return html`<p>${resourceWords(check.kubernetes)} sets <code>spec.suspend</code>, so ${wanted ? 'pause' : 'resume'} the check there:</p>
-${renderCommand('suspend-command', suspendCommand(check.kubernetes, wanted))}`
+  return html`<p>${resourceWords(resource)} sets <code>spec.suspend</code>, so ${wanted ? 'pause' : 'resume'} the check there:</p>
+${renderCommand('suspend-command', suspendCommand(resource, wanted))}`
 }
 
 async function confirmDelete(request: Request): Promise<Page> {
   const { context, caller, params, now } = request
   const check = await getCheck(context, caller, params.id!)
-  const { id, name, state, managedBy, kubernetes } = check
+  const { id, name, state } = check
+  const resource = declarerOf(check)
   const question = { ask: 'Delete', name, back: `/checks/${id}` }
-  if (managedBy === 'kubernetes') {
-    const loss = html`<p>${resourceWords(kubernetes)} declares this check. If it were deleted here, the next reconcile would create it again. Delete the resource instead:</p>
-${renderCommand('delete-command', deleteCommand(kubernetes))}
+  if (resource !== null) {
+    const loss = html`<p>${resourceWords(resource)} declares this check. If it were deleted here, the next reconcile would create it again. Delete the resource instead:</p>
+${renderCommand('delete-command', deleteCommand(resource))}
 ${check.cronJob === undefined ? '' : html`<p>If it was made for the label <code>heartbeat-operator.io/watch</code> of its CronJob or Namespace, it would be made again: remove that label, or set it to <code>"false"</code> on the CronJob.</p>`}
 <p>With <code>spec.deletionPolicy: Retain</code> the check stays, and belongs to the API from then on. With <code>Delete</code>, the default, it ends; if the resource is created again within 7 days, it gets its ping URL and its history back.</p>`
     return confirm(request, { ...question, loss, button: null })

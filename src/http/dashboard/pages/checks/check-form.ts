@@ -7,14 +7,14 @@ import { type CheckRecord, getCheck } from '../../../../checks/find-checks.ts'
 import { updateCheck } from '../../../../checks/update-check.ts'
 import { AppError, invalidField } from '../../../../domain/errors.ts'
 import { PAGE_LIMIT } from '../../../../domain/page.ts'
-import type { ProjectRecord } from '../../../../tenancy/projects.ts'
 import { readCheckUpdate, readNewCheck } from '../../../api/checks.ts'
 import { html, isolated } from '../../html.ts'
 import { action, type Page, page, type Redirect, type Request, redirect } from '../../page.ts'
 import { changedFields, type Faults, WAS, wasField } from '../../ui/form.ts'
 import { copyButton } from '../../ui/parts.ts'
 import { listAllProjects } from '../all-projects.ts'
-import { type OfferedChannel, renderFields, renderPreview } from './check-fields.ts'
+import { renderFields, renderPreview } from './check-fields.ts'
+import { declarerOf, type Resource } from './check-kubernetes.ts'
 import {
   type FormBody,
   faultsOfCheck,
@@ -30,10 +30,9 @@ import { renderHeartbeatCheck } from './heartbeat-check.ts'
 export const checkFormRoutes = [
   page('/checks/new', 'write', showNew),
   action('/checks/new', 'write', create),
-  page('/checks/preview', 'write', ({ query, now }) => ({
-    kind: 'fragment',
-    body: renderPreview(readValues(query), now),
-  })),
+  page('/checks/preview', 'write', ({ query, now }) => {
+    return { kind: 'fragment', body: renderPreview(readValues(query), now) }
+  }),
   page('/checks/{id}/edit', 'write', async (request) => showEdit(request, await getCheckOf(request))),
   action('/checks/{id}/edit', 'write', save),
 ]
@@ -45,19 +44,18 @@ const getCheckOf = ({ context, caller, params }: Request) => getCheck(context, c
 
 /** `?project=` names one by its slug or id. */
 async function showNew(request: Request): Promise<Page> {
-  const [projects, channels] = await Promise.all([listAllProjects(request), listAllChannels(request)])
+  const choices = await listChoices(request)
   const wanted = request.query.get('project')
-  const chosen = projects.find(({ id, slug }) => id === wanted || slug === wanted) ?? projects[0]
-  return renderNew(request, { projects, channels }, newValues(chosen?.id ?? ''), null)
+  const chosen = choices.projects.find(({ id, slug }) => id === wanted || slug === wanted) ?? choices.projects[0]
+  return renderNew(request, choices, newValues(chosen?.id ?? ''), null)
 }
 
 async function create(request: Request): Promise<Page | Redirect> {
-  const { form } = request
-  const [projects, channels] = await Promise.all([listAllProjects(request), listAllChannels(request)])
-  const sent = readValues(form)
-  const values = { ...sent, project_id: sent.project_id || (projects[0]?.id ?? '') }
+  const choices = await listChoices(request)
+  const sent = readValues(request.form)
+  const values = { ...sent, project_id: sent.project_id || (choices.projects[0]?.id ?? '') }
   const result = await tryForm(toBody(values, null), readNewCheck, (input) => createIn(request, input))
-  if ('faults' in result) return renderNew(request, { projects, channels }, values, result.faults)
+  if ('faults' in result) return renderNew(request, choices, values, result.faults)
   return redirect(`/checks/${result.done.id}/how`, 'check-created')
 }
 
@@ -73,15 +71,13 @@ async function createIn({ context, caller }: Request, input: NewCheck): Promise<
 }
 
 /** Of a new check the project is not chosen yet: the channels of each. */
-async function listAllChannels({ context, caller }: Request): Promise<readonly OfferedChannel[]> {
-  const { rows } = await listChannels(context, caller, { limit: PAGE_LIMIT, after: null })
-  return rows.filter(({ managedBy }) => managedBy === 'api')
+async function listChoices(request: Request) {
+  const all = listChannels(request.context, request.caller, { limit: PAGE_LIMIT, after: null })
+  const [projects, { rows }] = await Promise.all([listAllProjects(request), all])
+  return { projects, channels: rows.filter(({ managedBy }) => managedBy === 'api') }
 }
 
-interface Choices {
-  readonly projects: readonly ProjectRecord[]
-  readonly channels: readonly OfferedChannel[]
-}
+type Choices = Awaited<ReturnType<typeof listChoices>>
 
 /** `found`: the faults of what the user sent; null before that. */
 function renderNew({ now }: Request, { projects, channels }: Choices, values: Values, found: Faults | null): Page {
@@ -106,64 +102,51 @@ ${renderFields({ values, faults, now, projects, channels, isNew: true, isFresh: 
 // ---------------------------------------------------------------------------------------------------------------------
 
 async function showEdit(request: Request, check: CheckRecord): Promise<Page> {
-  const { now } = request
   const values = valuesOfCheck(check)
-  if (check.managedBy !== 'api') return renderManaged(check, values, now)
-  return renderEdit(check, values, { now, channels: await listChannelsOf(request, check) })
+  const resource = declarerOf(check)
+  return resource === null ? renderEdit(request, check, values) : renderManaged(check, resource, values, request.now)
 }
 
 async function save(request: Request): Promise<Page | Redirect> {
-  const { context, caller, params, form, now } = request
-  const id = params.id ?? ''
+  const { context, caller, form } = request
   const check = await getCheckOf(request)
   // Since the form was opened; the verb rejects it too.
   if (check.managedBy !== 'api') return { ...(await showEdit(request, check)), status: 409 }
   const values = readValues(form, valuesOfCheck(check))
   const result = await tryForm(toBody(values, changedFields(form, values)), readCheckUpdate, (update) =>
-    updateCheck(context, caller, id, update),
+    updateCheck(context, caller, check.id, update),
   )
-  if ('faults' in result) {
-    const channels = await listChannelsOf(request, check)
-    return renderEdit(check, values, { now, channels, faults: result.faults, was: form.get(WAS) })
-  }
-  return redirect(`/checks/${id}`, 'check-saved')
+  if ('faults' in result) return renderEdit(request, check, values, result.faults)
+  return redirect(`/checks/${check.id}`, 'check-saved')
 }
 
-const listChannelsOf = ({ context, caller }: Request, { projectId }: CheckRecord) =>
-  listChoosableChannels(context, caller, projectId)
-
-function renderEdit(
-  { id, name }: CheckRecord,
-  values: Values,
-  options: { now: number; channels: readonly OfferedChannel[]; faults?: Faults; was?: string | null },
-): Page {
-  const { now, channels, faults = {}, was = null } = options
+async function renderEdit(request: Request, check: CheckRecord, values: Values, faults: Faults = {}): Promise<Page> {
+  const { context, caller, form, now } = request
+  const { id, name, projectId } = check
+  const channels = await listChoosableChannels(context, caller, projectId)
   const main = html`<h1>Change ${isolated(name)}</h1>
 <form method="post" action="/checks/${id}/edit" class="check-form" data-keep="edit-check-${id}" novalidate>
-${wasField(values, was)}
+${wasField(values, form.get(WAS))}
 ${renderFields({ values, faults, now, channels, isNew: false })}
 <div class="actions"><button type="submit">Save</button> <a href="/checks/${id}">Cancel</a></div>
 </form>`
   return { kind: 'page', title: `Change ${name}`, main, ...statusOf(faults) }
 }
 
-function renderManaged(check: CheckRecord, values: Values, now: number): Page {
-  const { id, name, kubernetes } = check
-  const resource =
-    kubernetes === null
-      ? html`a HeartbeatCheck`
-      : html`the HeartbeatCheck <code>${kubernetes.namespace}/${kubernetes.name}</code> in the cluster <code>${kubernetes.cluster}</code>`
-  const manifest =
-    kubernetes === null
-      ? ''
-      : html`<section class="snippet">
+function renderManaged(
+  check: CheckRecord,
+  { cluster, namespace, name: resource }: Resource,
+  values: Values,
+  now: number,
+): Page {
+  const { id, name } = check
+  const main = html`<h1>${isolated(name)} is managed by Kubernetes</h1>
+<p>Its values come from the HeartbeatCheck <code>${namespace}/${resource}</code> in the cluster <code>${cluster}</code>. A change here would be undone, so change the resource instead.</p>
+<section class="snippet">
 <h2>Manifest</h2>${copyButton('manifest', 'the manifest')}
 <p>Change its values here or in your repository, save it as <code>heartbeat-check.yaml</code>, and apply it with <code>kubectl apply -f heartbeat-check.yaml</code>.</p>
 <pre tabindex="0"><code id="manifest">${renderHeartbeatCheck(check)}</code></pre>
-</section>`
-  const main = html`<h1>${isolated(name)} is managed by Kubernetes</h1>
-<p>Its values come from ${resource}. A change here would be undone, so change the resource instead.</p>
-${manifest}
+</section>
 ${check.cronJob === undefined ? '' : html`<p>If it was made for the label <code>heartbeat-operator.io/watch</code>, annotate the CronJob instead, with <code>heartbeat-operator.io/grace-seconds</code> and the like: the operator keeps the HeartbeatCheck as the CronJob says.</p>`}
 <h2>Current values</h2>
 <div class="check-form">${renderFields({ values, faults: {}, now, isNew: false, isReadOnly: true })}</div>

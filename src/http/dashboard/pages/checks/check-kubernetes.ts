@@ -13,8 +13,13 @@ import type { FollowedFacts, StuckJob } from '../../words/status-words.ts'
 import { ago, durationWords } from '../../words/time-words.ts'
 import { wordForShell } from './literals.ts'
 
-type Resource = NonNullable<CheckRecord['kubernetes']>
+export type Resource = NonNullable<CheckRecord['kubernetes']>
 type FollowedCronJob = NonNullable<CheckRecord['cronJob']>
+
+/** The resource that declares the check. Null: the check belongs to the API. */
+export function declarerOf({ managedBy, kubernetes }: Pick<CheckRecord, 'managedBy' | 'kubernetes'>): Resource | null {
+  return managedBy === 'kubernetes' ? kubernetes : null
+}
 
 /** Nothing for a check that no resource declares or declared. `mayWrite`: the commands have buttons. */
 export function renderKubernetes({ kubernetes, managedBy, cronJob }: CheckRecord, mayWrite: boolean): Html {
@@ -53,9 +58,8 @@ function listCronJobCommands(namespace: string, { name, lastRun }: FollowedCronJ
   ] as const
 }
 
-/** `HeartbeatCheck payments/nightly`. */
-export function resourceWords(resource: Resource | null): Html {
-  if (resource === null) return html`A HeartbeatCheck`
+/** `The HeartbeatCheck payments/nightly`. */
+export function resourceWords(resource: Resource): Html {
   return html`The HeartbeatCheck <code>${isolated(`${resource.namespace}/${resource.name}`)}</code>`
 }
 
@@ -65,7 +69,7 @@ export function renderCommand(id: string, command: string, canCopy = true): Html
 ${canCopy ? copyButton(id, 'the command') : ''}</div>`
 }
 
-export function deleteCommand(resource: Resource | null): string {
+export function deleteCommand(resource: Resource): string {
   return `kubectl delete ${resourceArguments(resource)}`
 }
 
@@ -73,7 +77,7 @@ export function deleteJobCommand({ namespace }: Pick<Resource, 'namespace'>, job
   return `kubectl delete job ${wordForShell(job)} -n ${wordForShell(namespace)}`
 }
 
-export function suspendCommand(resource: Resource | null, suspend: boolean): string {
+export function suspendCommand(resource: Resource, suspend: boolean): string {
   return `kubectl patch ${resourceArguments(resource)} --type merge -p '{"spec":{"suspend":${suspend}}}'`
 }
 
@@ -84,8 +88,7 @@ export function suspendCronJobCommand(
   return `kubectl patch cronjob ${wordForShell(name)} -n ${wordForShell(namespace)} -p '{"spec":{"suspend":${suspend}}}'`
 }
 
-function resourceArguments(resource: Resource | null): string {
-  const { namespace, name } = resource ?? { namespace: 'NAMESPACE', name: 'NAME' }
+function resourceArguments({ namespace, name }: Resource): string {
   return `heartbeatcheck ${wordForShell(name)} -n ${wordForShell(namespace)}`
 }
 

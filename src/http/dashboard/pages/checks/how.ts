@@ -7,6 +7,7 @@ import { type Html, html, isolated } from '../../html.ts'
 import { type Page, page, type Request } from '../../page.ts'
 import { copyButton, crumbs, table } from '../../ui/parts.ts'
 import { ago } from '../../words/time-words.ts'
+import { declarerOf } from './check-kubernetes.ts'
 import { type Snippet, snippetsOf } from './snippets.ts'
 
 export const howRoutes = [page('/checks/{id}/how', 'read', show)]
@@ -42,8 +43,8 @@ function renderArrival({ state }: CheckRecord, now: Instant): Html {
 }
 
 function renderHow(check: CheckRecord, url: string): Html {
-  const { slug, kubernetes, managedBy, spec } = check
-  const resource = managedBy === 'kubernetes' ? kubernetes : null
+  const { slug, spec } = check
+  const resource = declarerOf(check)
   const snippets = snippetsOf({ pingUrl: url, slug, kubernetes: resource, isFollowed: spec.jobArea !== null, ...spec })
   // Users of Kubernetes need this snippet first.
   if (resource !== null) snippets.sort((a, b) => Number(b.id === 'kubernetes') - Number(a.id === 'kubernetes'))
