@@ -8,13 +8,11 @@ import {
   findDelivery,
   listDeliveryRows,
   listLastDeliveries,
-  type NamedDelivery,
-  nameDeliveries,
 } from '../store/outbox/find-deliveries.ts'
 import type { ChannelContext } from './context.ts'
 
 export { DELIVERY_STATUSES } from '../store/outbox/deliveries.ts'
-export type { DeliveryFilter, DeliveryRecord, NamedDelivery } from '../store/outbox/find-deliveries.ts'
+export type { DeliveryFilter, DeliveryRecord } from '../store/outbox/find-deliveries.ts'
 
 /** Deliveries, newest first, without those of removed channels. An unknown or another tenant's id in the filter matches none. */
 export function listDeliveries(
@@ -26,17 +24,6 @@ export function listDeliveries(
   return readPage(page, ({ limit, after }) =>
     listDeliveryRows(database, tenant, filter, { beforeId: after?.id ?? null, limit }),
   )
-}
-
-/** The same as a page for people: with the names of channels and checks. For callers that are not bound to a project. */
-export async function listNamedDeliveries(
-  context: Pick<ChannelContext, 'database'>,
-  tenant: Tenant,
-  filter: DeliveryFilter,
-  page: PageRequest,
-): Promise<Page<NamedDelivery>> {
-  const { rows, next } = await listDeliveries(context, tenant, filter, page)
-  return { rows: await nameDeliveries(context.database, rows), next }
 }
 
 /** The last delivery of each channel that was sent at least once, by the id of the channel. */

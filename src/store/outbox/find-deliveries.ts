@@ -17,8 +17,13 @@ export interface DeliveryRecord {
   readonly eventId: string
   readonly type: EventType
   readonly channelId: string
+  /** Its present name. */
+  readonly channelName: string
+  readonly channelKind: ChannelKind
   /** Null for a test. */
   readonly checkId: string | null
+  /** Its present name; null for a test, and when the check was removed. */
+  readonly checkName: string | null
   readonly status: DeliveryStatus
   readonly attempts: number
   /** While an attempt is running, the time at which its claim expires. Null unless pending. */
@@ -31,20 +36,15 @@ export interface DeliveryRecord {
   readonly digestId: string | null
 }
 
-/** A delivery with the present names of its channel and its check, for people. */
-export interface NamedDelivery extends DeliveryRecord {
-  readonly channelName: string
-  readonly channelKind: ChannelKind
-  /** Null for a test, and when the check was removed. */
-  readonly checkName: string | null
-}
-
 type Row = Omit<DeliveryRecord, 'status'> & { status: number; channelProjectId: string | null }
 
-const COLUMNS = `d.id, d.event_id as "eventId", d.type, d.channel_id as "channelId", d.check_id as "checkId", d.status, d.attempts,
-  case when d.status = 0 then greatest(d.next_attempt_at, d.claimed_until) end as "nextAttemptAt", d.last_status as "lastStatus", d.last_error as "lastError", d.created_at as "createdAt",
-  d.delivered_at as "deliveredAt", d.digest_id as "digestId",
-  (select c.project_id from channels c where c.id = d.channel_id) as "channelProjectId"`
+/** From `deliveries d` and its `channels c`. */
+const COLUMNS = `d.id, d.event_id as "eventId", d.type, d.channel_id as "channelId", c.name as "channelName", c.kind as "channelKind",
+  c.project_id as "channelProjectId", d.check_id as "checkId", (select k.name from checks k where k.id = d.check_id) as "checkName",
+  d.status, d.attempts, case when d.status = 0 then greatest(d.next_attempt_at, d.claimed_until) end as "nextAttemptAt",
+  d.last_status as "lastStatus", d.last_error as "lastError", d.created_at as "createdAt", d.delivered_at as "deliveredAt",
+  d.digest_id as "digestId"`
+const WITH_CHANNEL = 'join channels c on c.id = d.channel_id'
 
 /** $1 organization, $2 project of the tenant or null. */
 const VISIBLE = 'd.organization_id = $1 and ($2::uuid is null or d.project_id = $2)'
@@ -84,9 +84,8 @@ export async function listDeliveryRows(
   if (checkId !== undefined) add('check_id', '=', checkId)
   if (status !== undefined) add('status', '=', DELIVERY_STATUSES.indexOf(status))
   const { rows } = await db.query<Row>(
-    `select ${COLUMNS} from deliveries d
-      where ${VISIBLE} ${conditions.join(' ')} and exists (select from channels c where c.id = d.channel_id)
-      order by d.id desc limit $3`,
+    `select ${COLUMNS} from deliveries d ${WITH_CHANNEL}
+      where ${VISIBLE} ${conditions.join(' ')} order by d.id desc limit $3`,
     values,
   )
   return rows.map((row) => toDelivery(row, tenant))
@@ -108,42 +107,17 @@ export async function listLastDeliveries(
     `select last.* from unnest($3::uuid[]) w (channel_id) cross join lateral (
         select ${COLUMNS} from (
           select * from deliveries o where o.channel_id between w.channel_id and w.channel_id
-          order by o.channel_id desc, o.id desc limit ${LOOK_BACK}) d
+          order by o.channel_id desc, o.id desc limit ${LOOK_BACK}) d ${WITH_CHANNEL}
         where ${VISIBLE} and d.attempts > 0 order by d.channel_id desc, d.id desc limit 1) last`,
     [tenant.organizationId, tenant.projectId, channelIds],
   )
   return rows.map((row) => toDelivery(row, tenant))
 }
 
-/** The same with names. A check or channel that is removed in between is left out, or has no name. */
-export async function nameDeliveries(db: Queryable, deliveries: readonly DeliveryRecord[]): Promise<NamedDelivery[]> {
-  const idsOf = (of: (delivery: DeliveryRecord) => string | null) => [
-    ...new Set(deliveries.map(of).filter((id) => id !== null)),
-  ]
-  const [channels, checks] = await Promise.all([
-    db.query<{ id: string; name: string; kind: ChannelKind }>(
-      'select id, name, kind from channels where id = any($1::uuid[])',
-      [idsOf(({ channelId }) => channelId)],
-    ),
-    db.query<{ id: string; name: string }>('select id, name from checks where id = any($1::uuid[])', [
-      idsOf(({ checkId }) => checkId),
-    ]),
-  ])
-  const channelOf = new Map(channels.rows.map((row) => [row.id, row]))
-  const nameOf = new Map(checks.rows.map(({ id, name }) => [id, name]))
-  return deliveries.flatMap((delivery) => {
-    const channel = channelOf.get(delivery.channelId)
-    if (channel === undefined) return []
-    const checkName = delivery.checkId === null ? null : (nameOf.get(delivery.checkId) ?? null)
-    return [{ ...delivery, channelName: channel.name, channelKind: channel.kind, checkName }]
-  })
-}
-
 /** Null when the tenant has no such delivery, or its channel was removed. */
 export async function findDelivery(db: Queryable, tenant: Tenant, id: string): Promise<DeliveryRecord | null> {
   const { rows } = await db.query<Row>(
-    `select ${COLUMNS} from deliveries d
-      where ${VISIBLE} and d.id = $3 and exists (select from channels c where c.id = d.channel_id)`,
+    `select ${COLUMNS} from deliveries d ${WITH_CHANNEL} where ${VISIBLE} and d.id = $3`,
     [tenant.organizationId, tenant.projectId, id],
   )
   return rows[0] === undefined ? null : toDelivery(rows[0], tenant)
@@ -182,7 +156,7 @@ export async function renewDelivery(
   const { rows } = await tx.query<Row>(
     `update deliveries d set status = 0, next_attempt_at = $2::timestamptz, give_up_at = $3::timestamptz,
         attempts_before = d.attempts, delivered_at = null, digest_id = null, refused_at = null
-      where d.id = $1 returning ${COLUMNS}`,
+      from channels c where d.id = $1 and c.id = d.channel_id returning ${COLUMNS}`,
     [id, timestamp(now), timestamp(giveUpAt)],
   )
   return toDelivery(rows[0]!, tenant)
@@ -195,7 +169,10 @@ export async function makeDeliveryDue(
   id: string,
   now: Instant,
 ): Promise<DeliveryRecord> {
-  const text = `update deliveries d set next_attempt_at = $2::timestamptz where d.id = $1 returning ${COLUMNS}`
-  const { rows } = await tx.query<Row>(text, [id, timestamp(now)])
+  const { rows } = await tx.query<Row>(
+    `update deliveries d set next_attempt_at = $2::timestamptz
+      from channels c where d.id = $1 and c.id = d.channel_id returning ${COLUMNS}`,
+    [id, timestamp(now)],
+  )
   return toDelivery(rows[0]!, tenant)
 }

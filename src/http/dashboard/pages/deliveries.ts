@@ -2,7 +2,7 @@
 
 import type { DashboardCaller } from '../../../auth/sessions.ts'
 import { type ChannelRecord, listChannels } from '../../../channels/find-channels.ts'
-import { DELIVERY_STATUSES, listNamedDeliveries, type NamedDelivery } from '../../../channels/find-deliveries.ts'
+import { DELIVERY_STATUSES, type DeliveryRecord, listDeliveries } from '../../../channels/find-deliveries.ts'
 import { retryDelivery } from '../../../channels/retry-delivery.ts'
 import { getCheck } from '../../../checks/find-checks.ts'
 import { includesScope, type Scope } from '../../../domain/access.ts'
@@ -50,7 +50,7 @@ async function showDeliveries({ context, caller, query, now }: Request): Promise
   const cursor = query.get('cursor')
   const { filter, after } = readQuery(filters, cursor, now)
   const [{ rows, next }, { rows: channels }, checkName] = await Promise.all([
-    listNamedDeliveries(context, caller, filter, { limit: ROWS, after }),
+    listDeliveries(context, caller, filter, { limit: ROWS, after }),
     listChannels(context, caller, { limit: MAX_CHOICES, after: null }),
     filters.check === undefined ? null : nameOfCheck(filters.check, { context, caller }),
   ])
@@ -138,9 +138,9 @@ export interface DeliveryListOptions {
   readonly of?: 'channel' | 'check'
 }
 
-export function deliveryList(deliveries: readonly NamedDelivery[], options: DeliveryListOptions): Html {
+export function deliveryList(deliveries: readonly DeliveryRecord[], options: DeliveryListOptions): Html {
   const { of, caller, now, back } = options
-  return table<NamedDelivery>(
+  return table<DeliveryRecord>(
     [
       [
         'Event',
@@ -165,14 +165,14 @@ export function deliveryList(deliveries: readonly NamedDelivery[], options: Deli
   )
 }
 
-function checkOf({ type, checkId, checkName }: NamedDelivery): Html {
+function checkOf({ type, checkId, checkName }: DeliveryRecord): Html {
   if (type === 'channel.test') return html`<span class="muted">none, a test</span>`
   if (checkId === null || checkName === null) return html`<span class="muted">a check that was deleted</span>`
   return html`<a href="/checks/${checkId}">${isolated(checkName)}</a>`
 }
 
 /** What the receiver responded, why an attempt failed, and what follows. The text can hold words of the receiver. */
-export function responseWords(delivery: NamedDelivery, now: Instant): Html {
+export function responseWords(delivery: DeliveryRecord, now: Instant): Html {
   const { status, attempts, nextAttemptAt, lastStatus, lastError, deliveredAt, digestId } = delivery
   const parts: Html[] = []
   if (lastStatus !== null) parts.push(html`<strong>${lastStatus}</strong>`)
@@ -186,7 +186,7 @@ export function responseWords(delivery: NamedDelivery, now: Instant): Html {
   return html`${parts.map((part, index) => (index === 0 ? part : html` <span aria-hidden="true">·</span> ${part}`))}`
 }
 
-function sendAgain({ id, type }: NamedDelivery, back: string): Html {
+function sendAgain({ id, type }: DeliveryRecord, back: string): Html {
   return html`<form method="post" action="/deliveries/${id}/retry">
 <input type="hidden" name="back" value="${back}">
 <button type="submit" class="secondary outline" aria-label="Send again: ${EVENT_WORDS[type]}">Send again</button>

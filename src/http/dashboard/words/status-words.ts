@@ -3,7 +3,7 @@
  * (channels/kinds/event-text.ts).
  */
 
-import type { NamedDelivery } from '../../../channels/find-deliveries.ts'
+import type { DeliveryRecord } from '../../../channels/find-deliveries.ts'
 import type { CheckRecord } from '../../../checks/find-checks.ts'
 import {
   type CheckState,
@@ -282,11 +282,11 @@ const STATUSES = {
   delivered: { look: 'up', word: 'Delivered' },
   failed: { look: 'down', word: 'Failed' },
   pending: { look: 'late', word: 'Pending' },
-} as const satisfies Record<NamedDelivery['status'], { look: 'up' | 'down' | 'late'; word: string }>
+} as const satisfies Record<DeliveryRecord['status'], { look: 'up' | 'down' | 'late'; word: string }>
 
-export const deliveryWord = (status: NamedDelivery['status']): string => STATUSES[status].word
+export const deliveryWord = (status: DeliveryRecord['status']): string => STATUSES[status].word
 
-export function deliveryBadge(status: NamedDelivery['status']): Html {
+export function deliveryBadge(status: DeliveryRecord['status']): Html {
   const { look, word } = STATUSES[status]
   return badge(look, word)
 }

@@ -6,8 +6,6 @@ import {
   findLastDeliveries,
   getDelivery,
   listDeliveries,
-  listNamedDeliveries,
-  type NamedDelivery,
 } from '../../../../channels/find-deliveries.ts'
 import { KINDS } from '../../../../channels/kinds/index.ts'
 import { countDependent, removeChannel } from '../../../../channels/remove-channel.ts'
@@ -158,9 +156,9 @@ function servedWords({ projectId, managedBy }: ChannelRecord, projects: ProjectN
 async function showChannel({ context, caller, params, now }: Request): Promise<Page> {
   const channel = showFor(caller.scope, await getChannel(context, caller, params.id!))
   const { id, name, kind, events, config, muted, warnings, isInClear, managedBy } = channel
-  const [{ rows: deliveries }, { rows: pending }, projects] = await Promise.all([
-    listNamedDeliveries(context, caller, { channelId: id }, { limit: SHOWN_DELIVERIES, after: null }),
-    listDeliveries(context, caller, { channelId: id, status: 'pending' }, { limit: 1, after: null }),
+  const [{ rows: deliveries }, hasPending, projects] = await Promise.all([
+    listDeliveries(context, caller, { channelId: id }, { limit: SHOWN_DELIVERIES, after: null }),
+    hasPendingDeliveries({ context, caller }, id),
     readProjectNames({ context, caller }),
   ])
   const { title, form } = KINDS[kind].config
@@ -197,7 +195,7 @@ ${section(
 }
 
 /** A test is a delivery, and has the outcome of the delivery. */
-function lastTest(test: NamedDelivery, now: Instant): Html {
+function lastTest(test: DeliveryRecord, now: Instant): Html {
   const isWaiting = test.status === 'pending' && test.attempts === 0
   return html`<p class="last-test"><strong>Last test</strong> ${ago(test.createdAt, now)}: ${deliveryBadge(test.status)} ${responseWords(test, now)}
 ${isWaiting ? html`<a href="/channels/${test.channelId}">Show the outcome</a>` : ''}</p>`

@@ -1,6 +1,6 @@
 /** The history on the page of a check: uptime, runs, durations, changes of status, deliveries. */
 
-import { listNamedDeliveries } from '../../../../channels/find-deliveries.ts'
+import { listDeliveries } from '../../../../channels/find-deliveries.ts'
 import type { CheckReview } from '../../../../checks/review-check.ts'
 import type { Instant } from '../../../../domain/check.ts'
 import type { PastRun } from '../../../../domain/runs.ts'
@@ -113,7 +113,7 @@ const SHOWN_DELIVERIES = 10
 /** What was sent about the check, and to which channels. */
 export async function renderDeliveries({ context, caller }: Request, checkId: string, now: Instant): Promise<Html> {
   const page = { limit: SHOWN_DELIVERIES, after: null }
-  const { rows, next } = await listNamedDeliveries(context, caller, { checkId }, page)
+  const { rows, next } = await listDeliveries(context, caller, { checkId }, page)
   const none = html`<p class="muted">None was sent about this check. <a href="/channels">Channels</a> receive them.</p>`
   const all = html`<p><a href="/deliveries?check=${checkId}">All deliveries of this check</a></p>`
   const list = rows.length === 0 ? none : deliveryList(rows, { caller, now, back: `/checks/${checkId}`, of: 'check' })
