@@ -45,24 +45,16 @@ const PLACES: Readonly<Record<CheckEventType, number>> = {
 }
 const ORDER = CHECK_EVENT_TYPES.toSorted((a, b) => PLACES[a] - PLACES[b])
 
-export interface DigestEntry {
-  /** Ids are in order of time. */
-  readonly eventId: string
-  readonly checkKey: number | null
-  readonly type: CheckEventType
-}
-
 /** The events that a digest names, in its order: first what needs work, then what happened first. And how many checks there are. */
-export function planDigest<Entry extends DigestEntry>(
-  entries: readonly Entry[],
-): { named: Entry[]; counts: TypeCount[] } {
-  const newest = new Map<number | null, Entry>()
-  for (const entry of entries) {
-    const other = newest.get(entry.checkKey)
-    if (other === undefined || other.eventId < entry.eventId) newest.set(entry.checkKey, entry)
+export function planDigest(events: readonly NotifiedCheck[]): Pick<Digest, 'named' | 'counts'> {
+  const newest = new Map<string, NotifiedCheck>()
+  for (const event of events) {
+    const other = newest.get(event.check.id)
+    // Ids are in order of time.
+    if (other === undefined || other.id < event.id) newest.set(event.check.id, event)
   }
   const ordered = ORDER.flatMap((type) =>
-    [...newest.values()].filter((entry) => entry.type === type).sort((a, b) => (a.eventId < b.eventId ? -1 : 1)),
+    [...newest.values()].filter((event) => event.type === type).sort((a, b) => (a.id < b.id ? -1 : 1)),
   )
   return { named: ordered.slice(0, DIGEST.named), counts: countByType(ordered) }
 }

@@ -12,7 +12,7 @@ import { instantArray, int4Array, int8Array, textArray, uuidArray } from '../pos
 import type { Database, Queryable, Statement } from '../postgres/database.ts'
 import { timestamp } from '../postgres/instants.ts'
 import { CHANNEL_COLUMNS, type ChannelRow } from './channels.ts'
-import { EVENT_COLUMNS, type EventRow, toEvent } from './events.ts'
+import { type EventRow, toEvent } from './events.ts'
 
 export const DELIVERY_STATUSES = ['pending', 'delivered', 'failed'] as const
 /** The table stores its index in DELIVERY_STATUSES: append only. */
@@ -54,9 +54,7 @@ export interface ClaimedDelivery {
   readonly giveUpAt: Instant
   /** Since when the receiver has refused each attempt; null when it did not refuse the last one. */
   readonly refusedAt: Instant | null
-  /** Whether the event is still stored. */
-  readonly hasEvent: boolean
-  /** Null for a claim `asOne`, and when the event is no longer stored. */
+  /** Null when it is no longer stored. */
   readonly event: Event | null
 }
 
@@ -76,7 +74,7 @@ const IS_DUE = `d.channel_id = w.channel_id and d.status = 0 and d.next_attempt_
  * replica has locked. Tests have no check: the index of sequences finds them, however many other deliveries are due.
  *
  * `asOne`: what is claimed of a channel is sent in one message. One message has no order within, so a delivery behind
- * the head of its sequence is claimed too, if everything before it is claimed with it.
+ * the head of its sequence is claimed too, if everything before it is claimed with it. The events of several have no body of a ping.
  * `moved`: how many were postponed because an older delivery of their check is pending and is not claimed with them.
  *
  * The second statement sees every head that was finished before the first statement got its locks. A head that finishes later makes
@@ -142,9 +140,9 @@ function claimLocked(locked: readonly unknown[][], until: Instant, asOne: boolea
         returning d.*)
       select c.id, c.event_id as "eventId", c.channel_id as "channelId", c.check_key as "checkKey", c.type, c.attempts,
         c.attempts - c.attempts_before as attempt, c.give_up_at as "giveUpAt", c.refused_at as "refusedAt",
-        (select count(*) from moved) as moved, ${EVENT_COLUMNS},
-        exists (select from events o where o.id = c.event_id) as "hasEvent"
-      from (select 1) one left join claimed c on true left join events e on e.id = c.event_id and not $5
+        (select count(*) from moved) as moved, e.data, e.subject, e.last_ping as "lastPing", e.created_at as at,
+        case when not $5 or (select count(*) from claimed) = 1 then e.last_body end as "lastBody"
+      from (select 1) one left join claimed c on true left join events e on e.id = c.event_id
       order by c.event_id`,
     values: [
       uuidArray(locked.map(([eventId]) => eventId as string)),
@@ -161,11 +159,10 @@ type ClaimRow = { [Name in keyof EventRow]: EventRow[Name] | null } & Omit<Claim
     moved: number
   }
 
-function toClaimed(row: ClaimRow): ClaimedDelivery[] {
-  const { id, eventId, channelId, checkKey, type, attempts, attempt, giveUpAt, refusedAt, hasEvent } = row
+function toClaimed({ id, moved, data, subject, lastPing, lastBody, at, ...row }: ClaimRow): ClaimedDelivery[] {
   if (id === null) return []
-  const event = row.at === null ? null : toEvent(eventId, row as EventRow)
-  return [{ id, eventId, channelId, checkKey, type, attempts, attempt, giveUpAt, refusedAt, hasEvent, event }]
+  const stored = { type: row.type, data, subject, lastPing, lastBody, at } as EventRow
+  return [{ ...row, id, event: at === null ? null : toEvent(row.eventId, stored) }]
 }
 
 export interface FinishedAttempt {

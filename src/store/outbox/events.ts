@@ -116,7 +116,7 @@ export async function insertTestEvent(tx: Queryable, event: TestEvent): Promise<
   )
 }
 
-/** A row with EVENT_COLUMNS and the type of the event. */
+/** A row of the table, and the type of the event. */
 export interface EventRow {
   readonly type: EventType
   readonly data: EventFacts
@@ -126,29 +126,12 @@ export interface EventRow {
   readonly at: Instant
 }
 
-export const EVENT_COLUMNS = `e.data, e.subject, e.last_ping as "lastPing", e.last_body as "lastBody", e.created_at as at`
-
 /** Null for a row from before events stored their checks: it cannot be sent. */
 export function toEvent(id: string, { type, data, subject, lastPing, lastBody, at }: EventRow): Event | null {
   if (type === 'channel.test') return { id, type, at }
   if (subject === null) return null
   const body = lastBody === null ? null : toBodyText(lastBody)
   return { id, type, at, facts: data, check: subject, lastPing: lastPing === null ? null : { ...lastPing, body } }
-}
-
-/** The events of these ids that are stored. */
-export async function findEvents(db: Queryable, ids: readonly string[]): Promise<Map<string, Event>> {
-  const { rows } = await db.query<EventRow & { id: string }>({
-    name: 'find_events',
-    text: `select e.id, e.type, ${EVENT_COLUMNS} from events e where e.id = any($1::uuid[])`,
-    values: [uuidArray(ids)],
-  })
-  return new Map(
-    rows.flatMap(({ id, ...row }) => {
-      const event = toEvent(id, row)
-      return event === null ? [] : [[id, event] as const]
-    }),
-  )
 }
 
 /** The end of the body of a ping, an expression of bytea. */

@@ -120,7 +120,7 @@ export async function createFixture() {
         id: newId(at),
         delivery: newId(at),
         key,
-        check: { ...check, name: `Job ${key}` },
+        check: { ...check, id: `check ${key}`, name: `Job ${key}` },
       }))
       await database.query(
         `with given as (select r ->> 'id' as id, r ->> 'delivery' as delivery, (r ->> 'key')::int8 as key, r -> 'check' as subject

@@ -1,19 +1,14 @@
 import { describe, expect, it } from 'vitest'
-import {
-  countByType,
-  DIGEST,
-  type DigestEntry,
-  planDigest,
-  subtractCounts,
-  totalOf,
-} from '../../../src/domain/digest.ts'
-import { CHECK_EVENT_TYPES } from '../../../src/domain/event.ts'
+import { countByType, DIGEST, planDigest, subtractCounts, totalOf } from '../../../src/domain/digest.ts'
+import { CHECK_EVENT_TYPES, type CheckEventType } from '../../../src/domain/event.ts'
+import { aFlipEvent } from '../../support/events.ts'
 
 let number = 0
 /** Ids in the order of the calls. */
-const anEntry = (checkKey: number, type: DigestEntry['type'] = 'check.down'): DigestEntry => {
+const anEntry = (check: number, type: CheckEventType = 'check.down') => {
   number += 1
-  return { eventId: `0197a000-0000-7000-8000-${String(number).padStart(12, '0')}`, checkKey, type }
+  const id = `0197a000-0000-7000-8000-${String(number).padStart(12, '0')}`
+  return aFlipEvent({ id, type, check: { id: `check ${check}` } })
 }
 const many = (count: number) => Array.from({ length: count }, (_, key) => anEntry(key))
 
