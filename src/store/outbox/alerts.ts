@@ -95,19 +95,25 @@ export async function resolveAlert(
   return rows[0] ?? null
 }
 
-/** The channels with due alerts. `channel` is null when it was removed. */
+/**
+ * The channels with due alerts. Deletes the due alerts that ended before `overSince`, and those of removed channels, which end at the
+ * Alertmanagers by themselves.
+ */
 export async function listChannelsWithDueAlerts(
   db: Queryable,
   now: Instant,
-): Promise<{ channelId: string; channel: ChannelRow | null }[]> {
-  const { rows } = await db.query<ChannelRow & { channelId: string; id: string | null }>({
+  overSince: Instant,
+): Promise<ChannelRow[]> {
+  const { rows } = await db.query<ChannelRow>({
     name: 'list_channels_with_due_alerts',
-    text: `select d.channel_id as "channelId", ${CHANNEL_COLUMNS}
-      from (select distinct a.channel_id from alerts a where a.tell_at <= $1::timestamptz) d
-      left join channels c on c.id = d.channel_id order by d.channel_id`,
-    values: [timestamp(now)],
+    text: `with over as (
+        delete from alerts a where a.tell_at <= $1::timestamptz
+          and (a.resolved_at < $2::timestamptz or not exists (select from channels c where c.id = a.channel_id)))
+      select ${CHANNEL_COLUMNS} from channels c
+      where c.id in (select a.channel_id from alerts a where a.tell_at <= $1::timestamptz) order by c.id`,
+    values: [timestamp(now), timestamp(overSince)],
   })
-  return rows.map(({ channelId, ...channel }) => ({ channelId, channel: channel.id === null ? null : channel }))
+  return rows
 }
 
 export interface LeasedAlert extends StoredAlert {
@@ -178,8 +184,7 @@ export interface PostedAlert {
   readonly checkKey: number
   /** The labels that the Alertmanager has. */
   readonly labels: Labels
-  /** Null: as they are. */
-  readonly annotations: Labels | null
+  readonly annotations: Labels
   readonly resolvedAt: Instant | null
   readonly nextAt: Instant
 }
@@ -200,7 +205,7 @@ export async function savePosted(
         select * from unnest($2::int8[], $3::jsonb[], $4::timestamptz[], $5::timestamptz[], $7::jsonb[])
           i (check_key, labels, resolved_at, next_at, annotations)),
       kept as (
-        update alerts a set labels = i.labels, annotations = coalesce(i.annotations, a.annotations), resolved_at = i.resolved_at, tell_at = case
+        update alerts a set labels = i.labels, annotations = i.annotations, resolved_at = i.resolved_at, tell_at = case
           when i.resolved_at is not null or exists (select from check_states s where s.check_key = a.check_key and ${IS_DOWN})
           then i.next_at else ${AT_ONCE} end
         from i where a.channel_id = $1 and a.check_key = i.check_key and a.tell_at = $6::timestamptz
@@ -219,25 +224,6 @@ export async function savePosted(
     ],
   })
   return rowCount
-}
-
-/** Deletes the alerts that were not changed during the lease that ends at `until`. */
-export async function deleteAlerts(
-  db: Queryable,
-  channelId: string,
-  checkKeys: readonly number[],
-  until: Instant,
-): Promise<void> {
-  await db.query(
-    'delete from alerts where channel_id = $1 and check_key = any($2::int8[]) and tell_at = $3::timestamptz',
-    [channelId, int8Array(checkKeys), timestamp(until)],
-  )
-}
-
-/** Deletes the alerts of a channel, if it was removed. At the Alertmanagers they end by themselves. */
-export async function deleteChannelAlerts(db: Queryable, channelId: string): Promise<void> {
-  const text = 'delete from alerts a where a.channel_id = $1 and not exists (select from channels c where c.id = $1)'
-  await db.query(text, [channelId])
 }
 
 /** Makes all alerts of a check due at once, in the transaction of a change that may have made them wrong. */

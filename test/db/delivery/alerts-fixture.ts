@@ -68,8 +68,11 @@ export function createKeeper(overrides: Partial<AlertKeeperOptions> = {}): Alert
   return keeper
 }
 
-/** One run of a new keeper. */
-export const keep = () => createKeeper().run(FOREVER)
+/** A run of the keeper, and the work that it begins. */
+export async function keep(keeper: AlertKeeper = createKeeper()): Promise<void> {
+  await keeper.run(FOREVER)
+  await keeper.stop()
+}
 
 export async function addDown(input: Parameters<Fixture['addCheck']>[0] = {}): Promise<CheckRecord> {
   const check = await fixture.addCheck(input)

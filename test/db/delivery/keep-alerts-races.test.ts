@@ -11,7 +11,6 @@ import {
   copyAlert,
   createKeeper,
   deliver,
-  FOREVER,
   fakes,
   fixture,
   keep,
@@ -129,7 +128,7 @@ describe('races', () => {
     fakes.posts.length = 0
     const other = createDatabase({ url: fixture.url, name: 'other replica', connections: 3 })
     const replicas = [createKeeper({ batch: 50 }), createKeeper({ batch: 50, database: other })]
-    await Promise.all(replicas.map((keeper) => keeper.run(FOREVER)))
+    await Promise.all(replicas.map((keeper) => keep(keeper)))
     await other.close()
     const posted = fakes.posts.filter(({ host }) => host === A).flatMap(({ alerts }) => alerts.map(nameOf))
     expect(posted).toHaveLength(601)

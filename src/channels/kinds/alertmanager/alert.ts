@@ -95,25 +95,15 @@ export function labelAlert(
   }
 }
 
-/** The labels of a stored alert under the present names of its check, with the labels that it had. The same object when they are equal. */
+/** The labels of a stored alert under the present names of its check, with the labels that the check had. */
 export function relabelAlert({ labels, checkLabels }: StoredAlert, check: CheckNames, own: Labels): Labels {
-  return keepIfEqual(labels, labelAlert(check, labels.reason as EventFacts['reason'], checkLabels, own))
+  return labelAlert(check, labels.reason as EventFacts['reason'], checkLabels, own)
 }
 
-const keepIfEqual = (one: Labels, other: Labels) => (areEqual(one, other) ? one : other)
-
-/**
- * The annotations of an alert that fires, with the text of the newest failing ping: a job that is tried again brings another one, and no event.
- * The same object when they are equal.
- */
+/** The annotations of an alert that fires, with the text of the newest failing ping: a job that is tried again brings another one, and no event. */
 export function reannotateAlert({ annotations }: StoredAlert, newestText: string | null): Labels {
   const body = newestText === null ? '' : cleanOutput(newestText)
-  return body === '' ? annotations : keepIfEqual(annotations, { ...annotations, ...harmless({ body }) })
-}
-
-export function areEqual(one: Labels, other: Labels): boolean {
-  const names = Object.keys(one)
-  return names.length === Object.keys(other).length && names.every((name) => one[name] === other[name])
+  return body === '' ? annotations : { ...annotations, ...harmless({ body }) }
 }
 
 export function fire(alert: PostedAlert, now: Instant, link: string | null): PostableAlert {

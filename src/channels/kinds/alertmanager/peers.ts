@@ -12,8 +12,8 @@ import type { AlertmanagerSettings } from './config.ts'
 export interface PostResult {
   /** Delivered as soon as one peer has accepted everything. */
   readonly outcome: Outcome
-  /** Whether all peers accepted; else whether another post can reach those that did not. */
-  readonly missed: 'none' | 'temporarily' | 'permanently'
+  /** Another post can soon reach a peer that did not accept. */
+  readonly isMissed: boolean
 }
 
 export interface Peers {
@@ -35,8 +35,8 @@ const REPEAT_MS = 60_000
 export const REPEAT_SOON_MS = 10_000
 
 /** The first end of an alert is repeated soon: a peer whose clock is far behind did not take it for an end (`resolve` in alert.ts). */
-export function repeatDelayMs({ missed }: PostResult, isFirstEnd: boolean): number {
-  return missed === 'temporarily' || isFirstEnd ? REPEAT_SOON_MS : REPEAT_MS
+export function repeatDelayMs({ isMissed }: PostResult, isFirstEnd: boolean): number {
+  return isMissed || isFirstEnd ? REPEAT_SOON_MS : REPEAT_MS
 }
 
 /** @param othersMs how long to wait for the other peers after the first has accepted; null: until the signal aborts. */
@@ -104,26 +104,19 @@ function sumUp(outcomes: readonly Outcome[]): PostResult {
   const delivered = outcomes.find((outcome) => outcome.kind === 'delivered')
   const failed = outcomes.filter((outcome) => outcome.kind !== 'delivered')
   const temporary = failed.filter((outcome) => outcome.kind === 'retry')
-  // A peer that refuses takes the next post, or none.
-  const missed = temporary.some(({ isRefusal }) => isRefusal !== true)
-    ? 'temporarily'
-    : failed.length > 0
-      ? 'permanently'
-      : 'none'
+  // A peer that refuses takes the next post, or none. Any other failure is tried for longer than a refusal.
+  const missed = temporary.find(({ isRefusal }) => isRefusal !== true)
+  const isMissed = missed !== undefined
   const error = failed.map((outcome) => outcome.error).join('; ')
-  if (delivered !== undefined)
-    return {
-      missed,
-      outcome: failed.length === 0 ? delivered : { ...delivered, note: `not accepted by every peer: ${error}` },
-    }
-  // Any other failure is tried for longer than a refusal.
-  const first = temporary.find(({ isRefusal }) => isRefusal !== true) ?? temporary[0]
-  if (first === undefined) return { missed, outcome: { kind: 'rejected', status: failed[0]?.status ?? null, error } }
+  if (delivered !== undefined) {
+    const note = failed.length === 0 ? {} : { note: `not accepted by every peer: ${error}` }
+    return { isMissed, outcome: { ...delivered, ...note } }
+  }
+  const first = missed ?? temporary[0]
+  if (first === undefined) return { isMissed, outcome: { kind: 'rejected', status: failed[0]?.status ?? null, error } }
   // The shortest wait counts. A peer that asked for none may be tried again as soon as usual.
   const retryAfterMs = Math.min(...temporary.map((outcome) => outcome.retryAfterMs ?? 0))
-  const { status, isRefusal } = first
-  const retry = { kind: 'retry', status, error, ...(isRefusal === true ? { isRefusal } : {}) } as const
-  return { missed, outcome: retryAfterMs > 0 ? { ...retry, retryAfterMs } : retry }
+  return { isMissed, outcome: { ...first, error, retryAfterMs } }
 }
 
 /** JSON arrays of limited length. */

@@ -4,6 +4,7 @@
  * repeats it, also after a failed delivery.
  */
 
+import { isDeepStrictEqual } from 'node:util'
 import type { Outcome, Send } from '../../../delivery/outcome.ts'
 import type { OpenChannel } from '../../../domain/channel.ts'
 import type { Instant } from '../../../domain/check.ts'
@@ -11,7 +12,7 @@ import { AppError } from '../../../domain/errors.ts'
 import type { NotifiedCheck } from '../../../domain/event.ts'
 import { leaseUntil, type PostedAlert, raiseAlert, resolveAlert, savePosted } from '../../../store/outbox/alerts.ts'
 import { linkForPeople, type SenderContext } from '../kind.ts'
-import { areEqual, buildAlert, buildTestAlert, fire, type PostableAlert, resolve } from './alert.ts'
+import { buildAlert, buildTestAlert, fire, type PostableAlert, resolve } from './alert.ts'
 import type { AlertmanagerSettings } from './config.ts'
 import { createPeers, repeatDelayMs } from './peers.ts'
 
@@ -33,9 +34,9 @@ export function createAlertmanagerSender(
     const { isNewest, before } = await raiseAlert(database, lease, alert)
     if (!isNewest) return nothingToPost('a later alert of the check has replaced it')
     const link = linkForPeople(links, event.check.id)
-    const isReplacing = before !== null && !areEqual(before.labels, alert.labels)
+    const isReplacing = before !== null && !isDeepStrictEqual(before.labels, alert.labels)
     const ends = isReplacing ? [resolve(before, before.resolvedAt ?? now, link)] : []
-    const posted = { checkKey, labels: alert.labels, annotations: null, resolvedAt: null }
+    const posted = { ...alert, checkKey, resolvedAt: null }
     return post(channel, [...ends, fire(alert, now, link)], posted, lease.until, signal)
   }
 
@@ -46,7 +47,7 @@ export function createAlertmanagerSender(
     if (alert === null) return nothingToPost('no alert of the check was firing')
     const resolvedAt = alert.resolvedAt ?? now
     const end = resolve(alert, resolvedAt, linkForPeople(links, event.check.id))
-    const posted = { checkKey, labels: alert.labels, annotations: null, resolvedAt }
+    const posted = { ...alert, checkKey, resolvedAt }
     return post(channel, [end], posted, lease.until, signal)
   }
 
