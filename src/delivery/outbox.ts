@@ -74,8 +74,8 @@ export interface OutboxOptions {
 /** A channel as it was when its deliveries were claimed. */
 interface ClaimedChannel {
   readonly row: ChannelRow
-  /** Unseals its settings. Throws an error whose message is fit for a delivery's last_error. */
-  readonly open: () => OpenChannel
+  /** An error: why its settings cannot be read, fit for a delivery's last_error. */
+  readonly opened: OpenChannel | Error
 }
 
 const TIMEOUT_MS = 10_000
@@ -86,7 +86,8 @@ const CLAIM_MARGIN_MS = TIMEOUT_MS + 5_000
 /** Attempts that run at the same time, over all channels. A channel without a running attempt gets one more. */
 const MAX_RUNNING = 512
 const POLL_MS = 250
-const MAX_REST_MS = 100
+/** After a poll with work: PostgreSQL has time for pings. */
+const REST_MS = 50
 /** A ping that arrives in between waits for two sends, not for all that were claimed. */
 const SENDS_AT_ONCE = 2
 const PACE_MS = 1
@@ -108,8 +109,8 @@ export function createOutbox(options: OutboxOptions): Outbox {
   let wake = () => {}
   let lastPollAt = clock.now()
 
-  /** `workedMs`: how long PostgreSQL worked for it. */
-  async function poll(): Promise<{ isMore: boolean; workedMs: number }> {
+  /** Returns whether there was work: there may be more. */
+  async function poll(): Promise<boolean> {
     let yieldedMs = 0
     const yieldNow = async () => {
       if (yieldedMs >= MAX_YIELD_MS) return
@@ -118,7 +119,6 @@ export function createOutbox(options: OutboxOptions): Outbox {
       yieldedMs += clock.now() - from
     }
     await yieldNow()
-    const beganAt = clock.now()
     await writeEnded()
     const startedAt = now()
     const channels = await listDueChannels(database, startedAt)
@@ -128,46 +128,53 @@ export function createOutbox(options: OutboxOptions): Outbox {
       // Without its address the installation's channel is left to other replicas.
       .filter(({ id }) => id !== INSTALLATION_CHANNEL_ID || installationUrls.length > 0)
       // An idle channel always gets one slot, however many are held by receivers that do not respond.
-      .map(({ id }) => ({ channelId: id, free: Math.max(Math.min(slots.free(id), share), slots.isIdle(id) ? 1 : 0) }))
+      .map((row) => ({ row, free: Math.max(Math.min(slots.free(row.id), share), slots.isIdle(row.id) ? 1 : 0) }))
       .filter(({ free }) => free > 0)
-    let isMore = false
-    let workedMs = clock.now() - beganAt
-    if (wanted.length > 0) {
-      const until = startedAt + CLAIM_MS
-      const byId = new Map(
-        channels.map((row) => [row.id, { row, open: once(() => openChannel(row, sealer, installationUrls)) }]),
-      )
-      await yieldNow()
-      const able = wanted.map(({ channelId }) => channelId).filter((id) => getsDigests(byId.get(id)!.row))
-      const crowds = new Map(
-        (await findCrowds(database, able, startedAt)).map(({ channelId, isTurn }) => [channelId, isTurn]),
-      )
-      // Of a crowd only tests are sent alone. A digest holds one of the free slots of its channel.
-      const alone = wanted.map(({ channelId, free }) => {
-        const tests = crowds.get(channelId) === true ? free - 1 : free
-        return { channelId, tests, others: crowds.has(channelId) ? 0 : free }
-      })
-      const { claimed, moved } = await claimDeliveries(database, alone, { now: startedAt, until })
-      let worked = claimed.length + moved
-      workedMs = clock.now() - beganAt
-      for (const [index, delivery] of claimed.entries()) {
-        start({ delivery }, byId.get(delivery.channelId)!, until)
-        if (index % SENDS_AT_ONCE === SENDS_AT_ONCE - 1) await pause(PACE_MS)
-        await yieldNow()
-      }
-      for (const [channelId, isTurn] of crowds) {
-        if (!isTurn) continue
-        const from = clock.now()
-        const { messages, count } = await claimDigest(database, channelId, { now: startedAt, until })
-        for (const message of messages) start(message, byId.get(channelId)!, until)
-        worked += count
-        workedMs += clock.now() - from
-        await yieldNow()
-      }
-      isMore = worked > 0
-    }
+    const worked = wanted.length === 0 ? 0 : await startWanted(wanted, startedAt, yieldNow)
     lastPollAt = clock.now()
-    return { isMore, workedMs }
+    return worked > 0
+  }
+
+  /** Claims deliveries of these channels and starts their attempts. Returns how many were claimed or postponed. */
+  async function startWanted(
+    wanted: readonly { readonly row: ChannelRow; readonly free: number }[],
+    startedAt: number,
+    yieldNow: () => Promise<void>,
+  ): Promise<number> {
+    const times = { now: startedAt, until: startedAt + CLAIM_MS }
+    const byId = new Map(wanted.map(({ row }) => [row.id, { row, opened: open(row) }]))
+    await yieldNow()
+    const able = wanted.filter(({ row }) => getsDigests(row)).map(({ row }) => row.id)
+    const found = await findCrowds(database, able, startedAt)
+    const crowds = new Map(found.map(({ channelId, isTurn }) => [channelId, isTurn]))
+    // Of a crowd only tests are sent alone. A digest holds one of the free slots of its channel.
+    const alone = wanted.map(({ row: { id }, free }) => {
+      const tests = crowds.get(id) === true ? free - 1 : free
+      return { channelId: id, tests, others: crowds.has(id) ? 0 : free }
+    })
+    const { claimed, moved } = await claimDeliveries(database, alone, times)
+    let worked = claimed.length + moved
+    for (const [index, delivery] of claimed.entries()) {
+      start({ delivery }, byId.get(delivery.channelId)!, times.until)
+      if (index % SENDS_AT_ONCE === SENDS_AT_ONCE - 1) await pause(PACE_MS)
+      await yieldNow()
+    }
+    for (const [channelId, isTurn] of crowds) {
+      if (!isTurn) continue
+      const { messages, count } = await claimDigest(database, channelId, times)
+      for (const message of messages) start(message, byId.get(channelId)!, times.until)
+      worked += count
+      await yieldNow()
+    }
+    return worked
+  }
+
+  function open(row: ChannelRow): OpenChannel | Error {
+    try {
+      return openChannel(row, sealer, installationUrls)
+    } catch (error) {
+      return error as Error
+    }
   }
 
   const getsDigests = ({ id, kind }: ChannelRow) =>
@@ -211,18 +218,13 @@ export function createOutbox(options: OutboxOptions): Outbox {
     }
   }
 
-  async function send(message: Message, { row, open }: ClaimedChannel): Promise<Outcome> {
+  async function send(message: Message, { row, opened: channel }: ClaimedChannel): Promise<Outcome> {
     const event = 'delivery' in message ? message.delivery.event : undefined
     if (event === null) return { kind: 'rejected', status: null, error: 'its event is no longer stored' }
     // The transaction of a flip may commit after the channel was muted, and have seen it before.
     if (row.muted && event?.type !== 'channel.test')
       return { kind: 'rejected', status: null, error: 'the channel was muted' }
-    let channel: OpenChannel
-    try {
-      channel = open()
-    } catch (error) {
-      return { kind: 'retry', status: null, error: (error as Error).message }
-    }
+    if (channel instanceof Error) return { kind: 'retry', status: null, error: channel.message }
     const sender = senders[row.kind]
     try {
       return await sendWithin((signal) =>
@@ -284,9 +286,8 @@ export function createOutbox(options: OutboxOptions): Outbox {
 
   return {
     async run(signal) {
-      const { isMore, workedMs } = await poll()
-      if (isMore || ended.length > 0) {
-        await clock.sleep(restAfter(workedMs), signal)
+      if ((await poll()) || ended.length > 0) {
+        await clock.sleep(REST_MS, signal)
         return 'again'
       }
       if (running.size === 0) return 'done'
@@ -306,20 +307,6 @@ export function createOutbox(options: OutboxOptions): Outbox {
       await writeEnded()
     },
   }
-}
-
-/** Calls `make` until it returns, and returns that value from then on. */
-function once<T>(make: () => T): () => T {
-  let made: { readonly value: T } | undefined
-  return () => {
-    made ??= { value: make() }
-    return made.value
-  }
-}
-
-/** Two thirds of the time are left to pings: a flood of deliveries takes a little longer and delays no ping. */
-function restAfter(workedMs: number): number {
-  return Math.min(MAX_REST_MS, 2 * workedMs)
 }
 
 /** The first ones, as many as one statement writes in good time; a message is never divided. */

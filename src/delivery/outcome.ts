@@ -40,14 +40,9 @@ export type Send<Settings extends ChannelSettings = ChannelSettings> = (
   signal: AbortSignal,
 ) => Promise<Outcome>
 
-export interface DigestAttempt<Settings extends ChannelSettings = ChannelSettings> {
-  readonly channel: OpenChannel<Settings>
-  readonly digest: Digest
-}
-
 /** Sends one message for many events, by the same rules as Send. */
 export type SendDigest<Settings extends ChannelSettings = ChannelSettings> = (
-  attempt: DigestAttempt<Settings>,
+  attempt: { readonly channel: OpenChannel<Settings>; readonly digest: Digest },
   signal: AbortSignal,
 ) => Promise<Outcome>
 

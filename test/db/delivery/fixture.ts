@@ -7,7 +7,7 @@ import type { WebhookSettings } from '../../../src/channels/kinds/webhook/config
 import { createSealer } from '../../../src/channels/seal.ts'
 import { createPingRecorder, type Ping } from '../../../src/checks/ping/record.ts'
 import { type AttemptReport, createOutbox, type OutboxOptions } from '../../../src/delivery/outbox.ts'
-import type { Attempt, DigestAttempt, Outcome, Send, SendDigest, Senders } from '../../../src/delivery/outcome.ts'
+import type { Attempt, Outcome, Send, SendDigest, Senders } from '../../../src/delivery/outcome.ts'
 import { type CheckEventType, STANDARD_EVENT_TYPES } from '../../../src/domain/event.ts'
 import { PATIENCE_MS } from '../../../src/domain/retry.ts'
 import { newId } from '../../../src/runtime/ids.ts'
@@ -181,10 +181,10 @@ export function createReceiver(answer: (attempt: Attempt) => Outcome | Promise<O
 
 /** One that takes digests, too. */
 export function createDigestReceiver(
-  answer: (attempt: Attempt | DigestAttempt) => Outcome | Promise<Outcome> = () => DELIVERED,
+  answer: (attempt: Attempt | Parameters<SendDigest>[0]) => Outcome | Promise<Outcome> = () => DELIVERED,
 ) {
   const { send, got } = createReceiver(answer)
-  const digests: DigestAttempt[] = []
+  const digests: Parameters<SendDigest>[0][] = []
   const sendDigest: SendDigest = async (attempt) => {
     digests.push(attempt)
     return answer(attempt)
