@@ -22,10 +22,11 @@ export function renderPayload(event: Event, links: Links): string {
   })
 }
 
+/** What is undefined has no field. */
 function presentCheckEvent({ facts, check, lastPing }: NotifiedCheck, links: Links) {
   const { id, name, slug, tags = [], labels = {}, project, kubernetes } = check
+  const { gap } = facts
   const link = links.check(id)
-  const dashboard = links.dashboard(id)
   return {
     reason: facts.reason,
     occurred_at: facts.occurred_at,
@@ -34,7 +35,7 @@ function presentCheckEvent({ facts, check, lastPing }: NotifiedCheck, links: Lin
     previous_status: facts.previous_status,
     down_for_seconds: facts.down_for_seconds,
     flips: facts.flips ?? null,
-    gap: facts.gap === null ? null : { started_at: facts.gap.started_at, ended_at: facts.gap.ended_at },
+    gap: gap && { started_at: gap.started_at, ended_at: gap.ended_at },
     detail: facts.detail ?? null,
     check: {
       id,
@@ -43,34 +44,19 @@ function presentCheckEvent({ facts, check, lastPing }: NotifiedCheck, links: Lin
       tags,
       labels: sortLabels(labels),
       project: { id: project.id, slug: project.slug },
-      kubernetes: kubernetes === null ? null : presentResource(kubernetes),
+      kubernetes: kubernetes && presentResource(kubernetes),
     },
-    last_ping:
-      lastPing === null
-        ? null
-        : {
-            type: lastPing.type,
-            exit_code: lastPing.exit_code,
-            duration_ms: lastPing.duration_ms,
-            created_at: lastPing.created_at,
-            body: lastPing.body,
-          },
-    links: {
-      check: link,
-      pings: `${link}/pings`,
-      flips: `${link}/flips`,
-      ...(dashboard === null ? {} : { dashboard }),
+    last_ping: lastPing && {
+      type: lastPing.type,
+      exit_code: lastPing.exit_code,
+      duration_ms: lastPing.duration_ms,
+      created_at: lastPing.created_at,
+      body: lastPing.body,
     },
+    links: { check: link, pings: `${link}/pings`, flips: `${link}/flips`, dashboard: links.dashboard(id) ?? undefined },
   }
 }
 
-/** The source and the run are absent where there is none. */
 function presentResource({ cluster, namespace, name, source, run }: NonNullable<EventCheck['kubernetes']>) {
-  return {
-    cluster,
-    namespace,
-    name,
-    ...(source === undefined ? {} : { source: { kind: source.kind, name: source.name } }),
-    ...(run === undefined ? {} : { run }),
-  }
+  return { cluster, namespace, name, source: source && { kind: source.kind, name: source.name }, run }
 }
