@@ -31,7 +31,7 @@ const TABLE: Record<string, { inside: string[]; outside: string[] }> = {
       'delivery/failures.ts',
       'delivery/outcome.ts',
     ],
-    outside: ['zod', 'nodemailer'],
+    outside: ['zod', 'nodemailer', 'hono'],
   },
   delivery: {
     inside: ['domain', 'runtime', 'store', 'channels/seal.ts', 'channels/open-channel.ts'],
@@ -142,7 +142,7 @@ const HOMES: Record<string, RegExp> = {
   nodemailer: /^channels\/kinds\/email\/(send|mail)\.ts$/,
   'any-ascii': /^domain\/slug\.ts$/,
   'ipaddr.js': /^(runtime\/addresses|delivery\/targets)\.ts$/,
-  hono: /^http\/dashboard\/html\.ts$/,
+  hono: /^(http\/dashboard\/html|channels\/kinds\/email\/(digest-)?mail)\.ts$/,
   '@primer/octicons': /^http\/dashboard\/icons\.ts$/,
   'badge-maker': /^http\/badges\/render\.ts$/,
   cronstrue: /^http\/dashboard\/words\/schedule-words\.ts$/,

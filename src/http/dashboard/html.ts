@@ -1,4 +1,4 @@
-/** HTML: the `html` template escapes every value that is not HTML itself. The only home of hono/html. */
+/** HTML: the `html` template escapes every value that is not HTML itself. The only home of hono/html in http. */
 
 import { raw, html as template } from 'hono/html'
 

@@ -1,5 +1,4 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { html } from '../../../src/channels/kinds/email/html.ts'
 import type { EmailSender } from '../../../src/channels/kinds/email/send.ts'
 import type { Event } from '../../../src/domain/event.ts'
 import { type Certified, createAuthority, signServer } from '../../cluster/control-plane-certificates.ts'
@@ -148,12 +147,6 @@ Sent by Heartbeat Operator to the channel On call.
     await Promise.all(Array.from({ length: 20 }, () => deliver(send)))
     expect(receiver.connections().accepted - before).toBeLessThanOrEqual(5)
   })
-})
-
-it('the HTML tag escapes every value but its own HTML', () => {
-  expect(html`<p title="${`"'`}">${'<&>'}${html`<b>${'&'}</b>`}</p>`.html).toBe(
-    '<p title="&quot;&#39;">&lt;&amp;&gt;<b>&amp;</b></p>',
-  )
 })
 
 it('a mail without SMTP_URL is retried, and the error names the variable', async () => {

@@ -1,13 +1,13 @@
 /** The mail for an event, as plain text and as HTML. Both contain the same. */
 
 import { domainToASCII } from 'node:url'
+import { html } from 'hono/html'
 import type { SendMailOptions } from 'nodemailer'
 import type { Instant } from '../../../domain/check.ts'
 import type { Event } from '../../../domain/event.ts'
 import { toOneLine } from '../../../domain/plain-text.ts'
 import { describeEvent, type EventText } from '../event-text.ts'
 import { type Links, linkForPeople } from '../kind.ts'
-import { html } from './html.ts'
 
 export interface Mailbox {
   readonly name: string
@@ -85,17 +85,16 @@ function renderText({ headline, reason, location, output, link, footer }: Conten
 const PRE = 'background:#f4f4f4;padding:12px;white-space:pre-wrap;overflow-wrap:anywhere;font-size:13px'
 
 function renderHtml({ headline, reason, location, output, link, footer }: Content): string {
-  const nothing = html``
-  return html`<!doctype html>
+  return String(html`<!doctype html>
 <html lang="en">
 <head><meta charset="utf-8"><title>${headline}</title></head>
 <body style="font-family:sans-serif;line-height:1.4">
 <h1 dir="auto" style="font-size:18px">${headline}</h1>
-<p>${reason}.${location === null ? nothing : html`<br>${location}.`}</p>
-${output === null ? nothing : html`<p>${output.title}:</p>\n<pre dir="auto" style="${PRE}">${output.text}</pre>`}
-${link === null ? nothing : html`<p>Check: <a href="${link}">${link}</a></p>`}
+<p>${reason}.${location === null ? '' : html`<br>${location}.`}</p>
+${output === null ? '' : html`<p>${output.title}:</p>\n<pre dir="auto" style="${PRE}">${output.text}</pre>`}
+${link === null ? '' : html`<p>Check: <a href="${link}">${link}</a></p>`}
 <p style="color:#666;font-size:12px">${footer}</p>
 </body>
 </html>
-`.html
+`)
 }
