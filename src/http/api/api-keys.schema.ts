@@ -42,9 +42,7 @@ export const CreatedApiKey = z
   })
   .meta({ id: 'CreatedApiKey' })
 
-export const ApiKeyList = z
-  .object({ api_keys: z.array(ApiKey), next_cursor: field.nextCursor() })
-  .meta({ id: 'ApiKeyList' })
+export const ApiKeyList = field.listOf('ApiKeyList', 'api_keys', ApiKey)
 
 export const ApiKeyListQuery = field.pageQuery('api_keys')
 

@@ -1,8 +1,6 @@
 /** API keys: credentials for programs (design, sections 3.4 and 3.5). */
 
-import { inPieces } from '../../domain/page.ts'
 import {
-  type ApiKeyRecord,
   createApiKey as create,
   getApiKey as get,
   listApiKeys as list,
@@ -18,7 +16,8 @@ import {
   CreatedApiKey,
   NewApiKey,
 } from './api-keys.schema.ts'
-import { given, readEntries, toIso, toIsoOrNull, toPageRequest } from './present.ts'
+import { readList } from './list-page.ts'
+import { given, inCamelCase } from './present.ts'
 import { endpoint } from './route.ts'
 
 export const listApiKeys = endpoint({
@@ -27,11 +26,7 @@ export const listApiKeys = endpoint({
   query: ApiKeyListQuery,
   status: 200,
   response: ApiKeyList,
-  async handle({ context, caller, query }) {
-    const pieces = inPieces(toPageRequest(query), (piece) => list(context, caller, piece))
-    const { entries, next_cursor } = await readEntries('api_keys', pieces, presentApiKey)
-    return { api_keys: entries, next_cursor }
-  },
+  handle: ({ context, caller, query }) => readList('api_keys', ApiKey, query, (piece) => list(context, caller, piece)),
 })
 
 export const createApiKey = endpoint({
@@ -41,11 +36,7 @@ export const createApiKey = endpoint({
   status: 201,
   response: CreatedApiKey,
   errors: ['not_found'],
-  async handle({ context, caller, body }) {
-    const { name, scope, project_id: projectId = null, expires_at: expiresAt = null } = body
-    const created = await create(context, caller, { name, scope, projectId, expiresAt })
-    return { ...presentApiKey(created), key: created.key }
-  },
+  handle: ({ context, caller, body }) => create(context, caller, inCamelCase(body)),
 })
 
 export const getApiKey = endpoint({
@@ -54,7 +45,7 @@ export const getApiKey = endpoint({
   params: ApiKeyParams,
   status: 200,
   response: ApiKey,
-  handle: async ({ context, caller, params }) => presentApiKey(await get(context, caller, params.id)),
+  handle: ({ context, caller, params }) => get(context, caller, params.id),
 })
 
 export const updateApiKey = endpoint({
@@ -64,8 +55,7 @@ export const updateApiKey = endpoint({
   body: ApiKeyUpdate,
   status: 200,
   response: ApiKey,
-  handle: async ({ context, caller, params, body }) =>
-    presentApiKey(await update(context, caller, params.id, given(body))),
+  handle: ({ context, caller, params, body }) => update(context, caller, params.id, given(body)),
 })
 
 export const revokeApiKey = endpoint({
@@ -77,18 +67,3 @@ export const revokeApiKey = endpoint({
   errors: ['last_admin'],
   handle: ({ context, caller, params }) => revoke(context, caller, params.id),
 })
-
-function presentApiKey(key: ApiKeyRecord) {
-  const { id, name, prefix, scope, projectId, expiresAt, lastUsedAt, createdAt, createdBy } = key
-  return {
-    id,
-    name,
-    prefix,
-    scope,
-    project_id: projectId,
-    expires_at: toIsoOrNull(expiresAt),
-    last_used_at: toIsoOrNull(lastUsedAt),
-    created_at: toIso(createdAt),
-    created_by: createdBy,
-  }
-}

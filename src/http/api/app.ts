@@ -23,6 +23,7 @@ import { parsePart } from './faults.ts'
 import { readJsonObject } from './json.ts'
 import { createLists, type Lists } from './lists.ts'
 import { describeRoutes, withServers } from './openapi.ts'
+import { present } from './present.ts'
 import { isList, readQuery } from './query.ts'
 import { type Api, PlainText, type Route, SharedText, Text } from './route.ts'
 import { ROUTES } from './routes.ts'
@@ -130,7 +131,7 @@ function serve({ path, scope, endpoint }: Route, { api, admit, lists, findClient
     if (result === null) ctx.status = 204
     else if (result instanceof SharedText) await sendShared(ctx, result)
     else if (result instanceof Text) await sendText(ctx, result, response === PlainText ? TEXT_TYPE : 'json')
-    else await sendText(ctx, new Text(Buffer.from(JSON.stringify(response.parse(result)))), 'json')
+    else await sendText(ctx, new Text(Buffer.from(JSON.stringify(present(response, result)))), 'json')
   }
 }
 

@@ -12,7 +12,7 @@ export const AuditQuery = z.object({
   ...field.page('audit', STANDARD_LIMIT),
 })
 
-const AuditEntry = z
+export const AuditEntry = z
   .object({
     id: z.string().meta({ format: 'uuid' }),
     at: field.instant('When it was done.'),
@@ -45,6 +45,4 @@ const AuditEntry = z
   })
   .meta({ id: 'AuditEntry' })
 
-export const AuditList = z
-  .object({ entries: z.array(AuditEntry), next_cursor: field.nextCursor() })
-  .meta({ id: 'AuditList' })
+export const AuditList = field.listOf('AuditList', 'entries', AuditEntry)

@@ -4,6 +4,7 @@ import { PASSWORD_LOGIN_OFF } from '../../auth/errors.ts'
 import { logIn as enter, logOut as leave, type TokenPair as Pair, refresh as renew } from '../../auth/log-in.ts'
 import { AppError } from '../../domain/errors.ts'
 import { LogIn, RefreshToken, TokenPair } from './auth.schema.ts'
+import { inCamelCase } from './present.ts'
 import { openEndpoint } from './route.ts'
 
 export const logIn = openEndpoint({
@@ -15,7 +16,7 @@ export const logIn = openEndpoint({
   errors: ['unauthenticated', 'forbidden', 'too_many_requests'],
   async handle({ context, tokens, isPasswordLoginOn, body, address }) {
     if (!isPasswordLoginOn) throw new AppError('forbidden', PASSWORD_LOGIN_OFF)
-    return presentPair(await enter(context, tokens, { ...body, address }))
+    return toPair(await enter(context, tokens, { ...body, address }))
   },
 })
 
@@ -30,7 +31,7 @@ export const refresh = openEndpoint({
   async handle({ context, tokens, isPasswordLoginOn, body, address }) {
     // Each session of the API began with a password.
     if (!isPasswordLoginOn) throw new AppError('unauthenticated', PASSWORD_LOGIN_OFF)
-    return presentPair(await renew(context, tokens, { refreshToken: body.refresh_token, address }))
+    return toPair(await renew(context, tokens, { ...inCamelCase(body), address }))
   },
 })
 
@@ -40,14 +41,7 @@ export const logOut = openEndpoint({
   body: RefreshToken,
   status: 204,
   response: null,
-  handle: ({ context, body, address }) => leave(context, { refreshToken: body.refresh_token, address }),
+  handle: ({ context, body, address }) => leave(context, { ...inCamelCase(body), address }),
 })
 
-function presentPair({ accessToken, expiresInSeconds, refreshToken }: Pair) {
-  return {
-    access_token: accessToken,
-    token_type: 'Bearer' as const,
-    expires_in: expiresInSeconds,
-    refresh_token: refreshToken,
-  }
-}
+const toPair = (pair: Pair) => ({ ...pair, tokenType: 'Bearer' as const, expiresIn: pair.expiresInSeconds })

@@ -111,9 +111,7 @@ export const CreatedChannel = unionByKind('CreatedChannel', (kind) =>
   }),
 )
 
-export const ChannelList = z
-  .object({ channels: z.array(Channel), next_cursor: field.nextCursor() })
-  .meta({ id: 'ChannelList' })
+export const ChannelList = field.listOf('ChannelList', 'channels', Channel)
 
 export const QueuedTest = z
   .object({

@@ -7,7 +7,6 @@ import { rotateSecret as rotate } from '../../channels/rotate-secret.ts'
 import { testChannel as test } from '../../channels/test-channel.ts'
 import { updateChannel as update } from '../../channels/update-channel.ts'
 import type { ChannelKind } from '../../domain/channel.ts'
-import { inPieces } from '../../domain/page.ts'
 import {
   Channel,
   ChannelList,
@@ -21,7 +20,8 @@ import {
   RotatedSecret,
   readConfig,
 } from './channels.schema.ts'
-import { given, readEntries, toIso, toPageRequest } from './present.ts'
+import { readList } from './list-page.ts'
+import { inCamelCase } from './present.ts'
 import { endpoint } from './route.ts'
 
 export const listChannels = endpoint({
@@ -30,11 +30,9 @@ export const listChannels = endpoint({
   query: ChannelListQuery,
   status: 200,
   response: ChannelList,
-  async handle({ context, caller, query }) {
-    const pieces = inPieces(toPageRequest(query), (piece) => list(context, caller, piece))
-    const present = (channel: ChannelRecord) => presentChannel(showFor(caller.scope, channel))
-    const { entries, next_cursor } = await readEntries('channels', pieces, present)
-    return { channels: entries, next_cursor }
+  handle({ context, caller, query }) {
+    const show = (channel: ChannelRecord) => toShown(showFor(caller.scope, channel))
+    return readList('channels', Channel, query, (piece) => list(context, caller, piece), show)
   },
 })
 
@@ -46,10 +44,8 @@ export const createChannel = endpoint({
   response: CreatedChannel,
   errors: ['not_found', 'conflict'],
   async handle({ context, caller, body }) {
-    const { kind, name, project_id: projectId, events, muted, config } = body
-    const fields = { kind, name, config, muted, ...given({ projectId, events }) }
-    const { secret, ...channel } = await create(context, caller, fields)
-    return { ...presentChannel(channel), ...(secret === null ? {} : { secret }) }
+    const { secret, ...channel } = await create(context, caller, inCamelCase(body))
+    return { ...toShown(channel), ...(secret === null ? {} : { secret }) }
   },
 })
 
@@ -59,8 +55,7 @@ export const getChannel = endpoint({
   params: ChannelParams,
   status: 200,
   response: Channel,
-  handle: async ({ context, caller, params }) =>
-    presentChannel(showFor(caller.scope, await get(context, caller, params.id))),
+  handle: async ({ context, caller, params }) => toShown(showFor(caller.scope, await get(context, caller, params.id))),
 })
 
 export const updateChannel = endpoint({
@@ -72,10 +67,9 @@ export const updateChannel = endpoint({
   response: Channel,
   errors: ['conflict', 'channel_in_use'],
   async handle({ context, caller, params, body }) {
-    const { kind, name, project_id: projectId, events, muted, config } = body
-    const readAs = config === undefined ? undefined : (stored: ChannelKind) => readConfig(stored, config)
-    const changes = given({ kind, name, projectId, events, muted, readConfig: readAs })
-    return presentChannel(await update(context, caller, params.id, changes))
+    const { config, ...changes } = inCamelCase(body)
+    const readAs = config === undefined ? {} : { readConfig: (stored: ChannelKind) => readConfig(stored, config) }
+    return toShown(await update(context, caller, params.id, { ...changes, ...readAs }))
   },
 })
 
@@ -97,10 +91,7 @@ export const testChannel = endpoint({
   status: 202,
   response: QueuedTest,
   errors: ['too_many_requests'],
-  async handle({ context, caller, params }) {
-    const { deliveryId } = await test(context, caller, params.id)
-    return { delivery_id: deliveryId }
-  },
+  handle: ({ context, caller, params }) => test(context, caller, params.id),
 })
 
 export const rotateSecret = endpoint({
@@ -113,18 +104,7 @@ export const rotateSecret = endpoint({
   handle: ({ context, caller, params }) => rotate(context, caller, params.id),
 })
 
-function presentChannel(channel: ChannelRecord) {
-  const { id, kind, name, projectId, events, muted, config, managedBy, warnings, createdAt } = channel
-  return {
-    id,
-    kind,
-    name,
-    project_id: projectId,
-    events: [...events],
-    muted,
-    config,
-    managed_by: managedBy,
-    ...(warnings.length === 0 ? {} : { warnings: [...warnings] }),
-    created_at: toIso(createdAt),
-  }
+/** Warnings are shown where there are some. */
+function toShown({ kind, warnings, ...channel }: ChannelRecord) {
+  return { ...channel, kind, ...(warnings.length === 0 ? {} : { warnings }) }
 }

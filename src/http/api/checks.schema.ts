@@ -261,12 +261,7 @@ export const ListedCheck = z
   .object({ ...fields, kubernetes: kubernetes({}) })
   .meta({ id: 'ListedCheck', description: 'A check as lists have it: without the last run of its source.' })
 
-export const CheckList = z
-  .object({
-    checks: z.array(ListedCheck),
-    next_cursor: field.nextCursor(),
-  })
-  .meta({ id: 'CheckList' })
+export const CheckList = field.listOf('CheckList', 'checks', ListedCheck)
 
 export const oneStatus = field.oneOf(SHOWN_STATUSES)
 

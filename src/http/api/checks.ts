@@ -2,26 +2,21 @@
 
 import type { z } from 'zod'
 import { createCheck as create, type NewCheck as New } from '../../checks/create-check.ts'
-import {
-  type CheckRecord,
-  getCheck as get,
-  listChecks as list,
-  type PlacedCheck,
-  textsOf,
-} from '../../checks/find-checks.ts'
+import { type CheckRecord, getCheck as get, listChecks as list, type PlacedCheck } from '../../checks/find-checks.ts'
 import { pauseCheck as pause, resumeCheck as resume } from '../../checks/pause-resume.ts'
 import { removeCheck as remove } from '../../checks/remove-check.ts'
 import { type CheckUpdate as Update, updateCheck as update } from '../../checks/update-check.ts'
 import { type Caller, includesScope } from '../../domain/access.ts'
-import { type Instant, isFlapping, isRunning, shownStatus } from '../../domain/check.ts'
+import { isFlapping, isRunning, shownStatus } from '../../domain/check.ts'
 import { type CheckPlace, type CheckSort, decodePlace, encodePlace } from '../../domain/check-order.ts'
 import { sortLabels } from '../../domain/labels.ts'
-import { type LastRun, type RunOutcome, SOURCE_KIND } from '../../domain/last-run.ts'
+import { type RunOutcome, SOURCE_KIND } from '../../domain/last-run.ts'
 import { LIMITS } from '../../domain/limits.ts'
 import { deadlineOf } from '../../domain/transition.ts'
-import { Check, CheckList, CheckListQuery, CheckParams, CheckUpdate, NewCheck } from './checks.schema.ts'
+import { Check, CheckList, CheckListQuery, CheckParams, CheckUpdate, ListedCheck, NewCheck } from './checks.schema.ts'
 import { invalidFields, parsePart } from './faults.ts'
-import { given, readPlaced, toIso, toIsoOrNull } from './present.ts'
+import { writePage } from './list-page.ts'
+import { inCamelCase, present } from './present.ts'
 import { type Api, endpoint } from './route.ts'
 
 export const listChecks = endpoint({
@@ -31,14 +26,11 @@ export const listChecks = endpoint({
   status: 200,
   response: CheckList,
   errors: ['not_found'],
-  async handle({ context, caller, query, pingUrl }) {
-    const { project_id, limit, cursor, sort, managed_by: managedBy, ...others } = query
-    const filter = given({ ...others, managedBy })
-    const pieces = list(context, caller, project_id, filter, { limit, sort, after: readPlace(cursor, sort) })
-    const present = (check: PlacedCheck) => presentListed(check, caller, { now: context.clock.now(), pingUrl })
-    const places = { of: ({ place }: PlacedCheck) => place, encode: encodePlace }
-    const { entries, next_cursor } = await readPlaced('checks', pieces, present, places)
-    return { checks: entries, next_cursor }
+  handle({ context, caller, query, pingUrl }) {
+    const { projectId, limit, cursor, sort, ...filter } = inCamelCase(query)
+    const pieces = list(context, caller, projectId, filter, { limit, sort, after: readPlace(cursor, sort) })
+    const show = (check: PlacedCheck) => present(ListedCheck, toShown(check, caller, { context, pingUrl }))
+    return writePage('checks', pieces, show, { of: ({ place }) => place, encode: encodePlace })
   },
 })
 
@@ -50,8 +42,7 @@ export const createCheck = endpoint({
   response: Check,
   errors: ['not_found', 'slug_taken'],
   async handle({ context, caller, body, pingUrl }) {
-    const check = await create(context, caller, toNewCheck(body))
-    return presentCheck(check, caller, { now: context.clock.now(), pingUrl })
+    return toShown(await create(context, caller, toNewCheck(body)), caller, { context, pingUrl })
   },
 })
 
@@ -62,7 +53,7 @@ export const getCheck = endpoint({
   status: 200,
   response: Check,
   handle: async ({ context, caller, params, pingUrl }) =>
-    presentCheck(await get(context, caller, params.id), caller, { now: context.clock.now(), pingUrl }),
+    toShown(await get(context, caller, params.id), caller, { context, pingUrl }),
 })
 
 export const updateCheck = endpoint({
@@ -74,10 +65,7 @@ export const updateCheck = endpoint({
   response: Check,
   errors: ['slug_taken', 'managed_by_kubernetes'],
   handle: async ({ context, caller, params, body, pingUrl }) =>
-    presentCheck(await update(context, caller, params.id, toUpdate(body)), caller, {
-      now: context.clock.now(),
-      pingUrl,
-    }),
+    toShown(await update(context, caller, params.id, inCamelCase(body)), caller, { context, pingUrl }),
 })
 
 export const removeCheck = endpoint({
@@ -98,7 +86,7 @@ export const pauseCheck = endpoint({
   response: Check,
   errors: ['managed_by_kubernetes', 'conflict'],
   handle: async ({ context, caller, params, pingUrl }) =>
-    presentCheck(await pause(context, caller, params.id), caller, { now: context.clock.now(), pingUrl }),
+    toShown(await pause(context, caller, params.id), caller, { context, pingUrl }),
 })
 
 export const resumeCheck = endpoint({
@@ -109,7 +97,7 @@ export const resumeCheck = endpoint({
   response: Check,
   errors: ['managed_by_kubernetes', 'conflict'],
   handle: async ({ context, caller, params, pingUrl }) =>
-    presentCheck(await resume(context, caller, params.id), caller, { now: context.clock.now(), pingUrl }),
+    toShown(await resume(context, caller, params.id), caller, { context, pingUrl }),
 })
 
 /** The cursor of another order says so: the order is a parameter of its own. */
@@ -122,101 +110,45 @@ function readPlace(cursor: string | undefined, sort: CheckSort): CheckPlace | nu
   throw invalidFields('query', [{ path: 'cursor', message }])
 }
 
-type CheckUpdateBody = z.output<typeof CheckUpdate>
-
-/** The fields of the spec under the names of the verbs, and the other fields. */
-function splitSpec<Body extends CheckUpdateBody>(body: Body) {
-  const { period_seconds, schedule, time_zone, grace_seconds, max_runtime_seconds, resume_on_ping, ...rest } = body
-  const spec = {
-    periodSeconds: period_seconds,
-    schedule,
-    timeZone: time_zone,
-    graceSeconds: grace_seconds,
-    maxRuntimeSeconds: max_runtime_seconds,
-    resumeOnPing: resume_on_ping,
-  } satisfies Record<Exclude<keyof New['spec'], 'jobArea'>, unknown>
-  return { spec, rest }
-}
-
 /** What the verbs take of a body that is not checked yet. They throw as `parsePart` does. */
 export const readNewCheck = (body: unknown): New => toNewCheck(parsePart('body', NewCheck, body))
-export const readCheckUpdate = (body: unknown): Update => toUpdate(parsePart('body', CheckUpdate, body))
-
-function toNewCheck(body: z.output<typeof NewCheck>): New {
-  const { spec, rest } = splitSpec(body)
-  const { project_id: projectId, name, armed, ...texts } = rest
-  return { projectId, name, armed, ...given(texts), spec: toSpec(body.grace_seconds, spec) }
-}
+export const readCheckUpdate = (body: unknown): Update => inCamelCase(parsePart('body', CheckUpdate, body))
 
 /** A contradiction is passed on: the verb rejects it. */
-function toSpec(graceSeconds: number, spec: ReturnType<typeof splitSpec>['spec']): New['spec'] {
-  const { periodSeconds, schedule = null, timeZone = null, maxRuntimeSeconds = null, resumeOnPing = false } = spec
+function toNewCheck(body: z.output<typeof NewCheck>): New {
+  const { schedule = null, timeZone = null, graceSeconds, maxRuntimeSeconds = null, ...others } = inCamelCase(body)
   const standard = schedule === null ? LIMITS.periodSeconds.default : null
+  const { periodSeconds = standard, resumeOnPing = false, ...fields } = others
   const limits = { graceSeconds, maxRuntimeSeconds, jobArea: null, resumeOnPing }
-  return { periodSeconds: periodSeconds ?? standard, schedule, timeZone, ...limits }
+  return { ...fields, spec: { periodSeconds, schedule, timeZone, ...limits } }
 }
 
-function toUpdate(body: CheckUpdateBody): Update {
-  const { spec, rest } = splitSpec(body)
-  return given({ ...rest, ...spec })
-}
-
-type Environment = Pick<Api, 'pingUrl'> & { readonly now: Instant }
-
-function presentCheck(check: CheckRecord, caller: Caller, environment: Environment) {
-  const { cronJob } = check
-  const lastRun = cronJob?.lastRun ?? null
-  return presentAs(check, caller, environment, { last_run: lastRun === null ? null : presentRun(lastRun) })
-}
-
-const presentListed = (check: CheckRecord, caller: Caller, environment: Environment) =>
-  presentAs(check, caller, environment, {})
-
-/** `ofSource`: what is shown of the source besides its names. */
-function presentAs<OfSource>(check: CheckRecord, caller: Caller, { now, pingUrl }: Environment, ofSource: OfSource) {
-  const { id, slug, spec, state, statusDetail, managedBy, kubernetes, cronJob } = check
+function toShown(check: CheckRecord, caller: Caller, { context, pingUrl }: Pick<Api, 'context' | 'pingUrl'>) {
+  const { spec, state, publicId, kubernetes, cronJob } = check
+  const now = context.clock.now()
   // They are the right to ping, which the scope read does not include.
   const mayPing = includesScope(caller.scope, 'write')
-  const source = cronJob === undefined ? null : { kind: SOURCE_KIND, name: cronJob.name, ...ofSource }
   return {
-    id,
-    ...textsOf(check),
-    slug,
+    ...check,
+    ...spec,
+    ...state,
     status: shownStatus(state, now),
-    status_since: toIso(state.since),
-    status_reason: state.reason,
-    status_detail: statusDetail ?? null,
-    period_seconds: spec.periodSeconds,
-    grace_seconds: spec.graceSeconds,
-    schedule: spec.schedule,
-    time_zone: spec.timeZone,
-    last_ping_at: toIsoOrNull(state.lastPingAt),
-    expected_at: toIsoOrNull(state.expectedAt),
-    due_at: toIsoOrNull(deadlineOf(state)),
+    statusSince: state.since,
+    statusReason: state.reason,
+    statusDetail: check.statusDetail ?? null,
+    dueAt: deadlineOf(state),
     running: state.runs.filter((run) => isRunning(run, now)).length,
-    managed_by: managedBy,
     labels: sortLabels(check.labels),
-    public_id: mayPing ? check.publicId : null,
-    ping_url: mayPing ? `${pingUrl()}/ping/${check.publicId}` : null,
-    project_id: check.projectId,
-    max_runtime_seconds: spec.maxRuntimeSeconds,
-    resume_on_ping: spec.resumeOnPing,
+    publicId: mayPing ? publicId : null,
+    pingUrl: mayPing ? `${pingUrl()}/ping/${publicId}` : null,
     flapping: isFlapping(state),
-    last_start_at: toIsoOrNull(state.lastStartAt),
-    last_duration_ms: state.lastDurationMs,
-    pings_total: state.pingsTotal,
-    created_at: toIso(check.createdAt),
-    updated_at: toIso(check.updatedAt),
-    kubernetes: kubernetes === null ? null : { ...kubernetes, source },
+    kubernetes:
+      kubernetes === null ? null : { ...kubernetes, source: cronJob === undefined ? null : toSource(cronJob) },
   }
 }
 
-const presentRun = ({ job, startTime, completionTime, outcome, exitCode, reason, message }: LastRun) => ({
-  name: job,
-  start_time: startTime,
-  completion_time: completionTime,
-  outcome: outcome.toLowerCase() as Lowercase<RunOutcome>,
-  exit_code: exitCode,
-  reason,
-  message,
-})
+function toSource({ name, lastRun }: NonNullable<CheckRecord['cronJob']>) {
+  if (lastRun === null) return { kind: SOURCE_KIND, name, lastRun }
+  const outcome = lastRun.outcome.toLowerCase() as Lowercase<RunOutcome>
+  return { kind: SOURCE_KIND, name, lastRun: { ...lastRun, name: lastRun.job, outcome } }
+}

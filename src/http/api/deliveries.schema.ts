@@ -47,8 +47,6 @@ export const Delivery = z
   })
   .meta({ id: 'Delivery' })
 
-export const DeliveryList = z
-  .object({ deliveries: z.array(Delivery), next_cursor: field.nextCursor() })
-  .meta({ id: 'DeliveryList' })
+export const DeliveryList = field.listOf('DeliveryList', 'deliveries', Delivery)
 
 export const DeliveryParams = field.idOf('delivery')

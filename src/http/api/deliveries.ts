@@ -1,10 +1,10 @@
 /** Deliveries: the state of each event for each channel (design, sections 3.5 and 5). */
 
-import { type DeliveryRecord, getDelivery as get, listDeliveries as list } from '../../channels/find-deliveries.ts'
+import { getDelivery as get, listDeliveries as list } from '../../channels/find-deliveries.ts'
 import { retryDelivery as retry } from '../../channels/retry-delivery.ts'
-import { inPieces } from '../../domain/page.ts'
 import { Delivery, DeliveryList, DeliveryListQuery, DeliveryParams } from './deliveries.schema.ts'
-import { given, readEntries, toIso, toIsoOrNull, toPageRequest } from './present.ts'
+import { readList } from './list-page.ts'
+import { inCamelCase } from './present.ts'
 import { endpoint } from './route.ts'
 
 export const listDeliveries = endpoint({
@@ -13,12 +13,9 @@ export const listDeliveries = endpoint({
   query: DeliveryListQuery,
   status: 200,
   response: DeliveryList,
-  async handle({ context, caller, query }) {
-    const { channel_id: channelId, check_id: checkId, status, since } = query
-    const filter = given({ channelId, checkId, status, since })
-    const pieces = inPieces(toPageRequest(query), (piece) => list(context, caller, filter, piece))
-    const { entries, next_cursor } = await readEntries('deliveries', pieces, presentDelivery)
-    return { deliveries: entries, next_cursor }
+  handle({ context, caller, query }) {
+    const { limit: _limit, cursor: _cursor, ...filter } = inCamelCase(query)
+    return readList('deliveries', Delivery, query, (piece) => list(context, caller, filter, piece))
   },
 })
 
@@ -28,7 +25,7 @@ export const getDelivery = endpoint({
   params: DeliveryParams,
   status: 200,
   response: Delivery,
-  handle: async ({ context, caller, params }) => presentDelivery(await get(context, caller, params.id)),
+  handle: ({ context, caller, params }) => get(context, caller, params.id),
 })
 
 export const retryDelivery = endpoint({
@@ -38,24 +35,5 @@ export const retryDelivery = endpoint({
   status: 202,
   response: Delivery,
   errors: ['conflict', 'muted'],
-  handle: async ({ context, caller, params }) => presentDelivery(await retry(context, caller, params.id)),
+  handle: ({ context, caller, params }) => retry(context, caller, params.id),
 })
-
-function presentDelivery(delivery: DeliveryRecord) {
-  const { id, eventId, type, channelId, checkId, status, attempts, lastStatus, lastError } = delivery
-  return {
-    id,
-    event_id: eventId,
-    type,
-    channel_id: channelId,
-    check_id: checkId,
-    status,
-    attempts,
-    next_attempt_at: toIsoOrNull(delivery.nextAttemptAt),
-    last_status: lastStatus,
-    last_error: lastError,
-    created_at: toIso(delivery.createdAt),
-    delivered_at: toIsoOrNull(delivery.deliveredAt),
-    digest_id: delivery.digestId,
-  }
-}

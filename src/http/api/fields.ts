@@ -251,7 +251,7 @@ export const words = (description: string) => text({ min: 0, max: LIMITS.nameLen
 // Responses --------------------------------------------------------------------------------------------------------------
 
 /** ISO 8601, UTC, milliseconds, Z; written by `toIso`. */
-export const instant = (description: string) => z.string().meta({ format: 'date-time', description })
+export const instant = (description: string) => z.string().meta({ format: 'date-time', description }).brand<'instant'>()
 
 /** Of a user or a key. */
 export const creator = () =>
@@ -263,11 +263,17 @@ export const creator = () =>
         "Who created it, by the e-mail address or the key's name of that moment. Null: the first start, or a sign-in with an identity provider.",
     })
 
-export const nextCursor = () =>
+/** A page of a list. `name`: of its entries. */
+export const listOf = (id: string, name: string, entry: z.ZodType) =>
   z
-    .string()
-    .nullable()
-    .meta({ description: 'Pass it as `cursor` to get the next page. Null: there are no more entries.' })
+    .object({
+      [name]: z.array(entry),
+      next_cursor: z
+        .string()
+        .nullable()
+        .meta({ description: 'Pass it as `cursor` to get the next page. Null: there are no more entries.' }),
+    })
+    .meta({ id })
 
 /** `limit` and `cursor`. `standard`: entries without a `limit`; a full page for lists that are short in practice. */
 export const page = (list: List, standard = PAGE_LIMIT) => ({ limit: limit(standard), cursor: cursor(list) })

@@ -64,9 +64,9 @@ export const Ping = z
   })
   .meta({ id: 'Ping' })
 
-export const PingList = z.object({ pings: z.array(Ping), next_cursor: field.nextCursor() }).meta({ id: 'PingList' })
+export const PingList = field.listOf('PingList', 'pings', Ping)
 
-const Flip = z
+export const Flip = z
   .object({
     id: z.string().meta({ format: 'uuid' }),
     at: field.instant('When it became true: a missed ping is dated at its deadline.'),
@@ -81,4 +81,4 @@ const Flip = z
   })
   .meta({ id: 'Flip' })
 
-export const FlipList = z.object({ flips: z.array(Flip), next_cursor: field.nextCursor() }).meta({ id: 'FlipList' })
+export const FlipList = field.listOf('FlipList', 'flips', Flip)

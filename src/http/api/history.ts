@@ -9,10 +9,10 @@ import {
   listPings as findPings,
   type PingRecord,
 } from '../../checks/find-history.ts'
-import { inPieces, type PageRequest } from '../../domain/page.ts'
 import { CheckParams } from './checks.schema.ts'
-import { FlipList, FlipListQuery, Ping, PingList, PingListQuery, PingParams } from './history.schema.ts'
-import { given, readEntries, toIso, toPageRequest } from './present.ts'
+import { Flip, FlipList, FlipListQuery, Ping, PingList, PingListQuery, PingParams } from './history.schema.ts'
+import { readList } from './list-page.ts'
+import { given } from './present.ts'
 import { endpoint, PlainText, Text } from './route.ts'
 
 export const listPings = endpoint({
@@ -22,13 +22,11 @@ export const listPings = endpoint({
   query: PingListQuery,
   status: 200,
   response: PingList,
-  async handle({ context, caller, params, query }) {
+  handle({ context, caller, params, query }) {
     const { type, since, until, body } = query
     const filter = { body, ...given({ type, since, until }) }
-    const read = (piece: PageRequest) => findPings(context, caller, params.id, filter, piece)
-    const present = (ping: PingRecord) => presentPing(ping, body)
-    const { entries, next_cursor } = await readEntries('pings', inPieces(toPageRequest(query), read), present)
-    return { pings: entries, next_cursor }
+    const show = (ping: PingRecord) => toShown(ping, body)
+    return readList('pings', Ping, query, (piece) => findPings(context, caller, params.id, filter, piece), show)
   },
 })
 
@@ -39,7 +37,7 @@ export const getPing = endpoint({
   status: 200,
   response: Ping,
   handle: async ({ context, caller, params }) =>
-    presentPing(await findPing(context, caller, params.id, params.ping_id), 'full'),
+    toShown(await findPing(context, caller, params.id, params.ping_id), 'full'),
 })
 
 export const getPingBody = endpoint({
@@ -61,26 +59,14 @@ export const listFlips = endpoint({
   query: FlipListQuery,
   status: 200,
   response: FlipList,
-  async handle({ context, caller, params, query }) {
-    const { since, until } = query
-    const read = (piece: PageRequest) => findFlips(context, caller, params.id, piece, given({ since, until }))
-    const { entries, next_cursor } = await readEntries('flips', inPieces(toPageRequest(query), read), presentFlip)
-    return { flips: entries, next_cursor }
+  handle({ context, caller, params, query }) {
+    const filter = given({ since: query.since, until: query.until })
+    return readList('flips', Flip, query, (piece) => findFlips(context, caller, params.id, piece, filter), showFlip)
   },
 })
 
-function presentPing(ping: PingRecord, form: BodyForm) {
-  return {
-    id: ping.id,
-    type: ping.type,
-    exit_code: ping.exitCode,
-    created_at: toIso(ping.createdAt),
-    duration_ms: ping.durationMs,
-    run_id: ping.runId,
-    body: ping.body === null ? null : presentBody(ping.body, form),
-    body_truncated: ping.isBodyTruncated,
-    source: ping.source,
-  }
+function toShown({ isBodyTruncated: bodyTruncated, ...ping }: PingRecord, form: BodyForm) {
+  return { ...ping, bodyTruncated, body: ping.body === null ? null : presentBody(ping.body, form) }
 }
 
 /** What was cut in the middle of a character lies behind the characters that are shown. */
@@ -89,6 +75,4 @@ function presentBody(body: Buffer, form: BodyForm): string {
   return form === 'cut' ? Array.from(text).slice(0, BODY_CUT).join('') : text
 }
 
-function presentFlip({ id, at, from, to, reason, pingId, detail = null }: FlipRecord) {
-  return { id, at: toIso(at), from, to, reason, ping_id: pingId, detail }
-}
+const showFlip = (flip: FlipRecord) => ({ detail: null, ...flip })

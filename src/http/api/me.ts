@@ -4,11 +4,11 @@ import { z } from 'zod'
 import { PASSWORD_LOGIN_OFF } from '../../auth/errors.ts'
 import { SCOPES } from '../../domain/access.ts'
 import { AppError } from '../../domain/errors.ts'
-import { inPieces } from '../../domain/page.ts'
 import { describeCaller, describeKey } from '../../tenancy/me.ts'
 import { changeOwnPassword, endOwnSession, listOwnSessions, type SessionRecord } from '../../tenancy/own-account.ts'
 import * as field from './fields.ts'
-import { readEntries, toIso, toIsoOrNull, toPageRequest } from './present.ts'
+import { readList } from './list-page.ts'
+import { inCamelCase } from './present.ts'
 import { endpoint, openEndpoint } from './route.ts'
 
 const Me = z
@@ -38,11 +38,10 @@ export const getMe = endpoint({
   summary: 'Get the caller: its kind, organization, scope, and which key or user it is',
   status: 200,
   response: Me,
-  async handle({ context, caller }) {
-    const { kind, organization, user, scope, projectId } = await describeCaller(context, caller)
-    const key = await describeKey(context, caller)
-    return { kind, organization, user, key: key === null ? null : presentKey(key), scope, project_id: projectId }
-  },
+  handle: async ({ context, caller }) => ({
+    ...(await describeCaller(context, caller)),
+    key: await describeKey(context, caller),
+  }),
 })
 
 export const PasswordChange = z
@@ -57,8 +56,7 @@ export const changePassword = endpoint({
   response: null,
   async handle({ context, caller, isPasswordLoginOn, body, address }) {
     if (!isPasswordLoginOn) throw new AppError('forbidden', PASSWORD_LOGIN_OFF)
-    const { current_password: currentPassword, new_password: newPassword } = body
-    await changeOwnPassword(context, caller, { currentPassword, newPassword, address })
+    await changeOwnPassword(context, caller, { ...inCamelCase(body), address })
   },
 })
 
@@ -76,9 +74,7 @@ const Session = z
   })
   .meta({ id: 'Session' })
 
-const SessionList = z
-  .object({ sessions: z.array(Session), next_cursor: field.nextCursor() })
-  .meta({ id: 'SessionList' })
+const SessionList = field.listOf('SessionList', 'sessions', Session)
 
 export const listSessions = endpoint({
   id: 'listSessions',
@@ -86,10 +82,9 @@ export const listSessions = endpoint({
   query: field.pageQuery('sessions'),
   status: 200,
   response: SessionList,
-  async handle({ context, caller, query }) {
-    const pieces = inPieces(toPageRequest(query), (piece) => listOwnSessions(context, caller, piece))
-    const { entries, next_cursor } = await readEntries('sessions', pieces, presentSession)
-    return { sessions: entries, next_cursor }
+  handle({ context, caller, query }) {
+    const show = (session: SessionRecord) => ({ ...session, current: session.isCurrent })
+    return readList('sessions', Session, query, (piece) => listOwnSessions(context, caller, piece), show)
   },
 })
 
@@ -115,18 +110,3 @@ export const getDocument = openEndpoint({
   errors: ['invalid_request'],
   handle: async ({ describe }) => describe(),
 })
-
-function presentKey({ id, name, prefix, expiresAt }: NonNullable<Awaited<ReturnType<typeof describeKey>>>) {
-  return { id, name, prefix, expires_at: toIsoOrNull(expiresAt) }
-}
-
-function presentSession({ id, kind, createdAt, lastUsedAt, address, isCurrent }: SessionRecord) {
-  return {
-    id,
-    kind,
-    created_at: toIso(createdAt),
-    last_used_at: toIso(lastUsedAt),
-    address,
-    current: isCurrent,
-  }
-}

@@ -1,61 +1,77 @@
-/** Mappings that many requests and responses share. */
+/**
+ * Responses as their schemas declare them. Handlers return what the verbs return: the schema says which fields are
+ * shown, under which names, and which numbers are times.
+ */
 
+import { z } from 'zod'
 import type { Instant } from '../../domain/check.ts'
+import { type CamelCase, toCamelCase } from '../../domain/field-names.ts'
 import { toIso } from '../../domain/instant.ts'
-import { type Cursor, cursorOf, encodeCursor, type Page, type PageRequest, type Placed } from '../../domain/page.ts'
-import type { List } from './fields.ts'
 
-export { toIso }
+/** What a handler returns for a response: `periodSeconds` is shown as `period_seconds`, and a time is a number. */
+export type Shown<Output> = Output extends string & z.core.$brand<'instant'>
+  ? Instant
+  : Output extends readonly (infer Entry)[]
+    ? readonly Shown<Entry>[]
+    : Output extends object
+      ? string extends keyof Output
+        ? Output
+        : { readonly [Name in keyof Output as CamelCase<Name>]: Shown<Output[Name]> }
+      : Output
 
-export function toIsoOrNull(at: Instant | null): string | null {
-  return at === null ? null : toIso(at)
+type Present = (value: never) => unknown
+
+const presents = new WeakMap<z.ZodType, Present>()
+
+/** Fields that the schema does not declare are dropped. */
+export function present<Schema extends z.ZodType>(schema: Schema, value: Shown<z.output<Schema>>): unknown {
+  const known = presents.get(schema) ?? compile(schema)
+  presents.set(schema, known)
+  return known(value as never)
 }
 
-export function toPageRequest(query: { limit: number; cursor?: Cursor | null | undefined }): PageRequest {
-  return { limit: query.limit, after: query.cursor ?? null }
-}
-
-/** Bytes of JSON at which a page of a list ends, though it may have fewer entries than `limit` then. */
-export const PAGE_BYTES = 1_048_576
-
-/** How a list writes where a page ends. */
-export interface Places<Row, Place> {
-  readonly of: (row: Row) => Place
-  readonly encode: (place: Place) => string
-}
-
-const IN_TIME: Places<Placed, Cursor> = { of: cursorOf, encode: encodeCursor }
-
-/** The entries of a list, under its name. At least one entry, whatever its size. */
-export const readEntries = <Row extends Placed, Entry>(
-  list: List,
-  pieces: AsyncIterable<Page<Row>>,
-  present: (row: Row) => Entry,
-) => readPlaced(list, pieces, present, IN_TIME)
-
-export async function readPlaced<Row, Place, Entry>(
-  list: List,
-  pieces: AsyncIterable<Page<Row, Place>>,
-  present: (row: Row) => Entry,
-  places: Places<Row, Place>,
-): Promise<{ entries: Entry[]; next_cursor: string | null }> {
-  // A cursor begins with the name of its list, so that it is not taken for a cursor of another one (fields.ts).
-  const toText = (place: Place) => `${list}.${places.encode(place)}`
-  const entries: Entry[] = []
-  let bytes = 0
-  let last: Row | undefined
-  let next: Place | null = null
-  for await (const piece of pieces) {
-    for (const row of piece.rows) {
-      const entry = present(row)
-      bytes += Buffer.byteLength(JSON.stringify(entry)) + 1
-      if (bytes > PAGE_BYTES && last !== undefined) return { entries, next_cursor: toText(places.of(last)) }
-      entries.push(entry)
-      last = row
-    }
-    next = piece.next
+/** For the kinds of zod in which our responses nest. */
+function compile(schema: z.ZodType): Present {
+  if (schema instanceof z.ZodOptional) return compile(schema.unwrap() as z.ZodType)
+  if (schema instanceof z.ZodNullable) {
+    const inner = compile(schema.unwrap() as z.ZodType)
+    return (value) => (value === null ? null : inner(value))
   }
-  return { entries, next_cursor: next === null ? null : toText(next) }
+  if (schema instanceof z.ZodArray) {
+    const inner = compile(schema.element as z.ZodType)
+    return (values: readonly never[]) => values.map((value) => inner(value))
+  }
+  if (schema instanceof z.ZodDiscriminatedUnion) {
+    const { discriminator } = schema.def
+    const members = (schema.options as z.ZodObject[]).map(
+      (member) => [(member.shape[discriminator] as z.ZodLiteral).value, compile(member)] as const,
+    )
+    const byValue = new Map<unknown, Present>(members)
+    return (value) => byValue.get(value[discriminator])!(value)
+  }
+  if (schema instanceof z.ZodObject) return compileObject(schema)
+  if (schema.meta()?.format === 'date-time') return (at: Instant | string) => (typeof at === 'number' ? toIso(at) : at)
+  return (value) => value
+}
+
+function compileObject({ shape }: z.ZodObject): Present {
+  const fields = Object.entries(shape).map(
+    ([name, schema]) => [name, toCamelCase(name), compile(schema as z.ZodType)] as const,
+  )
+  return (value) => {
+    const shown: Record<string, unknown> = {}
+    for (const [name, field, inner] of fields) if (value[field] !== undefined) shown[name] = inner(value[field])
+    return shown
+  }
+}
+
+/** The fields of a request under the names of the verbs, without fields that are left out. */
+export function inCamelCase<Fields extends object>(
+  fields: Fields,
+): { [Name in keyof Fields as CamelCase<Name>]: Exclude<Fields[Name], undefined> } {
+  return Object.fromEntries(
+    Object.entries(given(fields)).map(([name, value]) => [toCamelCase(name), value]),
+  ) as ReturnType<typeof inCamelCase<Fields>>
 }
 
 /** Returns `fields` without those that are undefined: the verbs expect them to be absent. */

@@ -12,7 +12,7 @@ export const getPingKey = endpoint({
   status: 200,
   response: PingKey,
   handle: async ({ context, caller, params }) => ({
-    ping_key: await getProjectKey(context, caller, params.id, 'ping'),
+    pingKey: await getProjectKey(context, caller, params.id, 'ping'),
   }),
 })
 
@@ -23,7 +23,7 @@ export const createPingKey = endpoint({
   status: 201,
   response: NewPingKey,
   handle: async ({ context, caller, params }) => ({
-    ping_key: await createProjectKey(context, caller, params.id, 'ping'),
+    pingKey: await createProjectKey(context, caller, params.id, 'ping'),
   }),
 })
 
@@ -43,7 +43,7 @@ export const getBadgeKey = endpoint({
   status: 200,
   response: BadgeKey,
   handle: async ({ context, caller, params }) => ({
-    badge_key: await getProjectKey(context, caller, params.id, 'badge'),
+    badgeKey: await getProjectKey(context, caller, params.id, 'badge'),
   }),
 })
 
@@ -54,7 +54,7 @@ export const createBadgeKey = endpoint({
   status: 201,
   response: NewBadgeKey,
   handle: async ({ context, caller, params }) => ({
-    badge_key: await createProjectKey(context, caller, params.id, 'badge'),
+    badgeKey: await createProjectKey(context, caller, params.id, 'badge'),
   }),
 })
 

@@ -18,9 +18,7 @@ export const Project = z
   })
   .meta({ id: 'Project' })
 
-export const ProjectList = z
-  .object({ projects: z.array(Project), next_cursor: field.nextCursor() })
-  .meta({ id: 'ProjectList' })
+export const ProjectList = field.listOf('ProjectList', 'projects', Project)
 
 export const ProjectListQuery = field.pageQuery('projects')
 

@@ -1,15 +1,14 @@
 /** Projects: what checks belong to (design, section 3.5). */
 
-import { inPieces } from '../../domain/page.ts'
 import {
   createProject as create,
   getProject as get,
   listProjects as list,
-  type ProjectRecord,
   removeProject as remove,
   updateProject as update,
 } from '../../tenancy/projects.ts'
-import { given, readEntries, toIso, toPageRequest } from './present.ts'
+import { readList } from './list-page.ts'
+import { given, inCamelCase } from './present.ts'
 import { NewProject, Project, ProjectList, ProjectListQuery, ProjectParams, ProjectUpdate } from './projects.schema.ts'
 import { endpoint } from './route.ts'
 
@@ -19,11 +18,7 @@ export const listProjects = endpoint({
   query: ProjectListQuery,
   status: 200,
   response: ProjectList,
-  async handle({ context, caller, query }) {
-    const pieces = inPieces(toPageRequest(query), (piece) => list(context, caller, piece))
-    const { entries, next_cursor } = await readEntries('projects', pieces, presentProject)
-    return { projects: entries, next_cursor }
-  },
+  handle: ({ context, caller, query }) => readList('projects', Project, query, (piece) => list(context, caller, piece)),
 })
 
 export const createProject = endpoint({
@@ -33,8 +28,7 @@ export const createProject = endpoint({
   status: 201,
   response: Project,
   errors: ['slug_taken'],
-  handle: async ({ context, caller, body: { name, slug } }) =>
-    presentProject(await create(context, caller, slug === undefined ? { name } : { name, slug })),
+  handle: ({ context, caller, body }) => create(context, caller, inCamelCase(body)),
 })
 
 export const getProject = endpoint({
@@ -43,7 +37,7 @@ export const getProject = endpoint({
   params: ProjectParams,
   status: 200,
   response: Project,
-  handle: async ({ context, caller, params }) => presentProject(await get(context, caller, params.id)),
+  handle: ({ context, caller, params }) => get(context, caller, params.id),
 })
 
 export const updateProject = endpoint({
@@ -53,8 +47,7 @@ export const updateProject = endpoint({
   body: ProjectUpdate,
   status: 200,
   response: Project,
-  handle: async ({ context, caller, params, body }) =>
-    presentProject(await update(context, caller, params.id, given(body))),
+  handle: ({ context, caller, params, body }) => update(context, caller, params.id, given(body)),
 })
 
 export const removeProject = endpoint({
@@ -66,7 +59,3 @@ export const removeProject = endpoint({
   errors: ['project_not_empty'],
   handle: ({ context, caller, params }) => remove(context, caller, params.id),
 })
-
-function presentProject({ id, name, slug, createdAt }: ProjectRecord) {
-  return { id, name, slug, created_at: toIso(createdAt) }
-}

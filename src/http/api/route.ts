@@ -8,6 +8,7 @@ import type { Caller, Scope } from '../../domain/access.ts'
 import type { AuditAction } from '../../domain/audit.ts'
 import type { ErrorCode } from '../../domain/errors.ts'
 import { compressOnce, type Encoding } from '../compress.ts'
+import type { Shown } from './present.ts'
 
 /** The context of all handlers. */
 export interface Api {
@@ -80,7 +81,7 @@ export interface Endpoint<
   // A method, not a property: then endpoints with different inputs fit into one list.
   handle(
     call: Call<Who, z.output<Params>, z.output<Query>, z.output<Body>>,
-  ): Response extends Schema ? Promise<z.input<Response> | Text> : Promise<void>
+  ): Response extends Schema ? Promise<Shown<z.output<Response>> | Text> : Promise<void>
 }
 
 export type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'

@@ -30,7 +30,7 @@ export const User = z
   })
   .meta({ id: 'User' })
 
-export const UserList = z.object({ users: z.array(User), next_cursor: field.nextCursor() }).meta({ id: 'UserList' })
+export const UserList = field.listOf('UserList', 'users', User)
 
 export const UserListQuery = field.pageQuery('users')
 

@@ -1,15 +1,13 @@
 /** Users: people who log in (design, section 3.5). */
 
-import { inPieces } from '../../domain/page.ts'
 import {
   createUser as create,
   getUser as get,
   listUsers as list,
   removeUser as remove,
-  type UserRecord,
   updateUser as update,
 } from '../../tenancy/users.ts'
-import { readEntries, toIso, toPageRequest } from './present.ts'
+import { readList } from './list-page.ts'
 import { endpoint } from './route.ts'
 import { NewUser, User, UserList, UserListQuery, UserParams, UserUpdate } from './users.schema.ts'
 
@@ -19,11 +17,7 @@ export const listUsers = endpoint({
   query: UserListQuery,
   status: 200,
   response: UserList,
-  async handle({ context, caller, query }) {
-    const pieces = inPieces(toPageRequest(query), (piece) => list(context, caller, piece))
-    const { entries, next_cursor } = await readEntries('users', pieces, presentUser)
-    return { users: entries, next_cursor }
-  },
+  handle: ({ context, caller, query }) => readList('users', User, query, (piece) => list(context, caller, piece)),
 })
 
 export const createUser = endpoint({
@@ -33,7 +27,7 @@ export const createUser = endpoint({
   status: 201,
   response: User,
   errors: ['conflict'],
-  handle: async ({ context, caller, body }) => presentUser(await create(context, caller, body)),
+  handle: ({ context, caller, body }) => create(context, caller, body),
 })
 
 export const getUser = endpoint({
@@ -42,7 +36,7 @@ export const getUser = endpoint({
   params: UserParams,
   status: 200,
   response: User,
-  handle: async ({ context, caller, params }) => presentUser(await get(context, caller, params.id)),
+  handle: ({ context, caller, params }) => get(context, caller, params.id),
 })
 
 export const updateUser = endpoint({
@@ -53,7 +47,7 @@ export const updateUser = endpoint({
   status: 200,
   response: User,
   errors: ['last_admin'],
-  handle: async ({ context, caller, params, body }) => presentUser(await update(context, caller, params.id, body)),
+  handle: ({ context, caller, params, body }) => update(context, caller, params.id, body),
 })
 
 export const removeUser = endpoint({
@@ -65,7 +59,3 @@ export const removeUser = endpoint({
   errors: ['last_admin'],
   handle: ({ context, caller, params }) => remove(context, caller, params.id),
 })
-
-function presentUser({ id, email, scope, createdAt, createdBy }: UserRecord) {
-  return { id, email, scope, created_at: toIso(createdAt), created_by: createdBy }
-}

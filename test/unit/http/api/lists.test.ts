@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest'
-import type { z } from 'zod'
-import { decodeCursor, inPieces, type PageRequest, toPage } from '../../../../src/domain/page.ts'
-import { PAGE_BYTES, readEntries } from '../../../../src/http/api/present.ts'
+import { z } from 'zod'
+import { decodeCursor, type PageRequest, toPage } from '../../../../src/domain/page.ts'
+import { PAGE_BYTES, readList } from '../../../../src/http/api/list-page.ts'
 import { isList } from '../../../../src/http/api/query.ts'
 import { ROUTES } from '../../../../src/http/api/routes.ts'
 import { NOON } from '../../../support/builders.ts'
@@ -21,6 +21,7 @@ it('every read with query parameters is a list, and every list has a cursor', ()
   }
 })
 
+const Entry = z.object({ id: z.string(), text: z.string() })
 const idOf = (number: number) => `00000000-0000-7000-8000-${`${number}`.padStart(12, '0')}`
 
 /** A list of rows whose JSON has `sizes` bytes each. */
@@ -33,10 +34,11 @@ async function readSizes(sizes: readonly number[], { limit = 1_000, after = 0 } 
     const from = all.findIndex(({ id }) => id === after?.id) + 1
     return toPage(all.slice(from, from + limit + 1), limit)
   }
-  const pieces = inPieces({ limit, after: after === 0 ? null : { at: 0, id: idOf(after) } }, read)
-  const { entries, next_cursor } = await readEntries('pings', pieces, ({ id, text }) => ({ id, text }))
+  const query = { limit, cursor: after === 0 ? null : { at: 0, id: idOf(after) } }
+  const { bytes } = await readList('pings', Entry, query, read)
+  const { pings, next_cursor } = JSON.parse(String(bytes))
   const [list, text] = next_cursor?.split('.') ?? []
-  return { count: entries.length, next: next_cursor === null ? null : [list, decodeCursor(text!)?.id], asked }
+  return { count: pings.length, next: next_cursor === null ? null : [list, decodeCursor(text!)?.id], asked }
 }
 
 it.each([
@@ -61,12 +63,8 @@ it('a page is measured as it is sent: a control character has six bytes, a lette
   ] as const) {
     const row = { id: idOf(1), at: NOON, text: text.repeat(100_000) }
     const rows = Array.from({ length: 20 }, (_, index) => ({ ...row, id: idOf(index) }))
-    const { entries } = await readEntries(
-      'pings',
-      inPieces({ limit: 20, after: null }, async () => toPage(rows, 20)),
-      ({ text }) => text,
-    )
-    expect(entries).toHaveLength(Math.min(20, Math.floor(PAGE_BYTES / (bytes * 100_000))))
+    const { bytes: page } = await readList('pings', Entry, { limit: 20 }, async () => toPage(rows, 20))
+    expect(JSON.parse(String(page)).pings).toHaveLength(Math.min(20, Math.floor(PAGE_BYTES / (bytes * 100_000))))
   }
 })
 
