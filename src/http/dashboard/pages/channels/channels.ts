@@ -156,9 +156,9 @@ function servedWords({ projectId, managedBy }: ChannelRecord, projects: ProjectN
 async function showChannel({ context, caller, params, now }: Request): Promise<Page> {
   const channel = showFor(caller.scope, await getChannel(context, caller, params.id!))
   const { id, name, kind, events, config, muted, warnings, isInClear, managedBy } = channel
-  const [{ rows: deliveries }, hasPending, projects] = await Promise.all([
+  const [{ rows: deliveries }, { rows: pending }, projects] = await Promise.all([
     listDeliveries(context, caller, { channelId: id }, { limit: SHOWN_DELIVERIES, after: null }),
-    hasPendingDeliveries({ context, caller }, id),
+    listDeliveries(context, caller, { channelId: id, status: 'pending' }, { limit: 1, after: null }),
     readProjectNames({ context, caller }),
   ])
   const { title, form } = KINDS[kind].config
