@@ -13,6 +13,7 @@ import { openChannel } from '../channels/open-channel.ts'
 import type { Sealer } from '../channels/seal.ts'
 import { INSTALLATION_CHANNEL_ID, type OpenChannel } from '../domain/channel.ts'
 import { DIGEST } from '../domain/digest.ts'
+import { toStoredText } from '../domain/plain-text.ts'
 import { CLAIM_MS, nextAttemptAt } from '../domain/retry.ts'
 import { type Clock, pause, startTimer } from '../runtime/clock.ts'
 import type { ChannelRow } from '../store/outbox/channels.ts'
@@ -271,7 +272,12 @@ export function createOutbox(options: OutboxOptions): Outbox {
     const text = delivery.channelId === INSTALLATION_CHANNEL_ID ? textForTenant(outcome) : textOf(outcome)
     const isRefused = outcome.kind === 'retry' && outcome.isRefusal === true
     const refusedAt = isRefused ? (delivery.refusedAt ?? times.now) : null
-    const shared = { delivery, lastStatus, lastError: text === undefined ? null : toStorable(text), refusedAt }
+    const shared = {
+      delivery,
+      lastStatus,
+      lastError: text === undefined ? null : toStoredText(text, ERROR_LENGTH),
+      refusedAt,
+    }
     if (outcome.kind === 'delivered') return { ...shared, status: 'delivered', nextAttemptAt: null, digestId }
     // The wait is for receivers that are away. This one is there; the slots of the channel are the limit.
     if (outcome.kind === 'rejected' && outcome.isOfMessage && digestId !== null)
@@ -335,9 +341,4 @@ function textForTenant(outcome: Outcome): string | undefined {
   if (outcome.kind !== 'delivered')
     return 'the Alertmanager of the installation did not accept it; the log of the service has the reason'
   return outcome.note === undefined ? undefined : 'the log of the service has a note about it'
-}
-
-/** PostgreSQL stores neither NUL nor half of a surrogate pair. */
-function toStorable(text: string): string {
-  return text.slice(0, ERROR_LENGTH).replaceAll('\0', '').toWellFormed()
 }

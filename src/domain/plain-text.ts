@@ -1,5 +1,7 @@
 /** Texts that others wrote (names, output of jobs, messages of a cluster), made safe to show: in a line, in several, in so many bytes. */
 
+import { DETAIL_CHARS } from './last-run.ts'
+
 /** They would reverse the text after them, ours too. The marks U+200E and U+200F do not, and stay. */
 const DIRECTION_CHANGES = /[\u202a-\u202e\u2066-\u2069]/g
 
@@ -73,4 +75,9 @@ export function lastBytes(text: string, bytes: number): string {
   const end = kept.subarray(from).toString()
   const lineEnd = end.indexOf('\n')
   return lineEnd === -1 ? ELLIPSIS + end : end.slice(lineEnd + 1)
+}
+
+/** The first characters that PostgreSQL stores: it has no NUL, and no half of a pair. */
+export function toStoredText(text: string, chars = DETAIL_CHARS): string {
+  return text.toWellFormed().replaceAll('\0', '').slice(0, chars).toWellFormed()
 }

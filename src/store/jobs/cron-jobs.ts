@@ -1,7 +1,8 @@
 /** What is known of the CronJob that a check follows, apart from the check's state (table cron_jobs). */
 
 import type { CheckState, Instant } from '../../domain/check.ts'
-import { DETAIL_CHARS, type LastRun } from '../../domain/last-run.ts'
+import type { LastRun } from '../../domain/last-run.ts'
+import { toStoredText } from '../../domain/plain-text.ts'
 import type { Resource } from '../checks/checks.ts'
 import { statusCode } from '../checks/columns.ts'
 import type { Queryable } from '../postgres/database.ts'
@@ -122,7 +123,7 @@ export interface DeadlineDetail {
   readonly dueAt: Instant
   /** The name of the Job that waits, that blocks others, or that takes too long. Null: there is none. */
   readonly job: string | null
-  /** A sentence for people, or of a run that takes too long its second part; of a longer one the first DETAIL_CHARS characters are stored. */
+  /** A sentence for people, or of a run that takes too long its second part; of a longer one the first characters are stored. */
   readonly detail: string
 }
 
@@ -157,9 +158,4 @@ export async function saveDeadlineDetails(tx: Queryable, given: readonly Deadlin
       details.map(({ dueAt }) => timestamp(dueAt)),
     ],
   })
-}
-
-/** At most DETAIL_CHARS characters that PostgreSQL stores: it has no NUL, and no half of a pair. */
-export function toStoredText(text: string): string {
-  return text.toWellFormed().replaceAll('\0', '').slice(0, DETAIL_CHARS).toWellFormed()
 }
