@@ -66,8 +66,7 @@ export interface EventFacts {
   readonly status: ShownStatus
   readonly previous_status: StoredStatus | null
   readonly down_for_seconds: number | null
-  /** Absent from events that were stored before checks could flap. */
-  readonly flips?: number | null
+  readonly flips: number | null
   /** Why, in words, of a missed or failed run of a CronJob. Added where the event is stored; absent where it is not known. */
   readonly detail?: string
   readonly gap: { readonly started_at: string; readonly ended_at: string } | null
@@ -78,10 +77,8 @@ export interface EventCheck {
   readonly id: string
   readonly name: string
   readonly slug: string
-  /** Absent from events that were stored before checks had tags. */
-  readonly tags?: readonly string[]
-  /** Absent from events that were stored before checks had labels. */
-  readonly labels?: Labels
+  readonly tags: readonly string[]
+  readonly labels: Labels
   readonly project: { readonly id: string; readonly slug: string }
   readonly kubernetes: {
     readonly cluster: string
@@ -138,51 +135,34 @@ export function eventOf(
 ): NewEvent | null {
   if (notice !== null) return noticeEvent(notice, detectedAt)
   const type = EVENT_OF[flip.reason]
-  if (type === null) return null
-  return {
-    type,
-    data: {
-      reason: flip.reason,
-      occurred_at: toIso(flip.at),
-      detected_at: toIso(detectedAt),
-      status: flip.to,
-      previous_status: flip.from,
-      down_for_seconds: null,
-      flips: null,
-      gap: gap === null ? null : { started_at: toIso(gap.startedAt), ended_at: toIso(gap.endedAt) },
-    },
-  }
+  return type === null ? null : { type, data: toFacts({ ...flip, gap }, detectedAt) }
 }
 
-export function noticeEvent({ type, reason, at, from, to, downSince, flips }: Notice, detectedAt: Instant): NewEvent {
-  return {
-    type,
-    data: {
-      reason,
-      occurred_at: toIso(at),
-      detected_at: toIso(detectedAt),
-      status: to,
-      previous_status: from,
-      down_for_seconds: downSince === null ? null : Math.max(0, Math.round((at - downSince) / 1_000)),
-      flips,
-      gap: null,
-    },
-  }
+export function noticeEvent(notice: Notice, detectedAt: Instant): NewEvent {
+  return { type: notice.type, data: toFacts(notice, detectedAt) }
 }
 
 /** The event of a job that has not reported by `expectedAt` and whose grace time is running. */
 export function lateEvent(expectedAt: Instant, detectedAt: Instant): NewEvent {
+  return { type: 'check.late', data: toFacts({ reason: 'late', at: expectedAt, from: 'up', to: 'late' }, detectedAt) }
+}
+
+type Happened = Pick<EventFacts, 'reason'> &
+  Pick<Notice, 'at' | 'from'> &
+  Partial<Pick<Notice, 'downSince' | 'flips'>> & { readonly to: ShownStatus; readonly gap?: Gap | null }
+
+function toFacts(
+  { reason, at, from, to, downSince = null, flips = null, gap = null }: Happened,
+  detectedAt: Instant,
+): EventFacts {
   return {
-    type: 'check.late',
-    data: {
-      reason: 'late',
-      occurred_at: toIso(expectedAt),
-      detected_at: toIso(detectedAt),
-      status: 'late',
-      previous_status: 'up',
-      down_for_seconds: null,
-      flips: null,
-      gap: null,
-    },
+    reason,
+    occurred_at: toIso(at),
+    detected_at: toIso(detectedAt),
+    status: to,
+    previous_status: from,
+    down_for_seconds: downSince === null ? null : Math.max(0, Math.round((at - downSince) / 1_000)),
+    flips,
+    gap: gap === null ? null : { started_at: toIso(gap.startedAt), ended_at: toIso(gap.endedAt) },
   }
 }

@@ -17,7 +17,7 @@ export interface LastRun {
   readonly reason: string | null
   /** A sentence for people. */
   readonly message: string | null
-  /** The Job's uid. It is stored, and no response contains it. Left out: an earlier version, which stored no ids, stored the run. */
+  /** The Job's uid. It is stored, and no response contains it. Left out in a report, which has the id beside the run. */
   readonly runId?: string
 }
 
@@ -30,13 +30,9 @@ export const DETAIL_CHARS = 1_024
  */
 export function newerRun(stored: LastRun | null, reported: LastRun | null): LastRun | null {
   if (stored === null || reported === null) return stored ?? reported
-  if (isSameRun(stored, reported)) return hasEnded(stored) && !hasEnded(reported) ? stored : reported
+  // A Job that was deleted may be made again under its name.
+  if (stored.runId === reported.runId) return hasEnded(stored) && !hasEnded(reported) ? stored : reported
   return startOf(reported) >= startOf(stored) ? reported : stored
-}
-
-/** A Job that was deleted may be made again under its name. */
-function isSameRun(one: LastRun, other: LastRun): boolean {
-  return one.runId === undefined || other.runId === undefined ? one.job === other.job : one.runId === other.runId
 }
 
 const hasEnded = ({ outcome }: LastRun) => outcome !== 'Running'

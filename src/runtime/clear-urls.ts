@@ -1,3 +1,5 @@
+import { isLoopbackHost } from './addresses.ts'
+
 /**
  * Whether what is sent to a URL can be read on its way. Loopback addresses do not count: nothing leaves this machine.
  */
@@ -9,5 +11,5 @@ export function isClear(url: string): boolean {
 }
 
 export function isLoopback(url: string): boolean {
-  return /^(localhost|127\.[\d.]+|\[::1\])$/.test(new URL(url).hostname)
+  return isLoopbackHost(new URL(url).hostname.replace(/^\[(.*)\]$/, '$1'))
 }

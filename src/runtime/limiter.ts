@@ -1,6 +1,6 @@
 /** A limit on work that runs at the same time. */
 
-import { startTimer } from './clock.ts'
+import { startTimer, yieldTurn } from './clock.ts'
 
 export interface LimiterOptions {
   /** Pieces of work at the same time, of all keys. Default: no limit. */
@@ -57,6 +57,15 @@ export function createLimiter(options: LimiterOptions): RunLimited {
       for (const leave of left.reverse()) leave()
     }
   }
+}
+
+/**
+ * Lets one caller through in each turn of the event loop: work that arrives together is done in pieces, and other work,
+ * such as pings, comes between two of them.
+ */
+export function createPacer(): () => Promise<void> {
+  const inTurn = createLimiter({ atOnce: 1 })
+  return () => inTurn(yieldTurn)
 }
 
 interface Line {

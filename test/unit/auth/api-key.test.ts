@@ -19,15 +19,15 @@ describe('the text of an API key', () => {
   })
 
   it.each([
-    ['the shortest', `hbk_${a(1)}_${a(6)}`, true],
+    ['the shortest', `hbk_${a(1)}_${a(32)}`, true],
     ['the longest', `hbk_${a(32)}_${a(128)}`, true],
     ['no prefix', `hbk__${a(40)}`, false],
     ['a long prefix', `hbk_${a(33)}_${a(40)}`, false],
-    ['a short secret', `hbk_${a(8)}_${a(5)}`, false],
+    ['a short secret', `hbk_${a(8)}_${a(31)}`, false],
     ['a long secret', `hbk_${a(8)}_${a(129)}`, false],
     ['another beginning', `hbx_${a(8)}_${a(40)}`, false],
     ['a letter in front', `xhbk_${a(8)}_${a(40)}`, false],
-    ['a secret with dashes', `hbk_${a(8)}_${a(20)}-${a(4)}_`, true],
+    ['a secret with dashes', `hbk_${a(8)}_${a(30)}-${a(4)}_`, true],
     ['another letter', `hbk_${a(8)}_${a(39)}é`, false],
     ['a line feed at the end', `hbk_${a(8)}_${a(40)}\n`, false],
     ['no secret', `hbk_${a(8)}`, false],

@@ -86,11 +86,6 @@ describe('the body of a webhook', () => {
     expect(dataOf({}).check.kubernetes).toStrictEqual(kubernetes)
   })
 
-  it('has no tags and no labels for an event from before checks had them', () => {
-    const { tags, labels, ...check } = down.check
-    expect(JSON.parse(renderPayload({ ...down, check }, links)).data.check).toMatchObject({ tags: [], labels: {} })
-  })
-
   it('is the same to the byte for any order of the parts of the event', () => {
     const reverse = (value: unknown): unknown =>
       value === null || typeof value !== 'object' || Array.isArray(value)

@@ -3,6 +3,7 @@ import { type LastRun, newerRun } from '../../../src/domain/last-run.ts'
 
 const run = (job: string, startTime: string | null, given: Partial<LastRun> = {}): LastRun => ({
   job,
+  runId: job,
   startTime,
   completionTime: null,
   outcome: 'Running',
@@ -48,7 +49,6 @@ describe('the last run', () => {
       { ...ended, runId: 'one' },
       { ...run('a', SEVEN), runId: 'other' },
     ],
-    ['the run has ended before, and was stored without its id', ended, { ...first, runId: 'one' }, ended],
     ['the end of one has another reason', ended, { ...ended, reason: 'OOMKilled' }, { ...ended, reason: 'OOMKilled' }],
   ])('where %s', (_, stored, reported, shown) => {
     expect(newerRun(stored, reported)).toEqual(shown)

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { createPacer } from '../../../src/runtime/pacer.ts'
+import { createPacer } from '../../../src/runtime/limiter.ts'
 
 const turn = () => new Promise((resolve) => setImmediate(resolve))
 

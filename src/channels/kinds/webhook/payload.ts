@@ -24,7 +24,7 @@ export function renderPayload(event: Event, links: Links): string {
 
 /** What is undefined has no field. */
 function presentCheckEvent({ facts, check, lastPing }: NotifiedCheck, links: Links) {
-  const { id, name, slug, tags = [], labels = {}, project, kubernetes } = check
+  const { id, name, slug, tags, labels, project, kubernetes } = check
   const { gap } = facts
   const link = links.check(id)
   return {
@@ -34,7 +34,7 @@ function presentCheckEvent({ facts, check, lastPing }: NotifiedCheck, links: Lin
     status: facts.status,
     previous_status: facts.previous_status,
     down_for_seconds: facts.down_for_seconds,
-    flips: facts.flips ?? null,
+    flips: facts.flips,
     gap: gap && { started_at: gap.started_at, ended_at: gap.ended_at },
     detail: facts.detail ?? null,
     check: {
