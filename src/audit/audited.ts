@@ -3,10 +3,10 @@
  * of the work's result asks for what was done. The log line of an entry is written after the commit, never for a change that was rolled back.
  */
 
-import { isIPv6, SocketAddress } from 'node:net'
 import type { Actor, Tenant } from '../domain/access.ts'
 import { type Act, type AuditEntry, targetKindOf } from '../domain/audit.ts'
 import { stampAfter, toMicrosecond } from '../domain/instant.ts'
+import { parseAddress } from '../runtime/addresses.ts'
 import { newId } from '../runtime/ids.ts'
 import { insertEntries, type NewEntry } from '../store/audit/entries.ts'
 import type { Context } from '../store/context.ts'
@@ -65,7 +65,5 @@ export function report({ onAudit }: Pick<Context, 'onAudit'>, entries: readonly 
 
 /** An IPv4-mapped IPv6 address as IPv4; others in their shortest form. Any text that is not an address stays as it is. */
 export function toPlainAddress(address: string): string {
-  if (!isIPv6(address)) return address
-  const shortest = new SocketAddress({ address, family: 'ipv6' }).address
-  return /^::ffff:(\d+\.\d+\.\d+\.\d+)$/i.exec(shortest)?.[1] ?? shortest
+  return parseAddress(address)?.toString() ?? address
 }

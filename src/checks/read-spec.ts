@@ -5,7 +5,7 @@ import { type Cron, comes, type Dialect, InvalidSchedule, parseCron } from '../d
 import { invalidField } from '../domain/errors.ts'
 import { NEVER } from '../domain/schedule.ts'
 import { isTimeZone } from '../domain/time-zone.ts'
-import type { GivenSpec, StoredSpec } from '../store/checks/columns.ts'
+import { type GivenSpec, type StoredSpec, withSchedule } from '../store/checks/columns.ts'
 
 export const DEFAULT_TIME_ZONE = 'UTC'
 
@@ -24,14 +24,7 @@ export function completeSpec(given: GivenSpec, managedBy: Manager): StoredSpec {
  * of both. Numbers and lengths were checked at the edge.
  */
 export function readSpec(spec: StoredSpec): CheckSpec {
-  const { graceSeconds, maxRuntimeSeconds, jobArea, resumeOnPing } = spec
-  return {
-    schedule: readSchedule(spec),
-    graceMs: graceSeconds * 1_000,
-    maxRuntimeMs: maxRuntimeSeconds === null ? null : maxRuntimeSeconds * 1_000,
-    awaits: jobArea === null ? 'completion' : 'start',
-    resumesOnPing: resumeOnPing && jobArea === null,
-  }
+  return withSchedule(spec, readSchedule(spec))
 }
 
 function readSchedule({ periodSeconds, schedule, timeZone, jobArea, dialect }: StoredSpec): Schedule {

@@ -106,8 +106,8 @@ export function parseCron(expression: string, timeZone: string, dialect: Dialect
       `must have 5 fields (minute, hour, day of month, month, day of week) and has ${fields.length}: give one like "30 2 * * *"${isLong ? ', without a field of seconds and without a command' : ''}`,
     )
   }
-  const read = dialect === 'cron' ? parseCronField : parseKubernetesField
-  const [minutes, hours, days, months, weekdays] = rules.map((rule, index) => read(fields[index]!, rule))
+  const parse = (rule: FieldRule, index: number) => parseField(fields[index]!, rule, dialect === 'cron')
+  const [minutes, hours, days, months, weekdays] = rules.map(parse)
   return { dialect, minutes: minutes!, hours: hours!, days: days!, months: months!, weekdays: weekdays!, zone }
 }
 
@@ -160,88 +160,63 @@ interface Part {
   readonly step: number
 }
 
-function markValues(values: boolean[], { from, to, step }: Part): void {
-  for (let value = from; value <= to; value += step) values[value] = true
-}
-
-/** A field that begins with `*` leaves the choice to the other one, whatever its step and its further parts are. */
-function parseCronField(text: string, rule: FieldRule): Field {
+/**
+ * `isStar` leaves the choice to the other field: in `cron` where the field begins with `*`, whatever its step and its
+ * further parts are; in `kubernetes` where a part is `*` or `?` without a step above 1. Empty parts are skipped in
+ * `kubernetes`, as robfig/cron does: `,` names no value at all.
+ */
+function parseField(text: string, rule: FieldRule, isCron: boolean): Field {
   const values = new Array<boolean>(rule.max + 1).fill(false)
-  for (const part of text.split(',')) markValues(values, parseCronPart(part, rule))
-  if (rule.names === WEEKDAYS) {
+  const parts = text.split(',').filter((part) => isCron || part !== '')
+  let isStar = isCron && text.startsWith('*')
+  for (const part of parts) {
+    const { from, to, step, isAny } = parsePart(part, rule, isCron)
+    for (let value = from; value <= to; value += step) values[value] = true
+    if (!isCron && isAny && step === 1) isStar = true
+  }
+  if (rule.names === WEEKDAYS && isCron) {
     const isSunday = values.pop()
     values[0] ||= isSunday === true
-  }
-  return { values, isStar: text.startsWith('*') }
-}
-
-/** `*` and `5-9`, each with an optional `/step`; `5`. */
-function parseCronPart(part: string, rule: FieldRule): Part {
-  const reject = rejectorOf(part, rule)
-  if (part === '') throw reject('a comma has a value on each side')
-  if (part === '?') throw reject('cron has no ?, so write *')
-  const [range = '', stepText, ...moreSteps] = part.split('/')
-  const [low = '', high, ...moreEnds] = range.split('-')
-  let from = rule.min
-  let to = rule.max
-  if (low === '*') {
-    if (high !== undefined) throw reject('a star is no end of a range')
-  } else {
-    from = parseValue(low, rule, parseDigits, reject)
-    to = high === undefined ? from : parseValue(high, rule, parseDigits, reject)
-    if (moreEnds.length > 0) throw reject('a range has one hyphen')
-    if (high === undefined && stepText !== undefined)
-      throw reject(`a step goes with * or a range, so write ${low}-${rule.max}/${stepText}`)
-  }
-  const step = stepText === undefined ? 1 : parseDigits(stepText, reject)
-  if (moreSteps.length > 0) throw reject('a step has one slash')
-  rejectLimits(
-    { from, to, step },
-    rule,
-    reject,
-    rule.names === WEEKDAYS && to === 0 ? ', and Sunday at its end is 7' : '',
-  )
-  return { from, to, step }
-}
-
-/** Empty parts are skipped, as robfig/cron does: `,` names no value at all. A `*` or `?` without a step above 1 leaves the choice to the other field. */
-function parseKubernetesField(text: string, rule: FieldRule): Field {
-  const values = new Array<boolean>(rule.max + 1).fill(false)
-  let isStar = false
-  for (const part of text.split(',').filter(Boolean)) {
-    const { isAny, ...parsed } = parseKubernetesPart(part, rule)
-    markValues(values, parsed)
-    isStar ||= isAny && parsed.step === 1
   }
   return { values, isStar }
 }
 
-/** `*`, `5`, `5-9`, each with an optional `/step`; `5/15` runs to the end of the field. After a star the end of a range is ignored. */
-function parseKubernetesPart(part: string, rule: FieldRule): Part & { isAny: boolean } {
+/**
+ * `*`, `5` and `5-9`, `*` and `5-9` with an optional `/step`. In `kubernetes` also `?`, and `5/15`, which runs to the end
+ * of the field; the end of a range after a star is ignored.
+ */
+function parsePart(part: string, rule: FieldRule, isCron: boolean): Part & { isAny: boolean } {
   const reject = rejectorOf(part, rule)
+  if (part === '') throw reject('a comma has a value on each side')
+  if (isCron && part === '?') throw reject('cron has no ?, so write *')
+  const read = isCron ? parseDigits : parseNumber
   const [range = '', stepText, ...moreSteps] = part.split('/')
   const [low = '', high, ...moreEnds] = range.split('-')
-  const isAny = low === '*' || low === '?'
+  const isAny = low === '*' || (low === '?' && !isCron)
   let from = rule.min
   let to = rule.max
+  if (isAny && isCron && high !== undefined) throw reject('a star is no end of a range')
   if (!isAny) {
-    from = parseValue(low, rule, parseNumber, reject)
-    if (high !== undefined) to = parseValue(high, rule, parseNumber, reject)
-    else if (stepText === undefined) to = from
+    from = parseValue(low, rule, read, reject)
+    if (high !== undefined) to = parseValue(high, rule, read, reject)
+    else if (isCron || stepText === undefined) to = from
     if (moreEnds.length > 0) throw reject('a range has one hyphen')
+    if (isCron && high === undefined && stepText !== undefined)
+      throw reject(`a step goes with * or a range, so write ${low}-${rule.max}/${stepText}`)
   }
-  const step = stepText === undefined ? 1 : parseNumber(stepText, reject)
+  const step = stepText === undefined ? 1 : read(stepText, reject)
   if (moreSteps.length > 0) throw reject('a step has one slash')
   rejectLimits({ from, to, step }, rule, reject)
   return { from, to, step, isAny }
 }
 
-function rejectLimits({ from, to, step }: Part, rule: FieldRule, reject: Reject, ofRange = ''): void {
+function rejectLimits({ from, to, step }: Part, rule: FieldRule, reject: Reject): void {
   if (from < rule.min) throw reject(`${from} is too small`)
-  const isSunday = rule.names === WEEKDAYS && rule.max === 6
+  const isWeekday = rule.names === WEEKDAYS
   if (Math.max(from, to) > rule.max)
-    throw reject(`${Math.max(from, to)} is too large${isSunday ? ', and Sunday is 0 or SUN' : ''}`)
-  if (from > to) throw reject(`the range ends before it begins, so write it as two, joined by a comma${ofRange}`)
+    throw reject(`${Math.max(from, to)} is too large${isWeekday && rule.max === 6 ? ', and Sunday is 0 or SUN' : ''}`)
+  const sunday = isWeekday && rule.max === 7 && to === 0 ? ', and Sunday at its end is 7' : ''
+  if (from > to) throw reject(`the range ends before it begins, so write it as two, joined by a comma${sunday}`)
   if (step === 0) throw reject('a step is 1 or more')
 }
 

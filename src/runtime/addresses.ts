@@ -48,17 +48,13 @@ export function isLoopbackHost(host: string): boolean {
 }
 
 /** A network of one holder: with IPv6 the 56 bits that a household gets; otherwise the address group. */
-export function networkGroup(text: string): string {
-  const address = parseAddress(text)
-  if (!(address instanceof ipaddr.IPv6)) return addressGroup(text)
-  const [first, second, third, fourth] = address.parts
-  return `${new ipaddr.IPv6([first!, second!, third!, fourth! & 0xff00, 0, 0, 0, 0])}/56`
-}
+export const networkGroup = (text: string) => firstBits(text, 56)
 
 /** What identifies a holder: with IPv6 the first 64 bits, because one host can use all the others. */
-export function addressGroup(text: string): string {
+export const addressGroup = (text: string) => firstBits(text, 64)
+
+function firstBits(text: string, bits: number): string {
   const address = parseAddress(text)
-  if (address === null) return text
-  if (address instanceof ipaddr.IPv4) return address.toString()
-  return `${new ipaddr.IPv6([...address.parts.slice(0, 4), 0, 0, 0, 0])}/64`
+  if (!(address instanceof ipaddr.IPv6)) return address?.toString() ?? text
+  return `${ipaddr.IPv6.networkAddressFromCIDR(`${address}/${bits}`)}/${bits}`
 }

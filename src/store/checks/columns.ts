@@ -9,6 +9,7 @@
 
 import { changedFields } from '../../domain/audit.ts'
 import {
+  type CheckSpec,
   type CheckState,
   type CheckTexts,
   type Instant,
@@ -18,6 +19,7 @@ import {
   type PingSource,
   type PingType,
   type Run,
+  type Schedule,
   type ShownStatus,
   STATUSES,
   type StatusReason,
@@ -191,6 +193,20 @@ export interface StoredSpec {
   readonly jobArea: string | null
   /** Whether a completion resumes the check when it is paused. False of a declared check. */
   readonly resumeOnPing: boolean
+}
+
+/** What the state machine reads of it. `schedule`: its own, which was read. */
+export function withSchedule(
+  { graceSeconds, maxRuntimeSeconds, jobArea, resumeOnPing }: StoredSpec,
+  schedule: Schedule,
+): CheckSpec {
+  return {
+    schedule,
+    graceMs: graceSeconds * 1_000,
+    maxRuntimeMs: maxRuntimeSeconds === null ? null : maxRuntimeSeconds * 1_000,
+    awaits: jobArea === null ? 'completion' : 'start',
+    resumesOnPing: resumeOnPing && jobArea === null,
+  }
 }
 
 /** As people give it: who manages the check decides the dialect. */

@@ -26,6 +26,7 @@ import {
   TIMING,
   toState,
   toStoredSpec,
+  withSchedule,
 } from './columns.ts'
 
 /** A check whose row is locked by the transaction at hand. */
@@ -149,17 +150,10 @@ function toLockedCheck(row: unknown[]): LockedCheck {
 }
 
 function toSpec(stored: StoredSpec): CheckSpec | null {
-  const { periodSeconds, schedule, graceSeconds, maxRuntimeSeconds, jobArea, resumeOnPing } = stored
+  const { periodSeconds, schedule } = stored
   const ofCron = () => (schedule === null ? NEVER : toCronSchedule(stored))
   const when = periodSeconds === null ? ofCron() : ({ kind: 'period', periodMs: periodSeconds * 1_000 } as const)
-  if (when === null) return null
-  return {
-    schedule: when,
-    graceMs: graceSeconds * 1_000,
-    maxRuntimeMs: maxRuntimeSeconds === null ? null : maxRuntimeSeconds * 1_000,
-    awaits: jobArea === null ? 'completion' : 'start',
-    resumesOnPing: resumeOnPing && jobArea === null,
-  }
+  return when === null ? null : withSchedule(stored, when)
 }
 
 /** Parsed expressions by "dialect zone expression": many checks share a few, and otherwise each ping would parse its own again. */
