@@ -1,4 +1,4 @@
-/** An upgrade with data, the operator's part: the resources of a cluster whose checks the version before declared. */
+/** An upgrade with data, the operator's part: the resources of a cluster whose checks the latest release declared. */
 
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { createDatabase } from '../../src/store/postgres/database.ts'
@@ -6,7 +6,7 @@ import { migrate } from '../../src/store/postgres/migrate.ts'
 import { type FakeCluster, startFakeCluster } from '../support/fake-cluster.ts'
 import { PING_URL, startTestOperator } from '../support/operator.ts'
 import { readKnown } from '../support/upgrade/known.ts'
-import { restoreFixture } from '../support/upgrade/restore.ts'
+import { restoreRelease } from '../support/upgrade/restore.ts'
 import { type Workplace, workIn } from '../support/workplace.ts'
 
 const { checks } = readKnown()
@@ -19,7 +19,7 @@ beforeAll(async () => {
   cluster = stack.use(await startFakeCluster())
   await cluster.api('POST', '/api/v1/namespaces', { metadata: { name: 'shop' } })
   place = workIn(cluster, 'shop')
-  const restored = await restoreFixture()
+  const restored = await restoreRelease()
   stack.defer(() => restored.close())
   const database = createDatabase({ url: restored.url, name: 'test', connections: 5, patient: true })
   stack.defer(() => database.close())

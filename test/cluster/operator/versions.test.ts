@@ -1,6 +1,6 @@
 /**
  * An upgrade of the stored version and the way back, on a control plane of its own: the definition belongs to the whole cluster. The objects
- * are those of the release before v1 (test/fixtures/v1alpha1), the checks those of an older database. Rules in detail:
+ * are those of the release before v1 (test/fixtures/v1alpha1), the checks those of test/fixtures/release. Rules in detail:
  * test/unit/operator/cluster/migrate-storage.test.ts. With Helm: test/chart/life.test.ts.
  */
 
@@ -16,7 +16,7 @@ import type { TestDatabase } from '../../support/database.ts'
 import { listBlocksOf } from '../../support/documents.ts'
 import { connectionOf, fasterClock, PING_URL, startTestOperator, type TestOperator } from '../../support/operator.ts'
 import { readKnown } from '../../support/upgrade/known.ts'
-import { restoreFixture } from '../../support/upgrade/restore.ts'
+import { restoreRelease } from '../../support/upgrade/restore.ts'
 import { type Published, type Workplace, workIn } from '../../support/workplace.ts'
 import { type ControlPlane, startControlPlane } from '../control-plane.ts'
 import { applyCrds, changeStoredVersion } from '../control-plane-crds.ts'
@@ -44,7 +44,7 @@ beforeAll(async () => {
   cluster = openCluster(plane)
   await cluster.api('POST', '/api/v1/namespaces', { metadata: { name: 'shop' } })
   for (const name of NAMES) await putAsBefore(name)
-  const restored = await restoreFixture()
+  const restored = await restoreRelease()
   stack.defer(() => restored.close())
   const database = createDatabase({ url: restored.url, name: 'test', connections: 5, patient: true })
   stack.defer(() => database.close())
@@ -62,6 +62,9 @@ afterAll(() => stack.disposeAsync())
 /** A HeartbeatCheck with its Secret, as the release before wrote them. */
 async function putAsBefore(name: string): Promise<void> {
   const { check, secret } = JSON.parse(readFileSync(fixture(`${name}.json`), 'utf8'))
+  const { id, publicId } = checks[`declared-${name}`]!
+  check.status.checkId = id
+  secret.data.HEARTBEAT_URL = Buffer.from(`${PING_URL}/ping/${publicId}`).toString('base64')
   const { body: made } = await cluster.api('POST', FORMER, check)
   expect(await cluster.api('PUT', `${FORMER}/${name}/status`, { ...made, status: check.status })).toMatchObject({
     status: 200,

@@ -1,6 +1,5 @@
 /** Who gets a check back, and where an adopted check stays (design, section 6). */
 
-import { readFile } from 'node:fs/promises'
 import { describe, expect, test } from 'vitest'
 import type { Declaration, Place } from '../../../src/checks/declare/declare-check.ts'
 import { getCheck } from '../../../src/checks/find-checks.ts'
@@ -227,26 +226,4 @@ describe('a check that the database has lost', () => {
       check: { publicId: check.publicId },
     })
   })
-})
-
-test('a check that was adopted before that was stored is known by the audit log, also by its tombstone', async () => {
-  // The updates of the migration, without its new column.
-  const migration = await readFile('src/store/postgres/migrations/0022_adopted_checks.sql', 'utf8')
-  const backfill = migration.slice(migration.indexOf('update checks'))
-  const { id } = await addCheck(t, t.tenant)
-  await t.declare({ adoptId: id })
-  const own = await t.declare({ resource: { ...RESOURCE, name: 'own' } })
-  const adopted = async () => {
-    await t.database.query('update checks set kubernetes_adopted = null')
-    await t.database.query('update tombstones set kubernetes_adopted = null')
-    for (const statement of backfill.split(';').slice(0, -1)) await t.database.query(statement)
-    const all =
-      'select id, kubernetes_adopted as adopted from checks union all select id, kubernetes_adopted from tombstones'
-    const { rows } = await t.database.query<{ id: string; adopted: boolean | null }>(all)
-    return Object.fromEntries(rows.map((row) => [row.id, row.adopted]))
-  }
-  expect(await adopted()).toEqual({ [id]: true, [own.check.id]: null })
-  await t.retire()
-  await t.retire('Delete', { ...RESOURCE, name: 'own' })
-  expect(await adopted()).toEqual({ [id]: true, [own.check.id]: null })
 })

@@ -1,35 +1,27 @@
 /** A database as SQL text that psql or one query restores: tables, rows, then what refers to other tables, and the sequences. */
 
 import type { Client } from 'pg'
+import { FUNCTIONS, tableSql } from '../schema.ts'
 
 /** Shared counters and a lease, worth nothing in another database. */
-const WITHOUT_ROWS = ['exporter', 'rate_windows']
+const WITHOUT_ROWS = ['exporter', 'rate_windows', 'login_failures', 'replicas']
 
 export async function dumpDatabase(client: Client): Promise<string> {
   await client.query(`set timezone to 'UTC'`)
   const { rows: tables } = await client.query<{ name: string; ddl: string; keys: string[] | null; columns: string[] }>(
-    `select c.relname as name,
-        format(E'create %stable %I (\\n  %s\\n)%s;', case c.relpersistence when 'u' then 'unlogged ' else '' end, c.relname,
-          (select string_agg(line, E',\\n  ' order by place, line) from (
-             select a.attnum as place, format('%I %s%s%s', a.attname, format_type(a.atttypid, a.atttypmod),
-               case when a.attnotnull then ' not null' else '' end,
-               case when a.attidentity <> '' then ' generated always as identity' when d.adbin is not null then ' default ' || pg_get_expr(d.adbin, d.adrelid) else '' end) as line
-             from pg_attribute a left join pg_attrdef d on d.adrelid = a.attrelid and d.adnum = a.attnum
-             where a.attrelid = c.oid and a.attnum > 0 and not a.attisdropped
-             union all
-             select 1000, format('constraint %I %s', k.conname, pg_get_constraintdef(k.oid))
-             from pg_constraint k where k.conrelid = c.oid and k.contype not in ('n', 'f')) lines),
-          coalesce(' with (' || array_to_string(c.reloptions, ', ') || ')', '')) as ddl,
+    `select c.relname as name, ${tableSql("'n', 'f'")} as ddl,
         (select array_agg(a.attname::text order by array_position(i.indkey::int2[], a.attnum)) from pg_index i
           join pg_attribute a on a.attrelid = c.oid and a.attnum = any(i.indkey) where i.indrelid = c.oid and i.indisprimary) as keys,
         (select array_agg(a.attname::text order by a.attnum) from pg_attribute a
-          where a.attrelid = c.oid and a.attnum > 0 and not a.attisdropped) as columns
+          where a.attrelid = c.oid and a.attnum > 0 and not a.attisdropped and a.attgenerated = '') as columns
       from pg_class c where c.relkind = 'r' and c.relnamespace = 'public'::regnamespace order by c.relname`,
   )
   const rows = []
   for (const { name, keys, columns } of tables)
     if (!WITHOUT_ROWS.includes(name)) rows.push(await dumpRows(client, name, columns, keys ?? columns))
   return `${[
+    'create extension pg_trgm;',
+    ...(await readLines(client, `select text as line from (${FUNCTIONS}) functions`)),
     ...tables.map(({ ddl }) => ddl),
     ...rows.filter((text) => text !== ''),
     ...(await readLines(
@@ -62,7 +54,9 @@ async function dumpRows(
   const { rows } = await client.query<{ line: string }>(
     `select concat_ws(', ', ${values}) as line from "${table}" order by ${keys.map((key) => `"${key}"`).join(', ')}`,
   )
-  return rows.map(({ line }) => `insert into ${table} overriding system value values (${line});`).join('\n')
+  return rows
+    .map(({ line }) => `insert into ${table} (${columns.join(', ')}) overriding system value values (${line});`)
+    .join('\n')
 }
 
 async function readLines(client: Client, query: string): Promise<string[]> {

@@ -1,4 +1,4 @@
-/** What a fixture of an older version consists of, and what the tests know of it beside its rows. */
+/** What the dump of a release consists of, and what the tests know of it beside its rows. */
 
 import { readFileSync } from 'node:fs'
 
@@ -16,14 +16,16 @@ export interface Known {
 }
 
 export const SECRET_KEY = Buffer.alloc(32, 7)
-/** With the 8 characters that were the least. */
-export const PASSWORDS = { admin: 'old pass', writer: '12345678', reader: 'password' }
-/** As short as they could be. */
-export const ADMIN_KEY = 'hbk_before_abcdef'
-/** All channels of the fixture send here. Below the ports that systems give to outgoing connections. */
+export const PASSWORDS = {
+  admin: 'the phrase of an admin',
+  writer: 'the phrase of a writer',
+  reader: 'the phrase of a reader',
+}
+export const ADMIN_KEY = `hbk_before_${'example'.repeat(6).slice(0, 40)}`
+/** All channels of the dump send here. Below the ports that systems give to outgoing connections. */
 export const RECEIVER_PORT = 29_471
 
-const FOLDER = new URL('../../fixtures/schema-7/', import.meta.url)
+const FOLDER = new URL('../../fixtures/release/', import.meta.url)
 export const FILES = { dump: new URL('dump.sql', FOLDER), known: new URL('known.json', FOLDER) }
 
 export const readKnown = (): Known => JSON.parse(readFileSync(FILES.known, 'utf8'))

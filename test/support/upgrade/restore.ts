@@ -1,4 +1,4 @@
-/** The fixture of an older version in a database of its own, as if that version had stopped a moment ago. */
+/** The dump of the latest release in a database of its own, as if that release had stopped a moment ago. */
 
 import { readFileSync } from 'node:fs'
 import { Client } from 'pg'
@@ -15,11 +15,11 @@ const IDS_OF_HISTORY = {
 }
 
 export interface Restored extends EmptyDatabase {
-  /** How much later every stored time is than in the fixture. */
+  /** How much later every stored time is than in the dump. */
   readonly laterMs: number
 }
 
-export async function restoreFixture(): Promise<Restored> {
+export async function restoreRelease(): Promise<Restored> {
   const database = await createEmptyDatabase()
   const client = new Client({ connectionString: database.url })
   await client.connect()
@@ -69,11 +69,12 @@ async function writeLater(client: Client, ms: number): Promise<string> {
   ].join(';')
 }
 
-/** A response of the older version as it reads now: times are moved, and ids of history, which were moved too, are left out. */
+/** A response of the release as it reads now: times are moved; ids of history, which were moved too, and the port of pings are left out. */
 export function toPresent(path: string, response: unknown, laterMs: number): unknown {
   const isHistory = /^\/deliveries|\/(pings|flips)$/.test(path)
   return JSON.parse(JSON.stringify(response), (name, value) => {
     if (isHistory && ['id', 'ping_id', 'event_id', 'next_cursor'].includes(name)) return undefined
+    if (name === 'ping_url') return value.replace(/:\d+\//, '/')
     if (typeof value !== 'string' || !/^\d{4}-\d\d-\d\dT[\d:.]+Z$/.test(value)) return value
     return new Date(Date.parse(value) + laterMs).toISOString()
   })

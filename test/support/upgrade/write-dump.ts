@@ -1,41 +1,33 @@
 /**
- * `node test/support/upgrade/write-dump.ts <folder>`: runs the older version that is checked out in the folder (with its packages installed),
- * fills it by its API, and writes test/fixtures/schema-7/. The random texts of keys and tokens are replaced by ones that cannot be taken for real.
+ * `node test/support/upgrade/write-dump.ts`: runs this checkout, fills it by its API, and writes test/fixtures/release/.
+ * The random texts of keys and tokens are replaced by texts that cannot be taken for real.
  */
 
 import { spawn } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import { once } from 'node:events'
 import { writeFileSync } from 'node:fs'
-import { join, resolve } from 'node:path'
-import { pathToFileURL } from 'node:url'
+import { join } from 'node:path'
 import { Client } from 'pg'
 import { stringify } from 'yaml'
+import { startFakeCluster } from '../fake-cluster.ts'
+import { startPostgresServer } from '../postgres-server.ts'
+import { startReceiver } from '../receiver.ts'
+import { startSmtpReceiver } from '../smtp-receiver.ts'
+import { makeTempFolder } from '../temp-folder.ts'
+import { workIn } from '../workplace.ts'
 import { dumpDatabase } from './dump.ts'
 import { type Call, fill, readResponses } from './fill.ts'
 import { ADMIN_KEY, FILES, type Known, PASSWORDS, RECEIVER_PORT, SECRET_KEY } from './known.ts'
 
-const [folder] = process.argv.slice(2)
-if (folder === undefined)
-  throw new Error('usage: node test/support/upgrade/write-dump.ts <folder of the older version>')
 const PROJECT = '0d9af4bb-0c3f-4f0e-9e0a-3b8f3a1c2d10'
-
-/** The fakes of the older version, which know what its controller asks. */
-const importOld = <Module>(name: string): Promise<Module> =>
-  import(pathToFileURL(resolve(folder, 'test/support', `${name}.ts`)).href)
-const { startFakeCluster } = await importOld<typeof import('../fake-cluster.ts')>('fake-cluster')
-const { workIn } = await importOld<typeof import('../workplace.ts')>('workplace')
-const { startReceiver } = await importOld<typeof import('../receiver.ts')>('receiver')
-const { startSmtpReceiver } = await importOld<typeof import('../smtp-receiver.ts')>('smtp-receiver')
-const { startPostgresServer } = await importOld<typeof import('../postgres-server.ts')>('postgres-server')
-const { makeTempFolder } = await importOld<typeof import('../temp-folder.ts')>('temp-folder')
 
 await using stack = new AsyncDisposableStack()
 const temporary = stack.use(await makeTempFolder())
 const postgres = stack.use(await startPostgresServer())
 const cluster = stack.use(await startFakeCluster())
 const receiver = stack.use(await startReceiver({ port: RECEIVER_PORT }))
-receiver.answer(({ path }) => ({ status: path === '/away' ? 503 : path === '/gone' ? 404 : 200 }))
+receiver.answer(({ path }) => ({ status: path === '/away' ? 503 : path === '/gone' ? 400 : 200 }))
 const smtp = stack.use(await startSmtpReceiver())
 await cluster.api('POST', '/api/v1/namespaces', { metadata: { name: 'shop' } })
 const kubeconfig = join(temporary.path, 'kubeconfig')
@@ -51,10 +43,10 @@ writeFileSync(
 )
 
 const child = spawn(process.execPath, ['src/main.ts'], {
-  cwd: folder,
   env: {
     PATH: process.env.PATH,
     HOME: temporary.path,
+    DATA_DIR: join(temporary.path, 'data'),
     DATABASE_URL: postgres.url,
     SECRET_KEY: SECRET_KEY.toString('base64'),
     ...{ PING_PORT: '0', API_PORT: '0', OPS_PORT: '0', LOG_LEVEL: 'error' },
@@ -63,6 +55,7 @@ const child = spawn(process.execPath, ['src/main.ts'], {
     ALLOWED_TARGETS: '127.0.0.0/8',
     ALERTMANAGER_URL: `http://127.0.0.1:${RECEIVER_PORT}/installation`,
     SMTP_URL: `smtp://127.0.0.1:${smtp.port}`,
+    SPOOL_MAX_BYTES: '0',
     KUBECONFIG: kubeconfig,
   },
   stdio: ['ignore', 'pipe', 'inherit'],
