@@ -12,10 +12,10 @@ import { pause } from '../runtime/clock.ts'
 import type { Context } from '../store/context.ts'
 import type { Queryable } from '../store/postgres/database.ts'
 import { hasLoginAddress } from '../store/tenancy/login-addresses.ts'
-import { findUserByEmail, type KnownUser, lockUser, type UserWithHash } from '../store/tenancy/users.ts'
+import { findUserByEmail, lockUser, type UserWithHash } from '../store/tenancy/users.ts'
 import { actorOf, actsOfFailure } from './acts.ts'
 import { type Keys, verifyPassword } from './passwords.ts'
-import { createLoginThrottle, type LoginThrottle, type ThrottleState, tooManyFailures } from './throttle.ts'
+import { createLoginThrottle, type ThrottleState, tooManyFailures } from './throttle.ts'
 
 export interface PasswordAttempt {
   readonly email: string
@@ -55,93 +55,52 @@ export async function withPassword<T>(
   right: OnRight<T>,
 ): Promise<T> {
   const { database, clock } = context
+  const { address } = attempt
   const given = attempt.email.trim()
   const email = toUserEmail(given) ?? given
-  const throttle = createLoginThrottle({ email, address: attempt.address })
+  const throttle = createLoginThrottle({ email, address })
   const user = isEmail(email) ? await findUserByEmail(database, email) : null
   const before = await throttle.read(database, clock.now())
 
+  /** Never over the strict limit; over a wide limit if the account has logged in from this address lately. */
+  async function passes(db: Queryable, { strictMs, wideMs }: ThrottleState): Promise<boolean> {
+    if (strictMs !== null) return false
+    if (wideMs === null) return true
+    return user !== null && hasLoginAddress(db, user.id, addressGroup(address), clock.now() - KNOWN_ADDRESS_MS)
+  }
+
   async function decide(): Promise<Outcome<T>> {
     // A throttled caller is rejected before it waits for the computation of the hash.
-    if (before.waitMs !== null && !(await passes(database, before, user, attempt.address, clock.now())))
-      return tooManyFailures(before.waitMs)
-    const keys = keysOf(email, attempt.address)
+    if (before.waitMs !== null && !(await passes(database, before))) return tooManyFailures(before.waitMs)
+    const keys = keysOf(email, address)
     const isRight = await verifyPassword(attempt.password, user?.passwordHash ?? null, context.passwordCost, keys)
-    if (user === null || !isRight)
-      return (await countFailure(context, throttle, user, attempt.address, before)) ?? wrong
-    return (await judge(context, throttle, attempt, user, right)) ?? wrong
+    return audited(context, actorOf(user, address), (tx) => judge(tx, user !== null && isRight ? user : null))
+  }
+
+  /** `proven`: whose password is right. Of many attempts at a time, as many as the limits leave learn the answer. */
+  async function judge(tx: Queryable, proven: UserWithHash | null): Promise<Audited<Outcome<T>>> {
+    const now = clock.now()
+    const state = await throttle.lock(tx, now)
+    const mayPass = await passes(tx, state)
+    if (proven !== null) {
+      if (state.waitMs !== null && !mayPass) return { result: tooManyFailures(state.waitMs), acts: [] }
+      // Removed, or with another password since the computation began: its sessions have ended, and none may begin.
+      const current = await lockUser(tx, proven.id, proven.passwordHash)
+      if (current === null) return { result: wrong, acts: [] }
+      await throttle.countRight(tx)
+      const { result, acts } = await right(tx, current, now)
+      return { result: { result }, acts }
+    }
+    // Where a right password would have passed a wide limit, the 429 says that the password is wrong, too.
+    const waitMs = before.waitMs ?? state.waitMs
+    const result = waitMs === null ? wrong : tooManyFailures(waitMs)
+    if (!mayPass) return { result, acts: [] }
+    const { waitMs: leftMs, strictMs } = await throttle.count(tx, now, waitMs === null ? 'every' : 'strict')
+    const locks = (waitMs === null ? leftMs : strictMs) !== null
+    return { result, acts: await actsOfFailure(tx, user, locks) }
   }
 
   const [outcome] = await Promise.all([decide(), before.wideMs === null ? null : pause(ABOVE_WIDE_MS)])
   if (outcome instanceof AppError) throw outcome
   return outcome.result
-}
-
-/** Never over the strict limit; over a wide limit if the account has logged in from this address lately. */
-async function passes(
-  db: Queryable,
-  { strictMs, wideMs }: ThrottleState,
-  user: KnownUser | null,
-  address: string,
-  now: Instant,
-): Promise<boolean> {
-  if (strictMs !== null) return false
-  return wideMs === null || (user !== null && (await isKnownAddress(db, user, address, now)))
-}
-
-function isKnownAddress(db: Queryable, user: KnownUser, address: string, now: Instant): Promise<boolean> {
-  return hasLoginAddress(db, user.id, addressGroup(address), now - KNOWN_ADDRESS_MS)
-}
-
-/**
- * Returns the 429 of a throttled attempt, null for an attempt that learns that its password is wrong: of many attempts
- * at the same time, only as many as the limits leave learn it. Where a right password would have passed a wide limit,
- * the 429 says that the password is wrong, too: the failure counts for the strict limit, and has its entry. `before`:
- * the limits when the attempt began.
- */
-function countFailure(
-  context: Context,
-  throttle: LoginThrottle,
-  user: KnownUser | null,
-  address: string,
-  before: ThrottleState,
-): Promise<AppError | null> {
-  return audited<AppError | null>(context, actorOf(user, address), async (tx) => {
-    const now = context.clock.now()
-    const state = await throttle.lock(tx, now)
-    const waitMs = before.waitMs ?? state.waitMs
-    if (waitMs === null) {
-      await throttle.count(tx, now)
-      const locks = (await throttle.read(tx, now)).waitMs !== null
-      return { result: null, acts: await actsOfFailure(tx, user, locks) }
-    }
-    const result = tooManyFailures(waitMs)
-    if (!(await passes(tx, state, user, address, now))) return { result, acts: [] }
-    await throttle.countAboveWide(tx, now)
-    const locks = (await throttle.read(tx, now)).strictMs !== null
-    return { result, acts: await actsOfFailure(tx, user, locks) }
-  })
-}
-
-/** Null when the password is no longer right. */
-function judge<T>(
-  context: Context,
-  throttle: LoginThrottle,
-  { address }: PasswordAttempt,
-  user: UserWithHash,
-  right: OnRight<T>,
-): Promise<Outcome<T> | null> {
-  return audited<Outcome<T> | null>(context, actorOf(user, address), async (tx) => {
-    const now = context.clock.now()
-    const state = await throttle.lock(tx, now)
-    if (state.waitMs !== null && !(await passes(tx, state, user, address, now))) {
-      return { result: tooManyFailures(state.waitMs), acts: [] }
-    }
-    // Removed, or with another password since the computation began: its sessions have ended, and none may begin.
-    const current = await lockUser(tx, user.id, user.passwordHash)
-    if (current === null) return { result: null, acts: [] }
-    await throttle.countRight(tx)
-    const { result, acts } = await right(tx, current, now)
-    return { result: { result }, acts }
-  })
 }

@@ -36,21 +36,8 @@ export interface ThrottleState {
   readonly waitMs: number | null
 }
 
-export interface LoginThrottle {
-  /** Counts nothing. */
-  read(db: Queryable, now: Instant): Promise<ThrottleState>
-  /** The same, and until the transaction ends no other attempt at this account or from this address is judged. */
-  lock(tx: Queryable, now: Instant): Promise<ThrottleState>
-  /** Counts a failure for all limits. The caller holds the lock. */
-  count(tx: Queryable, now: Instant): Promise<void>
-  /** Counts a failure above a wide limit: for the strict limit alone. The caller holds the lock. */
-  countAboveWide(tx: Queryable, now: Instant): Promise<void>
-  /** Counts a right password. Throws AppError `too_many_requests` for one too many. */
-  countRight(tx: Queryable): Promise<void>
-}
-
 /** The account's failures are counted by the given e-mail address, in lower case, whether or not the account exists. */
-export function createLoginThrottle({ email, address }: { email: string; address: string }): LoginThrottle {
+export function createLoginThrottle({ email, address }: { email: string; address: string }) {
   const [group, network] = [addressGroup(address), networkGroup(address)]
   const wide = [
     ...(network === group ? [] : [bucketOf('network', network, FAILURES.network)]),
@@ -61,6 +48,7 @@ export function createLoginThrottle({ email, address }: { email: string; address
   // Locked in this order.
   const failures = [...wide, strict]
 
+  /** Counts nothing. */
   async function read(db: Queryable, now: Instant): Promise<ThrottleState> {
     const left = (await findFilled(db, failures)).map((at) => leftMs(at, now))
     const [strictMs, wideMs] = [left.pop() ?? null, longest(left)]
@@ -69,14 +57,19 @@ export function createLoginThrottle({ email, address }: { email: string; address
 
   return {
     read,
-    async lock(tx, now) {
+    /** Until the transaction ends, no other attempt at this account or from this address is judged. */
+    async lock(tx: Queryable, now: Instant): Promise<ThrottleState> {
       await lockFailures(tx, failures, now)
       await boundFailures(tx, now - WINDOW_MS)
       return read(tx, now)
     },
-    count: (tx, now) => addFailure(tx, failures, now),
-    countAboveWide: (tx, now) => addFailure(tx, [strict], now),
-    async countRight(tx) {
+    /** Counts a failure; above a wide limit, for the strict limit alone. The caller holds the lock. */
+    async count(tx: Queryable, now: Instant, limits: 'every' | 'strict'): Promise<ThrottleState> {
+      await addFailure(tx, limits === 'every' ? failures : [strict], now)
+      return read(tx, now)
+    },
+    /** Throws AppError `too_many_requests` for one right password too many. */
+    async countRight(tx: Queryable): Promise<void> {
       const window = { ...bucketOf('logins', `${group} ${email}`, RIGHT), seconds: WINDOW_MS / 1_000 }
       const { isAllowed, resetSeconds } = await takeFromSlidingWindow(tx, window)
       if (!isAllowed) throw throttled(TOO_MANY_RIGHT, resetSeconds * 1_000)
