@@ -7,6 +7,7 @@
 import type { Instant } from '../../domain/check.ts'
 import { AppError } from '../../domain/errors.ts'
 import { idBytesOf } from '../../runtime/ids.ts'
+import { SpoolBroken, SpoolFull } from '../../spool/errors.ts'
 import { saveChanges } from '../../store/checks/change-sets.ts'
 import { findKeys, findRunPings, lockStates } from '../../store/checks/states.ts'
 import { findSpoolPosition, findStoredPings, lockSpoolPosition, moveSpoolPosition } from '../../store/history/spools.ts'
@@ -128,6 +129,8 @@ export function createReadBack(options: ReadBackOptions): ReadBack {
       if (wait === 'wait' && sqlStateOf(error) === LOCK_NOT_AVAILABLE)
         return commitParts(session, pings, budgetMs, 'skip locked')
       if (isConnectionError(error) || (isOutage(error) && !isRetriable(error))) throw error
+      // Of a locked row, for whose pings the spool has no room at its end: all of them stay until the row is free.
+      if (error instanceof SpoolFull || error instanceof SpoolBroken) throw error
       if (pings.length > 1) {
         const middle = pings.length >> 1
         const head = await commitParts(session, pings.slice(0, middle), budgetMs, wait)

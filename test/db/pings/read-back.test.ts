@@ -9,6 +9,7 @@ import { pauseCheck } from '../../../src/checks/pause-resume.ts'
 import { createPingSpool, type PingSpool } from '../../../src/checks/ping/ping-spool.ts'
 import { createReadBack, type DropReason } from '../../../src/checks/ping/read-back.ts'
 import type { Ping } from '../../../src/checks/ping/record.ts'
+import { SpoolBroken, SpoolFull } from '../../../src/spool/errors.ts'
 import { openSpool } from '../../../src/spool/open-spool.ts'
 import type { Spool } from '../../../src/spool/spool.ts'
 import { createDatabase, type Database } from '../../../src/store/postgres/database.ts'
@@ -312,6 +313,25 @@ describe('a row that another session has locked', () => {
     await readBack.drain()
     expect(pings.isEmpty()).toBe(true)
     expect((await t.stateOf(held)).pingsTotal).toBe(700)
+  })
+
+  it.each([
+    ['is full', () => new SpoolFull('full')],
+    ['is broken', () => new SpoolBroken('broken')],
+  ])('loses no ping where the spool %s: they wait until the row is free', async (_name, errorOf) => {
+    const [held, other] = await t.addChecks(2)
+    await store(pingOf(held, { at: ago(5_000) }), pingOf(other, { at: ago(4_000) }))
+    const holder = await t.holdRow(held)
+    const postpone = async (locked: readonly unknown[]) => {
+      if (locked.length > 0) throw errorOf()
+    }
+    const readBack = aReadBack({ ...pings, postpone })
+    await expect(readBack.run()).rejects.toThrow(errorOf())
+    expect([pings.pings(), dropped]).toEqual([2, []])
+    await holder.end()
+    await readBack.drain()
+    expect([pings.isEmpty(), dropped]).toEqual([true, []])
+    for (const check of [held, other]) await t.expectOrdered(check, 1)
   })
 
   it('and a process that ends before the commit leaves the ping and its copy, which are recorded once', async () => {
