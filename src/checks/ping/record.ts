@@ -58,15 +58,6 @@ export interface PingRecorderOptions extends CommitOptions {
 
 type QueuedPing = Sent & Unstored
 
-interface Flight {
-  /** The last answer of the database, or when the flight began. */
-  answeredAt: number
-  /** In flight; empty before the first group and after the last one of a connection. */
-  group: readonly QueuedPing[]
-  /** Ends its connection. */
-  readonly cut: AbortController
-}
-
 const LIMITS = { alone: PING_LIMITS, spool: SPOOL_LIMITS }
 const MAX_YIELD_MS = 20
 const PAUSE_MS = 1_000
@@ -74,8 +65,6 @@ const PAUSE_MS = 1_000
 const MAX_PENDING_MS = 600_000
 /** The database may have gone away again while the last pings on disk are recorded. */
 const MAX_DRAIN_MS = 1_500
-/** With no answer for so long, a full queue does not wait until the group in flight is cut off. Above ROW_LOCK_MS. */
-const HUNG_MS = 600
 /** When all that waits are pings whose rows another session has locked. */
 const LOCKED_RETRY_MS = 50
 
@@ -84,7 +73,10 @@ export function createPingRecorder(options: PingRecorderOptions, commit = create
   const { database, now, onError, spool = null, limits: both = LIMITS } = options
   const queue = createPingQueue<QueuedPing>()
   let kept: 'direct' | 'spooling' | 'draining' = 'direct'
-  let flight: Flight | null = null
+  /** A connection is in use. */
+  let isFlying = false
+  /** The group that is being committed. */
+  let flying: readonly QueuedPing[] = []
   let draining: Promise<void> = Promise.resolve()
   let isWell = true
   /** Since when the database stores pings. */
@@ -116,33 +108,13 @@ export function createPingRecorder(options: PingRecorderOptions, commit = create
     // While the database is available, it says whether an id that is not known names a check.
     if (isForDisk && (!isWell || disk.isKnown(pending.ping.publicId))) disk.append([pending])
     else if (queue.add(pending)) fly()
-    else makeRoomFor(pending)
-  }
-
-  /** A full queue. */
-  function makeRoomFor(pending: QueuedPing): void {
-    if (mode() === 'draining') {
+    else if (mode() === 'draining') {
       endDraining()
-      if (mode() === 'spooling') {
-        take(pending)
-        return
-      }
-    }
-    const isHung = flight !== null && now() - flight.answeredAt >= HUNG_MS
-    if (isHung && disk.takes()) endFlight(pending)
-    else {
-      // Beside a database that answers: the disk would take what the database has to take soon after.
+      take(pending)
+    } else {
       disk.noteRefusal()
       pending.settle('unavailable')
     }
-  }
-
-  /** The pings in flight go to the disk before those of the queue. */
-  function endFlight(pending: QueuedPing): void {
-    queue.putBack([...queue.takeAll(), pending])
-    const error = new Error(`the database has not answered for ${HUNG_MS} ms, and many pings wait`)
-    if (flight!.group.length > 0) flight!.cut.abort()
-    else beginSpooling([], error)
   }
 
   // The mode -------------------------------------------------------------------------------------------------------
@@ -180,27 +152,26 @@ export function createPingRecorder(options: PingRecorderOptions, commit = create
   // The database ---------------------------------------------------------------------------------------------------
 
   function fly(): void {
-    if (flight === null && queue.size() > 0 && kept !== 'draining') void flyOn()
+    if (!isFlying && queue.size() > 0 && kept !== 'draining') void flyOn()
   }
 
   async function flyOn(): Promise<void> {
+    isFlying = true
     do {
-      const own: Flight = { answeredAt: now(), group: [], cut: new AbortController() }
-      flight = own
       let isConnected = false
       try {
         await database.session((session) => {
           isConnected = true
-          own.answeredAt = now()
-          return commitAll(session, own)
-        }, own.cut.signal)
+          return commitAll(session)
+        })
       } catch (error) {
         // Nothing in flight where a connection broke; a fault of the commit itself leaves its group here.
-        giveUp(own.group, error)
+        giveUp(flying, error)
+        flying = []
         onBroken(error, isConnected)
       }
     } while (queue.size() > 0 && kept !== 'draining')
-    flight = null
+    isFlying = false
     for (const resolve of onIdle) resolve()
   }
 
@@ -213,32 +184,31 @@ export function createPingRecorder(options: PingRecorderOptions, commit = create
   }
 
   /** Resolves when nothing waits. Throws the error that broke the connection, once its group is settled. */
-  async function commitAll(session: Session, own: Flight): Promise<void> {
-    let committing = commitNext(session, own)
-    while (own.group.length > 0) {
+  async function commitAll(session: Session): Promise<void> {
+    let committing = commitNext(session)
+    while (flying.length > 0) {
       const outcomes = await committing
-      own.answeredAt = now()
-      const { group } = own
-      own.group = []
+      const group = flying
+      flying = []
       const broken = outcomes.find(isDisconnected)
       // What is not stored goes to the disk, or before newer pings, before these are sent.
       const isSettledFirst = outcomes.some((outcome) => isOut(outcome) || isLockedElsewhere(outcome))
       // The next group is sent before the responses of this one are written: the database works while this process does.
-      if (!isSettledFirst) committing = commitNext(session, own)
+      if (!isSettledFirst) committing = commitNext(session)
       settle(group, outcomes)
       if (broken !== undefined) throw broken.error
       if (!isSettledFirst) continue
       const { entries } = queue
       if (entries().length > 0 && entries().every(({ isLocked }) => isLocked)) await pause(LOCKED_RETRY_MS)
-      committing = commitNext(session, own)
+      committing = commitNext(session)
     }
   }
 
-  function commitNext(session: Session, own: Flight): Promise<readonly PingOutcome[]> {
-    own.group = kept === 'draining' ? [] : queue.takeGroup()
-    if (own.group.length === 0) return Promise.resolve([])
-    const wait = own.group.some(({ isLocked }) => isLocked) ? 'skip locked' : 'wait'
-    return commit(session, own.group, { limits: limits(), wait })
+  function commitNext(session: Session): Promise<readonly PingOutcome[]> {
+    flying = kept === 'draining' ? [] : queue.takeGroup()
+    if (flying.length === 0) return Promise.resolve([])
+    const wait = flying.some(({ isLocked }) => isLocked) ? 'skip locked' : 'wait'
+    return commit(session, flying, { limits: limits(), wait })
   }
 
   function settle(group: readonly QueuedPing[], outcomes: readonly PingOutcome[]): void {
@@ -266,7 +236,7 @@ export function createPingRecorder(options: PingRecorderOptions, commit = create
 
   /** `longestMs`: undefined for no limit. */
   function whenIdle(longestMs?: number): Promise<void> {
-    if (flight === null) return Promise.resolve()
+    if (!isFlying) return Promise.resolve()
     return new Promise((resolve) => {
       const stopTimer = longestMs === undefined ? () => {} : startTimer(longestMs, () => finish())
       const finish = () => {
@@ -286,7 +256,7 @@ export function createPingRecorder(options: PingRecorderOptions, commit = create
     drain,
     waiting: queue.size,
     oldestWaitMs() {
-      const all = [...(flight?.group ?? []), ...queue.entries()]
+      const all = [...flying, ...queue.entries()]
       return Math.max(0, now() - oldestOf(all.filter(({ isLocked }) => !isLocked)))
     },
     arePings: () => now() - pingedAt < PAUSE_MS,

@@ -24,11 +24,8 @@ export interface Database extends Queryable {
   transaction<T>(work: (tx: Queryable) => Promise<T>): Promise<T>
   /** For results that are too large to hold. Yields to the event loop in between. Throws as `streamRows` does. */
   eachRow(statement: Statement, onRow: (columns: unknown[]) => void): Promise<void>
-  /**
-   * One connection for a while, so that the next transaction can be sent as soon as the last one has committed. The
-   * abort of `signal` closes the connection.
-   */
-  session<T>(use: (session: Session) => Promise<T>, signal?: AbortSignal): Promise<T>
+  /** One connection for a while, so that the next transaction can be sent as soon as the last one has committed. */
+  session<T>(use: (session: Session) => Promise<T>): Promise<T>
   /** Whether its connections leave this machine without TLS. */
   isInClear(): Promise<boolean>
   connections(): { total: number; idle: number; waiting: number }
@@ -100,7 +97,8 @@ export function createDatabase(options: DatabaseOptions): Database {
   })
   pool.on('remove', (client) => clients.delete(client))
 
-  async function withClient<T>(use: (client: pg.PoolClient) => Promise<T>, signal = options.signal): Promise<T> {
+  async function withClient<T>(use: (client: pg.PoolClient) => Promise<T>): Promise<T> {
+    const { signal } = options
     let isBroken = false
     let client: pg.PoolClient | undefined
     const cut = () => client !== undefined && socketOf(client).destroy(new Error('Connection terminated: by a signal'))
@@ -136,7 +134,7 @@ export function createDatabase(options: DatabaseOptions): Database {
       }
     },
 
-    session: (use, signal) => withClient((client) => use(sessionOn(client)), signal),
+    session: (use) => withClient((client) => use(sessionOn(client))),
 
     isInClear: () => withClient(async (client) => isInClear(socketOf(client))),
     connections: () => ({ total: pool.totalCount, idle: pool.idleCount, waiting: pool.waitingCount }),

@@ -42,7 +42,7 @@ export async function openSpoolReplica(options: SpoolReplicaOptions) {
   const errors: unknown[] = []
   const recorder = createPingRecorder(
     {
-      database: { ...database, session: (use, signal) => database.session((session) => use(wrap(session)), signal) },
+      database: { ...database, session: (use) => database.session((session) => use(wrap(session))) },
       now: clock.now,
       onGroup: () => {},
       onError: (error) => errors.push(error),
