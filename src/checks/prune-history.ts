@@ -32,8 +32,8 @@ export interface PruneLimits {
   readonly maxPings: number
   /** For pings, flips, events and deliveries. */
   readonly maxDays: number
-  /** Kept for each check: flips, with their events and deliveries. Default: no limit by number. */
-  readonly maxFlips?: number
+  /** Kept for each check: flips, with their events and deliveries. */
+  readonly maxFlips: number
   /** For the audit log. */
   readonly auditMaxDays: number
 }
@@ -59,6 +59,9 @@ const TABLES = [
   'tombstones',
   'audit_log',
 ] as const
+
+/** Pruned check by check. */
+export type CheckTable = 'pings' | 'flips'
 
 export interface PrunePosition {
   readonly table: (typeof TABLES)[number]
@@ -105,31 +108,44 @@ export function pruneHistory(
   })
 }
 
+/** How many checks one batch looks at. */
+export function keysAtOnce(table: CheckTable, { maxPings, maxFlips }: PruneLimits, { entries }: PruneBatch): number {
+  const entriesEach = table === 'pings' ? maxPings : Math.max(maxPings, 2 * maxFlips)
+  return Math.min(MAX_KEYS, Math.max(1, Math.floor(entries / entriesEach)))
+}
+
+/** Prunes these checks by one batch. `isDone`: false where a limit was reached, so that they may have more. */
+export async function pruneKeys(
+  tx: Queryable,
+  table: CheckTable,
+  keys: readonly number[],
+  { maxPings, maxDays, maxFlips }: PruneLimits,
+  { rows: limit }: PruneBatch,
+  now: Instant,
+): Promise<{ deleted: number; isDone: boolean }> {
+  const oldestId = firstIdAt(now - maxDays * DAY_MS)
+  if (table === 'pings') {
+    const deleted = await prunePings(tx, keys, { oldestId, maxPings, limit })
+    return { deleted, isDone: deleted < limit }
+  }
+  const old = await pruneFlips(tx, keys, { oldestId, limit })
+  const beyond = await pruneFlipsBefore(tx, await listFlipEnds(tx, keys, maxFlips), limit)
+  return { deleted: old + beyond.deleted, isDone: old < limit && beyond.isDone }
+}
+
 async function pruneChecks(
   tx: Queryable,
-  { maxPings, maxDays, maxFlips }: PruneLimits,
-  position: PrunePosition & { table: 'pings' | 'flips' },
-  { rows: limit, entries }: PruneBatch,
+  limits: PruneLimits,
+  position: PrunePosition & { table: CheckTable },
+  batch: PruneBatch,
   now: Instant,
 ): Promise<{ deleted: number; next: PrunePosition | null }> {
   const { table, afterKey } = position
-  const entriesEach = table === 'pings' ? maxPings : Math.max(maxPings, 2 * (maxFlips ?? 0))
-  const most = Math.min(MAX_KEYS, Math.max(1, Math.floor(entries / entriesEach)))
+  const most = keysAtOnce(table, limits, batch)
   const keys = await listHistoryKeys(tx, table, afterKey, most)
   const last = keys.at(-1)
   if (last === undefined) return { deleted: 0, next: startOfNext(position) }
-  const oldestId = firstIdAt(now - maxDays * DAY_MS)
-  let deleted =
-    table === 'pings'
-      ? await prunePings(tx, keys, { oldestId, maxPings, limit })
-      : await pruneFlips(tx, keys, { oldestId, limit })
-  let isDone = deleted < limit
-  if (table === 'flips' && maxFlips !== undefined) {
-    const beyond = await pruneFlipsBefore(tx, await listFlipEnds(tx, keys, maxFlips), limit)
-    deleted += beyond.deleted
-    isDone &&= beyond.isDone
-  }
-  // A limit was reached: these checks may have more.
+  const { deleted, isDone } = await pruneKeys(tx, table, keys, limits, batch, now)
   if (!isDone) return { deleted, next: position }
   return { deleted, next: keys.length < most ? startOfNext(position) : { table, afterKey: last } }
 }
@@ -137,7 +153,7 @@ async function pruneChecks(
 function pruneRest(
   tx: Queryable,
   { maxDays, auditMaxDays }: PruneLimits,
-  table: Exclude<PrunePosition['table'], 'pings' | 'flips'>,
+  table: Exclude<PrunePosition['table'], CheckTable>,
   { rows: limit }: PruneBatch,
   now: Instant,
 ): Promise<number> {

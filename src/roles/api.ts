@@ -167,14 +167,11 @@ export function createApiRole(base: ApiRoleOptions): ApiRole {
   const pruning = {
     maxPings: config.historyMaxPings,
     maxFlips: config.historyMaxFlips,
+    maxDays: config.historyMaxDays,
+    auditMaxDays: config.auditMaxDays,
     onPruned: (rows: number) => metrics.pruned.inc(rows),
   }
-  const pruneLoop = loopOf(
-    base,
-    'prune',
-    PRUNE_MS,
-    createPruner(context, { ...pruning, maxDays: config.historyMaxDays, auditMaxDays: config.auditMaxDays }),
-  )
+  const pruneLoop = loopOf(base, 'prune', PRUNE_MS, createPruner(context, pruning))
   const pruneBusyLoop = loopOf(base, 'prune_busy', PRUNE_BUSY_MS, createBusyPruner(context, { ...pruning, counts }))
 
   // A pool of its own: reading all checks takes longer than any other statement may.

@@ -10,16 +10,11 @@ import type { Instant } from '../../domain/check.ts'
 import type { Queryable } from '../postgres/database.ts'
 import { timestamp } from '../postgres/instants.ts'
 
-/** Up to `limit` keys after `afterKey` of checks whose status has changed since then, in ascending order. Scans the states, and no history. */
-export async function listFlippedKeys(
-  tx: Queryable,
-  since: Instant,
-  afterKey: number,
-  limit: number,
-): Promise<number[]> {
+/** The keys of checks whose status has changed since then. Scans the states, and no history. */
+export async function listFlippedKeys(tx: Queryable, since: Instant): Promise<number[]> {
   const { rows } = await tx.query<{ key: number }>(
-    `select check_key as key from check_states where since >= $1::timestamptz and check_key > $2 order by check_key limit $3`,
-    [timestamp(since), afterKey, limit],
+    `select check_key as key from check_states where since >= $1::timestamptz order by check_key`,
+    [timestamp(since)],
   )
   return rows.map((row) => row.key)
 }

@@ -174,7 +174,7 @@ export async function openTransaction(
   }
 }
 
-export const KEEP_ALL: PruneLimits = { maxPings: 1_000_000, maxDays: 36_500, auditMaxDays: 36_500 }
+export const KEEP_ALL: PruneLimits = { maxPings: 1_000_000, maxFlips: 1_000_000, maxDays: 36_500, auditMaxDays: 36_500 }
 
 /** The whole walk: how many rows of which table went, and the places where it was. */
 export async function pruneAll({ context }: Fixture, limits: Partial<PruneLimits>, batch?: PruneBatch) {

@@ -164,6 +164,8 @@ describe('the pruner of busy checks', () => {
     const run = createBusyPruner(fixture.context, {
       maxPings: 1_000,
       maxFlips: 1_000,
+      maxDays: 90,
+      auditMaxDays: 365,
       ...limits,
       counts,
       onPruned: (rows) => pruned.push(rows),

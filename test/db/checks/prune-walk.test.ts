@@ -97,14 +97,13 @@ describe('the walk', () => {
 
 describe('the pruner', () => {
   const going = new AbortController().signal
+  const LIMITS = { maxPings: 1, maxFlips: 1_000, maxDays: 90, auditMaxDays: 365 }
 
   test('does a batch a run and says when there is more', async () => {
     for (let i = 0; i < 3; i += 1) await addPingRow(fixture, check.key, NOW + i)
     const pruned: number[] = []
     const run = createPruner(fixture.context, {
-      maxPings: 1,
-      maxDays: 90,
-      auditMaxDays: 365,
+      ...LIMITS,
       onPruned: (rows) => pruned.push(rows),
     })
     const outcomes: unknown[] = []
@@ -119,14 +118,14 @@ describe('the pruner', () => {
 
   test('does nothing when it is to stop', async () => {
     for (let i = 0; i < 3; i += 1) await addPingRow(fixture, check.key, NOW + i)
-    const run = createPruner(fixture.context, { maxPings: 1, maxDays: 90, auditMaxDays: 365, onPruned: () => {} })
+    const run = createPruner(fixture.context, { ...LIMITS, onPruned: () => {} })
     expect(await run(AbortSignal.abort())).toBe('done')
     expect(await pings()).toHaveLength(3)
   })
 
   test('leaves the work to another replica that is at it, and keeps its place', async () => {
     for (let i = 0; i < 3; i += 1) await addPingRow(fixture, check.key, NOW + i)
-    const run = createPruner(fixture.context, { maxPings: 1, maxDays: 90, auditMaxDays: 365, onPruned: () => {} })
+    const run = createPruner(fixture.context, { ...LIMITS, onPruned: () => {} })
     const other = await openTransaction(fixture, tryPruneLock)
     expect(await run(going)).toBe('done')
     expect(await pings()).toHaveLength(3)
@@ -136,7 +135,7 @@ describe('the pruner', () => {
   })
 
   test('rests after a pass in proportion to what it cost', async () => {
-    const run = createPruner(fixture.context, { maxPings: 1, maxDays: 90, auditMaxDays: 365, onPruned: () => {} })
+    const run = createPruner(fixture.context, { ...LIMITS, onPruned: () => {} })
     expect(await run(going)).toBe('again')
     fixture.clock.time += 10_000
     while ((await run(going)) === 'again');
@@ -164,7 +163,7 @@ describe('the pruner', () => {
     }
     const run = createPruner(
       { ...fixture.context, database },
-      { maxPings: 1, maxDays: 36_500, auditMaxDays: 365, onPruned: (rows) => pruned.push(rows) },
+      { ...LIMITS, maxDays: 36_500, onPruned: (rows) => pruned.push(rows) },
     )
     await expect(run(going)).rejects.toThrow('too slow')
     expect(await run(going)).toBe('again')
@@ -183,7 +182,7 @@ describe('the pruner', () => {
 
   test('rests after a pass whose last table fails, too', async () => {
     const mend = await breakTable('audit_log')
-    const run = createPruner(fixture.context, { maxPings: 1, maxDays: 90, auditMaxDays: 365, onPruned: () => {} })
+    const run = createPruner(fixture.context, { ...LIMITS, onPruned: () => {} })
     expect(await run(going)).toBe('again')
     fixture.clock.time += 10_000
     let runs = 0
@@ -208,7 +207,7 @@ describe('the pruner', () => {
       )
       const mend = await breakTable(table)
       const errors: string[] = []
-      const run = createPruner(fixture.context, { maxPings: 1, maxDays: 90, auditMaxDays: 365, onPruned: () => {} })
+      const run = createPruner(fixture.context, { ...LIMITS, onPruned: () => {} })
       const pass = async () => {
         let outcome: unknown
         do outcome = await run(going).catch((error) => errors.push(String(error)))

@@ -72,7 +72,11 @@ describe('removing a check', () => {
     )
     await remove()
     expect(await leftOf(check)).toMatchObject({ check_states: 0, pings: 500, ping_bodies: 500 })
-    await pruneHistory(fixture.context, { maxPings: 1_000, maxDays: 90, auditMaxDays: 365 }, PRUNE_START)
+    await pruneHistory(
+      fixture.context,
+      { maxPings: 1_000, maxFlips: 1_000, maxDays: 90, auditMaxDays: 365 },
+      PRUNE_START,
+    )
     expect(await leftOf(check)).toMatchObject({ pings: 0, ping_bodies: 0 })
   })
 })
