@@ -9,7 +9,6 @@ import { CHANNEL_KINDS, type ChannelKind } from '../../../../domain/channel.ts'
 import { AppError, isConflict, notFound } from '../../../../domain/errors.ts'
 import { CHECK_EVENT_TYPES, STANDARD_EVENT_TYPES } from '../../../../domain/event.ts'
 import { toOneLine } from '../../../../domain/plain-text.ts'
-import type { ProjectRecord } from '../../../../tenancy/projects.ts'
 import { NewChannel } from '../../../api/channels.schema.ts'
 import { parsePart } from '../../../api/faults.ts'
 import { given } from '../../../api/present.ts'
@@ -44,14 +43,14 @@ import { describeFault, inputOf, readConfigForm, writeConfigForm } from './chann
 import { findChangeable, showSecret } from './channels.ts'
 
 export const channelFormRoutes = [
-  page('/channels/new', 'admin', ({ query, ...request }) => {
-    const kind = kindOf(query.get('kind'))
-    return kind === null ? chooseKind() : showNew(request, { kind, form: emptyForm(kind), faults: {} })
+  page('/channels/new', 'admin', (request) => {
+    const kind = kindOf(request.query.get('kind'))
+    return kind === null ? chooseKind() : showNew(request, kind, emptyForm(kind))
   }),
   action('/channels/new', 'admin', create),
   page('/channels/{id}/edit', 'admin', async (request) => {
     const channel = await findChangeable(request)
-    return showEdit(request, { channel, form: formOf(channel), faults: {} })
+    return showEdit(request, channel, formOf(channel))
   }),
   action('/channels/{id}/edit', 'admin', change),
 ]
@@ -81,20 +80,14 @@ async function create(request: Request): Promise<Page | Redirect> {
   if (kind === null) return chooseKind()
   try {
     const body = parsePart('body', NewChannel, { kind, ...readForm(kind, form) })
-    const { name, project_id: projectId, events } = body
-    const fields = {
-      ...readNewId(form),
-      kind,
-      name,
-      config: body.config,
-      ...given({ projectId, events }),
-    }
+    const { name, project_id: projectId, events, config } = body
+    const fields = { ...readNewId(form), kind, name, config, ...given({ projectId, events }) }
     const { secret, ...channel } = await createChannel(context, caller, fields)
     if (secret === null) return redirect(`/channels/${channel.id}`, 'channel-added')
     return showSecret(channel, secret, 'The channel is added.')
   } catch (error) {
     const { faults, status } = readFaults(kind, error)
-    return { ...(await showNew(request, { kind, form, faults })), status }
+    return { ...(await showNew(request, kind, form, faults)), status }
   }
 }
 
@@ -108,16 +101,17 @@ async function change(request: Request): Promise<Page | Redirect> {
     const body = parsePart('body', NewChannel, { kind, ...readForm(kind, merge(formOf(channel), form, changed)) })
     const { name, project_id: projectId, events, config } = body
     const isConfigChanged = KINDS[kind].config.form.some((field) => changed.has(inputOf(field)))
-    await updateChannel(context, caller, id, {
-      ...(changed.has('name') ? { name } : {}),
-      ...(changed.has('project_id') ? given({ projectId }) : {}),
-      ...(changed.has('events') ? given({ events }) : {}),
-      ...(isConfigChanged ? { readConfig: () => config } : {}),
-    })
+    const update = {
+      name: changed.has('name') ? name : undefined,
+      projectId: changed.has('project_id') ? projectId : undefined,
+      events: changed.has('events') ? events : undefined,
+      readConfig: isConfigChanged ? () => config : undefined,
+    }
+    await updateChannel(context, caller, id, given(update))
     return redirect(`/channels/${id}`, 'channel-changed')
   } catch (error) {
     const { faults, status } = readFaults(kind, error)
-    return { ...(await showEdit(request, { channel, form, faults })), status }
+    return { ...(await showEdit(request, channel, form, faults)), status }
   }
 }
 
@@ -186,23 +180,14 @@ function wordInside(kind: ChannelKind, [first, name, ...below]: readonly string[
 // HTML
 // -------------------------------------------------------------------------------------------------------------------
 
-interface Filled {
-  readonly form: URLSearchParams
-  readonly faults: Faults
-}
-
-async function showNew(
-  { context, caller, now }: Pick<Request, 'context' | 'caller' | 'now'>,
-  { kind, ...filled }: Filled & { readonly kind: ChannelKind },
-): Promise<Page> {
+async function showNew(request: Request, kind: ChannelKind, form: URLSearchParams, faults?: Faults): Promise<Page> {
   const { title, purpose } = KINDS[kind].config
-  const projects = await listAllProjects({ context, caller })
   const main = html`<h1>Add a channel: ${title}</h1>
 <p>${purpose} <a href="/channels/new">Choose another kind</a></p>
 <form method="post" action="/channels/new?kind=${kind}" class="channel-form" data-keep="channel-new-${kind}">
 <input type="hidden" name="kind" value="${kind}">
-${newIdField(now)}
-${fields({ kind, projects, ...filled })}
+${newIdField(request.now)}
+${await renderFields(request, kind, form, faults)}
 <div class="buttons"><button type="submit">Add the channel</button></div>
 <p class="muted">Next, send a test to see that it works.</p>
 </form>`
@@ -210,40 +195,39 @@ ${fields({ kind, projects, ...filled })}
 }
 
 async function showEdit(
-  { context, caller }: Pick<Request, 'context' | 'caller'>,
-  { channel, ...filled }: Filled & { readonly channel: ChannelRecord },
+  request: Request,
+  channel: ChannelRecord,
+  form: URLSearchParams,
+  faults?: Faults,
 ): Promise<Page> {
   const { id, kind, name, config, warnings } = channel
-  const projects = await listAllProjects({ context, caller })
-  const shown = valuesOf(kind, formOf(channel))
   const main = html`<h1>Edit ${isolated(name)}</h1>
 ${config === null ? html`<p class="warning">${sentence(warnings[0]!)}</p>` : ''}
 <form method="post" action="/channels/${id}/edit" class="channel-form" data-keep="channel-${id}">
-${wasField(shown, filled.form.get(WAS))}
-${fields({ kind, projects, ...filled })}
+${wasField(valuesOf(kind, formOf(channel)), form.get(WAS))}
+${await renderFields(request, kind, form, faults)}
 <div class="buttons"><button type="submit">Save</button>
 <a class="button secondary outline" href="/channels/${id}">Cancel</a></div>
 </form>`
   return { kind: 'page', title: `Edit ${toOneLine(name)}`, main }
 }
 
-function fields({
-  kind,
-  projects,
-  form,
-  faults,
-}: Filled & { readonly kind: ChannelKind; readonly projects: readonly ProjectRecord[] }): Html {
+async function renderFields(
+  request: Request,
+  kind: ChannelKind,
+  form: URLSearchParams,
+  faults: Faults = {},
+): Promise<Html> {
   const ofConfig = KINDS[kind].config.form
   const labels = { ...LABELS, ...Object.fromEntries(ofConfig.map((one) => [inputOf(one), one.label])) }
   const focus = Object.keys(faults).find((input) => input !== WHOLE) ?? 'name'
   const state: FormState = { labels, values: { project_id: '', ...Object.fromEntries(form) }, faults, focus }
-  const choices: Choice[] = [['', 'All checks of the organization']]
-  for (const { id, name } of projects) choices.push([id, `Project ${name}`])
+  const projects = (await listAllProjects(request)).map(({ id, name }): Choice => [id, `Project ${name}`])
   const events = CHECK_EVENT_TYPES.map((type): Box => [type, EVENT_WORDS[type], EVENT_MEANINGS[type]])
   return html`${generalFault(faults)}
 ${field(state, 'name', text(html` maxlength="200" required`), 'How you recognize it, for example "Pager of the database team".')}
 ${ofConfig.map((one) => field(state, inputOf(one), controlOf(one), one.meaning))}
-${field(state, 'project_id', choice(choices), 'The checks that notify this channel.')}
+${field(state, 'project_id', choice([['', 'All checks of the organization'], ...projects]), 'The checks that notify this channel.')}
 ${boxes(state, 'events', events, form.getAll('events'))}`
 }
 
