@@ -157,7 +157,7 @@ describe('/service', () => {
     expect(text).toContain('All is well.')
     expect(text).toMatch(/<a href="\/deliveries\?status=pending">1 pending<\/a>, the oldest <time/)
     await api.database.query("update deliveries set next_attempt_at = next_attempt_at - interval '61 seconds'")
-    expect(await show()).toMatch(/A delivery is due since <time.* and is not sent/)
+    expect(await show()).toMatch(/A delivery was due <time.* and has not been sent/)
   })
 
   it('says that deadlines are late', async () => {
@@ -224,7 +224,7 @@ describe('/service', () => {
     expect(text).toContain('All is well.')
     await api.database.query("update ping_beats set pending_since = now() - interval '11 minutes'")
     expect(await show()).toMatch(
-      /<li>Pings wait on the disk of an api replica, the oldest since <time[^>]*>11 minutes ago/,
+      /<li>Pings wait on the disk of an api replica; the oldest came <time[^>]*>11 minutes ago/,
     )
   })
 

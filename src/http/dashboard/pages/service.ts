@@ -65,11 +65,11 @@ function findProblems({ replicas, clusters, overdueSeconds, waiting, spooled }: 
     )
   if (spooled?.isIgnored)
     problems.push(
-      html`Pings wait on the disk of an api replica, the oldest since ${ago(spooled.since, now)}: deadlines do not wait for them any longer, and a check may go down although its job has pinged. If their number, <code>heartbeat_spool_pings</code>, does not fall, look at the log of the api replicas.`,
+      html`Pings wait on the disk of an api replica; the oldest came ${ago(spooled.since, now)}: deadlines do not wait for them any longer, and a check may go down although its job has pinged. If their number, <code>heartbeat_spool_pings</code>, does not fall, look at the log of the api replicas.`,
     )
   if (waiting.dueSince !== null && now - waiting.dueSince > LATE_MS)
     problems.push(
-      html`A delivery is due since ${ago(waiting.dueSince, now)} and is not sent. Look at the log of the api replicas, and at <a href="/deliveries?status=pending">the pending deliveries</a>.`,
+      html`A delivery was due ${ago(waiting.dueSince, now)} and has not been sent. Look at the log of the api replicas, and at <a href="/deliveries?status=pending">the pending deliveries</a>.`,
     )
   return problems
 }
