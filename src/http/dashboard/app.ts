@@ -4,6 +4,7 @@ import { Router } from '@koa/router'
 import Koa, { type Context, type Middleware } from 'koa'
 import { createFindDashboardCaller, type DashboardCaller, isSessionToken } from '../../auth/sessions.ts'
 import { includesScope } from '../../domain/access.ts'
+import type { Instant } from '../../domain/check.ts'
 import { AppError } from '../../domain/errors.ts'
 import { LIMITS } from '../../domain/limits.ts'
 import { sitePathOf } from '../../domain/site.ts'
@@ -12,7 +13,7 @@ import { yieldTurn } from '../../runtime/clock.ts'
 import type { Log } from '../../runtime/log.ts'
 import { RequestAborted, readBody } from '../body.ts'
 import type { FindClientAddress } from '../client-address.ts'
-import { type Encoding, encodingOf } from '../compress.ts'
+import { encodingOf } from '../compress.ts'
 import { DASHBOARD_REQUESTS } from '../limits.ts'
 import { createRejectionCount } from '../middleware/limit-rejections.ts'
 import { type OnRequest, observe } from '../middleware/observe.ts'
@@ -23,7 +24,7 @@ import { renderErrorPages } from './errors.ts'
 import type { Around } from './layout.ts'
 import { LIVE_PATH, type Live } from './live.ts'
 import { createRejectForeignPage, isOpenedInClear, ownPath, pathOfReferrer } from './own-page.ts'
-import type { Dashboard, PageRoute, Redirect, Request, Response } from './page.ts'
+import type { Dashboard, Page, PageRoute, Redirect, Request } from './page.ts'
 import { PAGES } from './routes.ts'
 import {
   cookieName,
@@ -185,34 +186,28 @@ function serve(
       isOpenedInClear: isSecure(dashboard.baseUrl()) && isOpenedInClear(ctx.req),
       now: dashboard.context.clock.now(),
     }
+    const around = { ...aroundOf(ctx, assets, dashboard), now: request.now }
     const notBefore = Date.parse(ctx.get(REFRESH_HEADER))
     if (isSame === true && caller !== null && !Number.isNaN(notBefore)) {
       const encoding = encodingOf(ctx)
       const key = `${caller.organizationId} ${caller.scope} ${encoding} ${ctx.url}`
-      return sendDocument(ctx, await shareRead(key, notBefore, (now) => readAgain({ ...request, now }, encoding)))
+      const read = async (now: Instant) => {
+        const page = await turns.read(caller, () => respond({ ...request, now }))
+        // Without the name of the user.
+        return toDocument(page as Page, { ...around, caller: null, done: null, now }, encoding)
+      }
+      return sendDocument(ctx, await shareRead(key, notBefore, read))
     }
-    const around = { ...aroundOf(ctx, assets, dashboard), now: request.now }
     const answer = () => {
       if (ctx.res.destroyed) throw new RequestAborted()
       return respond(request)
     }
-    const response = await takeTurn(request, answer)
-    await sendResponse(ctx, response, around, dashboard.baseUrl())
-  }
-
-  /** What an attempt to log in does has limits of its own. */
-  function takeTurn({ caller, address }: Request<DashboardCaller | null>, answer: () => Response | Promise<Response>) {
-    if (caller !== null) return turns[method === 'GET' ? 'read' : 'change'](caller, answer)
-    return method === 'GET' && path === LOG_IN_PATH ? turns.open(addressGroup(address), answer) : answer()
-  }
-
-  /** Without the name of the user. */
-  async function readAgain(request: Request<DashboardCaller | null>, encoding: Encoding): Promise<Document> {
-    const response = await turns.read(request.caller!, () => respond(request))
-    if (response.kind !== 'page') throw new Error(`${path} is no page`)
-    const { path: at, now, baseUrl } = request
-    const sitePath = sitePathOf(baseUrl())
-    return toDocument(response, { caller: null, path: at, done: null, assets, sitePath, now }, encoding)
+    // What an attempt to log in does has limits of its own.
+    const takeTurn = () => {
+      if (caller !== null) return turns[method === 'GET' ? 'read' : 'change'](caller, answer)
+      return method === 'GET' && path === LOG_IN_PATH ? turns.open(addressGroup(request.address), answer) : answer()
+    }
+    await sendResponse(ctx, await takeTurn(), around, dashboard.baseUrl())
   }
 }
 

@@ -14,19 +14,14 @@ const HTML = 'text/html; charset=utf-8'
 const YEAR_SECONDS = 31_536_000
 
 export async function sendResponse(ctx: Context, response: Response, around: Around, baseUrl: string): Promise<void> {
-  switch (response.kind) {
-    case 'redirect':
-      return sendRedirect(ctx, response, baseUrl)
-    case 'plain':
-      ctx.type = 'text/plain; charset=utf-8'
-      return sendEncoded(ctx, await compressPage(response.bytes, encodingOf(ctx)))
-    case 'fragment':
-      ctx.type = HTML
-      return sendEncoded(ctx, await compressPage(Buffer.from(response.body.toString()), encodingOf(ctx)))
-    case 'page':
-      if (response.waitSeconds !== undefined) ctx.set('Retry-After', String(Math.ceil(response.waitSeconds)))
-      return sendDocument(ctx, await toDocument(response, around, encodingOf(ctx)))
+  if (response.kind === 'redirect') return sendRedirect(ctx, response, baseUrl)
+  if (response.kind === 'page') {
+    if (response.waitSeconds !== undefined) ctx.set('Retry-After', String(Math.ceil(response.waitSeconds)))
+    return sendDocument(ctx, await toDocument(response, around, encodingOf(ctx)))
   }
+  ctx.type = response.kind === 'plain' ? 'text/plain; charset=utf-8' : HTML
+  const bytes = response.kind === 'plain' ? response.bytes : Buffer.from(response.body.toString())
+  sendEncoded(ctx, await compressPage(bytes, encodingOf(ctx)))
 }
 
 /** A page as it is sent. */

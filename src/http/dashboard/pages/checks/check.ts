@@ -61,15 +61,11 @@ ${renderAbout(review, project.slug, mayWrite ? `${request.pingUrl()}/ping/${chec
   return { kind: 'page', title: `${toOneLine(check.name)} is ${status}`, main, live: 'check', nextLateAt }
 }
 
-/** The zone of the schedule, in which its users think. */
-function zoneOf({ check }: CheckReview): string {
-  return check.spec.timeZone ?? 'UTC'
-}
-
 function renderStatus(review: CheckReview, mayWrite: boolean): Html {
   const { check, cause, now } = review
   const { id, state } = check
-  const clock = clockOf(zoneOf(review), now)
+  // In the zone of the schedule, in which its users think.
+  const clock = clockOf(check.spec.timeZone ?? 'UTC', now)
   const facts = {
     state,
     exitCode: cause?.exitCode ?? null,
@@ -79,10 +75,11 @@ function renderStatus(review: CheckReview, mayWrite: boolean): Html {
     clock,
   }
   const open = state.runs.filter((run) => isRunning(run, now))
+  const first = Math.min(...open.map(({ startedAt }) => startedAt))
   const running =
     open.length === 0
       ? ''
-      : html`<p class="open-runs">${icon('running')} ${open.length === 1 ? 'Running' : `${open.length} runs are open, the first`} since ${clock(Math.min(...open.map(({ startedAt }) => startedAt)))} (${durationWords(now - Math.min(...open.map(({ startedAt }) => startedAt)))}).</p>`
+      : html`<p class="open-runs">${icon('running')} ${open.length === 1 ? 'Running' : `${open.length} runs are open, the first`} since ${clock(first)} (${durationWords(now - first)}).</p>`
   const flapping = flappingSentence(state)
   const isUnused = mayWrite && facts.followed === null && state.status === 'new' && state.pingsTotal === 0
   return html`<div class="status-lines status-lines-${shownStatus(state, now)}">
