@@ -3,6 +3,7 @@
 import { isIP } from 'node:net'
 import type { ChannelKind, ChannelSettings } from '../domain/channel.ts'
 import { invalidField } from '../domain/errors.ts'
+import { isClear } from '../runtime/clear-urls.ts'
 import type { Reach } from './context.ts'
 import { KINDS } from './kinds/index.ts'
 
@@ -20,10 +21,14 @@ export function findWarnings(kind: ChannelKind, settings: ChannelSettings, reach
 }
 
 function findUnreachable(kind: ChannelKind, settings: ChannelSettings, { findObjection }: Reach) {
-  const urls = KINDS[kind].config.urlsOf?.(settings) ?? []
-  return urls.flatMap(({ url, field }) => {
+  return KINDS[kind].config.urlsOf(settings).flatMap(({ url, field }) => {
     const address = new URL(url).hostname.replace(/^\[(.*)\]$/, '$1')
     const why = isIP(address) === 0 ? null : findObjection(address)
     return why === null ? [] : [{ field, why }]
   })
+}
+
+/** What is sent to the channel can be read on its way: a URL of it has no TLS. */
+export function isInClear(kind: ChannelKind, settings: ChannelSettings): boolean {
+  return KINDS[kind].config.urlsOf(settings).some(({ url }) => isClear(url))
 }

@@ -11,7 +11,7 @@ import { hasProject } from '../store/tenancy/projects.ts'
 import { assertReachable } from './check-reach.ts'
 import type { ChannelContext } from './context.ts'
 import { actOn, type ChannelRecord, toRecord } from './find-channels.ts'
-import { KINDS, toSettings } from './kinds/index.ts'
+import { KINDS } from './kinds/index.ts'
 
 export interface NewChannel {
   /** Default: a new one. */
@@ -42,7 +42,7 @@ export async function createChannel(
   const projectId = given ?? by.projectId
   const createdAt = clock.now()
   const id = chosen ?? newId(createdAt)
-  const settings = toSettings(kind, config, null)
+  const settings = KINDS[kind].config.toSettings(config, null)
   assertReachable(kind, settings, reach)
   const shared = { id, organizationId, projectId, kind, name, muted, createdAt }
   const row: ChannelRow = { ...shared, eventTypes: events, ...sealer.seal(id, settings) }
@@ -54,7 +54,7 @@ export async function createChannel(
     if (!(await insertChannel(tx, row))) throw new AppError('conflict', { why: 'channel_made' })
     return { result: undefined, acts: [actOn(row, 'channel.created')] }
   })
-  return { ...toRecord(row, context), secret: KINDS[kind].config.newSecret?.(settings) ?? null }
+  return { ...toRecord(row, context), secret: KINDS[kind].config.secret?.newest(settings) ?? null }
 }
 
 /** The transaction holds the organization's lock. Throws AppError `conflict` when no channel can be added to the project (null: to the organization). */

@@ -8,10 +8,9 @@ import { AppError, notFound } from '../domain/errors.ts'
 import type { CheckEventType } from '../domain/event.ts'
 import { isUuid } from '../domain/ids.ts'
 import { type Page, type PageRequest, readPage } from '../domain/page.ts'
-import { isClear } from '../runtime/clear-urls.ts'
 import { type ChannelRow, findChannelRow, listChannelRows, lockChannel } from '../store/outbox/channels.ts'
 import type { Queryable } from '../store/postgres/database.ts'
-import { findWarnings } from './check-reach.ts'
+import { findWarnings, isInClear } from './check-reach.ts'
 import type { ChannelContext } from './context.ts'
 import { KINDS } from './kinds/index.ts'
 import { openSettings } from './open-channel.ts'
@@ -62,8 +61,8 @@ export function toRecord(row: ChannelRow, { sealer, reach }: Pick<ChannelContext
   if (settings instanceof UnreadableSettings)
     return { ...shared, config: null, managedBy: 'api', warnings: [settings.message], isInClear: false }
   const warnings = findWarnings(kind, settings, reach)
-  const isInClear = (KINDS[kind].config.urlsOf?.(settings) ?? []).some(({ url }) => isClear(url))
-  return { ...shared, config: KINDS[kind].config.show(settings), managedBy: 'api', warnings, isInClear }
+  const config = KINDS[kind].config.show(settings)
+  return { ...shared, config, managedBy: 'api', warnings, isInClear: isInClear(kind, settings) }
 }
 
 /** The channel as a caller of this scope may see it: those who may not change it see less of its config. */

@@ -1,12 +1,13 @@
 /** Unsealing the settings of a channel. */
 
 import { type ChannelSettings, INSTALLATION_CHANNEL_ID, type OpenChannel } from '../domain/channel.ts'
-import type { ChannelRow } from '../store/outbox/channels.ts'
+import { type ChannelRow, listSealed, type SealedChannel } from '../store/outbox/channels.ts'
+import type { Queryable } from '../store/postgres/database.ts'
 import { type Sealer, UnreadableSettings } from './seal.ts'
 
 /** The settings, or the reason why they cannot be read. */
 export function openSettings(
-  { id, sealed, sealedWith }: ChannelRow,
+  { id, sealed, sealedWith }: Pick<ChannelRow, 'id' | 'sealed' | 'sealedWith'>,
   sealer: Sealer,
 ): ChannelSettings | UnreadableSettings {
   try {
@@ -15,6 +16,22 @@ export function openSettings(
   } catch (error) {
     if (error instanceof UnreadableSettings) return error
     throw error
+  }
+}
+
+const BATCH = 100
+
+/** The channels of organizations with their settings. `keyId`: those that are sealed under another key. */
+export async function* openAll(
+  { database, sealer }: { readonly database: Queryable; readonly sealer: Sealer },
+  keyId: Buffer | null = null,
+): AsyncGenerator<SealedChannel & { readonly settings: ChannelSettings | UnreadableSettings }> {
+  let afterId: string | null = null
+  for (;;) {
+    const rows: SealedChannel[] = await listSealed(database, { keyId, afterId, limit: BATCH })
+    for (const row of rows) yield { ...row, settings: openSettings(row, sealer) }
+    if (rows.length < BATCH) return
+    afterId = rows.at(-1)!.id
   }
 }
 

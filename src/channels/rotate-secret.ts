@@ -5,8 +5,7 @@ import { isUuid } from '../domain/ids.ts'
 import { findChannelRow, saveChannel } from '../store/outbox/channels.ts'
 import type { ChannelContext } from './context.ts'
 import { actOn, lockForChange } from './find-channels.ts'
-import type { WebhookSettings } from './kinds/webhook/config.ts'
-import { makeSecret, rotateSecrets } from './kinds/webhook/signature.ts'
+import { KINDS } from './kinds/index.ts'
 import { openSettings } from './open-channel.ts'
 import { UnreadableSettings } from './seal.ts'
 
@@ -24,28 +23,23 @@ export function rotateSecret(
   const { clock, sealer } = context
   return audited(context, by, async (tx) => {
     const row = await lockForChange(tx, by, id)
-    if (row.kind !== 'webhook') throw new AppError('conflict', { why: 'no_secret', kind: row.kind })
+    const { secret } = KINDS[row.kind].config
+    if (secret === undefined) throw new AppError('conflict', { why: 'no_secret', kind: row.kind })
     const settings = openSettings(row, sealer)
     if (settings instanceof UnreadableSettings) throw new AppError('conflict', settings.message)
-    if (settings.kind !== 'webhook') throw new Error(`channel ${id} holds settings of another kind: ${settings.kind}`)
-    const webhook = settings as WebhookSettings
-    if (seen !== undefined && seen !== rotationOf(webhook)) throw new AppError('conflict', { why: 'secret_rotated' })
-    const secret = makeSecret()
-    const secrets = rotateSecrets(webhook.secrets, secret, clock.now())
-    await saveChannel(tx, { ...row, ...sealer.seal(row.id, { ...webhook, secrets } as WebhookSettings) })
-    return { result: { secret }, acts: [actOn(row, 'channel.secret_rotated')] }
+    if (seen !== undefined && seen !== secret.rotationOf(settings))
+      throw new AppError('conflict', { why: 'secret_rotated' })
+    const rotated = secret.rotate(settings, clock.now())
+    await saveChannel(tx, { ...row, ...sealer.seal(row.id, rotated) })
+    return { result: { secret: secret.newest(rotated) }, acts: [actOn(row, 'channel.secret_rotated')] }
   })
 }
 
 /** Which rotation was the last one: another text after each. For a channel without a secret, or one that cannot be read, `none`. */
 export async function findRotation(context: ChannelContext, tenant: Tenant, id: string): Promise<string> {
   const row = isUuid(id) ? await findChannelRow(context.database, tenant, id) : null
-  const settings = row === null ? null : openSettings(row, context.sealer)
-  const isWebhook = settings !== null && !(settings instanceof UnreadableSettings) && settings.kind === 'webhook'
-  return isWebhook ? rotationOf(settings as WebhookSettings) : 'none'
-}
-
-/** By the end of the previous secret, which each rotation sets anew. */
-function rotationOf({ secrets }: WebhookSettings): string {
-  return String(secrets[1]?.expiresAt ?? 'none')
+  const secret = row === null ? undefined : KINDS[row.kind].config.secret
+  const settings = row === null || secret === undefined ? null : openSettings(row, context.sealer)
+  if (settings === null || settings instanceof UnreadableSettings) return 'none'
+  return secret!.rotationOf(settings)
 }

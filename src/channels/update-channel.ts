@@ -14,7 +14,7 @@ import { assertReachable } from './check-reach.ts'
 import type { ChannelContext } from './context.ts'
 import { assertRoom } from './create-channel.ts'
 import { actOn, type ChannelRecord, lockForChange, toRecord } from './find-channels.ts'
-import { toSettings } from './kinds/index.ts'
+import { KINDS } from './kinds/index.ts'
 import { openSettings } from './open-channel.ts'
 import { UnreadableSettings } from './seal.ts'
 
@@ -88,7 +88,7 @@ function reseal(stored: ChannelRow, { readConfig }: ChannelUpdate, { sealer, rea
   const opened = openSettings(stored, sealer)
   const before = opened instanceof UnreadableSettings ? null : opened
   const { id, kind } = stored
-  const after = toSettings(kind, readConfig(kind), before)
+  const after = KINDS[kind].config.toSettings(readConfig(kind), before)
   assertReachable(kind, after, reach)
   return { sealed: sealer.seal(id, after), isChanged: !isDeepStrictEqual(before, after) }
 }

@@ -4,7 +4,7 @@
  */
 
 import type { Senders } from '../../delivery/outcome.ts'
-import { CHANNEL_KINDS, type ChannelKind, type ChannelSettings } from '../../domain/channel.ts'
+import { CHANNEL_KINDS, type ChannelKind } from '../../domain/channel.ts'
 import { alertmanagerConfig } from './alertmanager/config.ts'
 import { createAlertmanagerSender } from './alertmanager/send.ts'
 import { emailConfig } from './email/config.ts'
@@ -21,11 +21,6 @@ export const KINDS = {
   slack: defineKind(slackConfig, createSlackSender),
   email: defineKind(emailConfig, createEmailSender),
 } satisfies Record<ChannelKind, Kind>
-
-/** The settings for a config of this kind, see KindConfig. Stored settings of another kind are ignored. */
-export function toSettings(kind: ChannelKind, config: object, stored: ChannelSettings | null): ChannelSettings {
-  return KINDS[kind].config.toSettings(config, stored?.kind === kind ? stored : null)
-}
 
 /** A sender for each kind. */
 export function createSenders(context: SenderContext): Senders {

@@ -4,6 +4,7 @@ import type { z } from 'zod'
 import type { HttpClient } from '../../delivery/http.ts'
 import type { Sender } from '../../delivery/outcome.ts'
 import type { ChannelSettings } from '../../domain/channel.ts'
+import type { Instant } from '../../domain/check.ts'
 import { siteUrlOf } from '../../domain/site.ts'
 import type { Clock } from '../../runtime/clock.ts'
 import type { Database } from '../../store/postgres/database.ts'
@@ -43,11 +44,16 @@ export interface KindConfig<Settings extends ChannelSettings, Input extends obje
   /** Hides more, for callers that may not change the channel. Default: they see the same. */
   showToReader?(config: Shown): Shown
   /** Where it sends by HTTP, and the field of `config` with the URL. */
-  urlsOf?(settings: Settings): readonly { readonly url: string; readonly field: string }[]
+  urlsOf(settings: Settings): readonly { readonly url: string; readonly field: string }[]
   /** It sends through the mail server of SMTP_URL. */
   readonly needsSmtp?: true
-  /** A secret that is shown once, in the response that creates the channel. */
-  newSecret?(settings: Settings): string
+  /** Of a kind with a secret that we make and show once. */
+  readonly secret?: {
+    newest(settings: Settings): string
+    rotate(settings: Settings, now: Instant): Settings
+    /** Another text after each rotation. */
+    rotationOf(settings: Settings): string
+  }
 }
 
 /** What senders work with. */

@@ -28,6 +28,8 @@ export interface ChannelRow {
   readonly createdAt: Instant
 }
 
+export type SealedChannel = Pick<ChannelRow, 'id' | 'kind'> & { readonly sealed: Buffer; readonly sealedWith: Buffer }
+
 const FAILED_AT_ONCE = 10_000
 
 /** The columns of a ChannelRow, from `channels c`. */
@@ -183,31 +185,16 @@ export async function deleteDeliveries(tx: Queryable, channelId: string, limit: 
   return rowCount
 }
 
-/** Up to `limit` channels sealed under another key than `keyId`, in order of their ids, after `afterId`. */
-export async function listSealedOtherwise(
-  db: Queryable,
-  keyId: Buffer,
-  afterId: string | null,
-  limit: number,
-): Promise<{ id: string; sealed: Buffer; sealedWith: Buffer }[]> {
-  const { rows } = await db.query<{ id: string; sealed: Buffer; sealedWith: Buffer }>(
-    `select id, sealed, sealed_with as "sealedWith" from channels
-      where sealed_with <> $1 and ($2::uuid is null or id > $2) order by id limit $3`,
-    [keyId, afterId, limit],
-  )
-  return rows
-}
-
-/** Up to `limit` channels of organizations, in order of their ids, after `afterId`. */
+/** Up to `limit` channels of organizations, in order of their ids, after `afterId`. `keyId`: those that are sealed under another key. */
 export async function listSealed(
   db: Queryable,
-  afterId: string | null,
-  limit: number,
-): Promise<{ id: string; kind: ChannelKind; sealed: Buffer; sealedWith: Buffer }[]> {
-  const { rows } = await db.query<{ id: string; kind: ChannelKind; sealed: Buffer; sealedWith: Buffer }>(
+  { keyId, afterId, limit }: { readonly keyId: Buffer | null; readonly afterId: string | null; readonly limit: number },
+): Promise<SealedChannel[]> {
+  const { rows } = await db.query<SealedChannel>(
     `select id, kind, sealed, sealed_with as "sealedWith" from channels
-      where sealed is not null and ($1::uuid is null or id > $1) order by id limit $2`,
-    [afterId, limit],
+      where sealed is not null and ($1::bytea is null or sealed_with <> $1) and ($2::uuid is null or id > $2)
+      order by id limit $3`,
+    [keyId, afterId, limit],
   )
   return rows
 }

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import type { AlertmanagerSettings } from '../../../src/channels/kinds/alertmanager/config.ts'
 import type { EmailSettings } from '../../../src/channels/kinds/email/config.ts'
-import { KINDS, toSettings } from '../../../src/channels/kinds/index.ts'
+import { KINDS } from '../../../src/channels/kinds/index.ts'
 import type { SlackSettings } from '../../../src/channels/kinds/slack/config.ts'
 import type { WebhookSettings } from '../../../src/channels/kinds/webhook/config.ts'
 
@@ -9,6 +9,8 @@ type Settings = WebhookSettings | SlackSettings | AlertmanagerSettings | EmailSe
 
 const secrets = [{ secret: 'whsec_stored', expiresAt: null }]
 const webhook = (url: string): WebhookSettings => ({ kind: 'webhook', url, secrets })
+const toSettings = (kind: Settings['kind'], config: object, stored: Settings | null) =>
+  KINDS[kind].config.toSettings(config, stored)
 const show = (settings: Settings) => KINDS[settings.kind].config.show(settings)
 
 describe('the config that is shown', () => {

@@ -63,15 +63,17 @@ describe('a signing secret', () => {
   })
 
   it('stays valid for a day after its rotation, and only the last one does', () => {
-    const once = rotateSecrets([{ secret: 'one', expiresAt: null }], 'two', NOON)
-    const twice = rotateSecrets(once, 'three', NOON + 1)
+    const once = rotateSecrets([{ secret: 'one', expiresAt: null }], NOON)
+    const twice = rotateSecrets(once, NOON + 1)
+    const [two, three] = [once[0]!.secret, twice[0]!.secret]
+    expect(new Set(['one', two, three]).size).toBe(3)
     expect(once).toEqual([
-      { secret: 'two', expiresAt: null },
+      { secret: two, expiresAt: null },
       { secret: 'one', expiresAt: NOON + SECRET_OVERLAP_MS },
     ])
     expect(twice).toEqual([
-      { secret: 'three', expiresAt: null },
-      { secret: 'two', expiresAt: NOON + 1 + SECRET_OVERLAP_MS },
+      { secret: three, expiresAt: null },
+      { secret: two, expiresAt: NOON + 1 + SECRET_OVERLAP_MS },
     ])
   })
 })

@@ -47,5 +47,6 @@ export const emailConfig: KindConfig<EmailSettings, EmailConfig, EmailConfig> = 
 
   toSettings: ({ to }) => ({ kind: 'email', to }),
   show: ({ to }) => ({ to }),
+  urlsOf: () => [],
   needsSmtp: true,
 }

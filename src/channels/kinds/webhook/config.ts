@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { configOf, hideCredentials, hidePath, reveal, webUrl } from '../fields.ts'
 import type { KindConfig } from '../kind.ts'
-import { makeSecret, type SigningSecret } from './signature.ts'
+import { makeSecret, rotateSecrets, type SigningSecret } from './signature.ts'
 
 export interface WebhookSettings {
   readonly kind: 'webhook'
@@ -44,5 +44,10 @@ export const webhookConfig: KindConfig<WebhookSettings, WebhookConfig, WebhookCo
   // In many services the path of a webhook is its credential.
   showToReader: ({ url }) => ({ url: hidePath(url) }),
   urlsOf: ({ url }) => [{ url, field: 'url' }],
-  newSecret: ({ secrets }) => secrets[0]!.secret,
+  secret: {
+    newest: ({ secrets }) => secrets[0]!.secret,
+    rotate: (settings, now) => ({ ...settings, secrets: rotateSecrets(settings.secrets, now) }),
+    // The end of the previous secret, which each rotation sets anew.
+    rotationOf: ({ secrets }) => String(secrets[1]?.expiresAt ?? 'none'),
+  },
 }

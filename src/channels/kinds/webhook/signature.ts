@@ -20,9 +20,9 @@ export function makeSecret(): string {
 }
 
 /** At most two valid secrets: the new one, and for a while the one before it. */
-export function rotateSecrets(secrets: readonly SigningSecret[], secret: string, now: Instant): SigningSecret[] {
+export function rotateSecrets(secrets: readonly SigningSecret[], now: Instant): SigningSecret[] {
   const previous = secrets.slice(0, 1).map((old) => ({ secret: old.secret, expiresAt: now + SECRET_OVERLAP_MS }))
-  return [{ secret, expiresAt: null }, ...previous]
+  return [{ secret: makeSecret(), expiresAt: null }, ...previous]
 }
 
 export interface Signable {

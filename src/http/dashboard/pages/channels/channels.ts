@@ -214,7 +214,7 @@ function actions({ id, kind, muted, managedBy }: ChannelRecord, hasPending: bool
 ${test}
 ${link('edit', 'Edit')}
 ${mute}
-${KINDS[kind].config.newSecret === undefined ? '' : link('rotate-secret', 'New secret')}
+${KINDS[kind].config.secret === undefined ? '' : link('rotate-secret', 'New secret')}
 ${link('delete', 'Delete')}
 </nav>`
 }
@@ -261,7 +261,7 @@ export async function findChangeable({ context, caller, params }: Request): Prom
 
 async function confirmRotation(request: Request): Promise<Page> {
   const { id, name, kind } = await findChangeable(request)
-  if (KINDS[kind].config.newSecret === undefined)
+  if (KINDS[kind].config.secret === undefined)
     throw new AppError('conflict', `a channel of the kind ${kind} has no signing secret`)
   const seen = await findRotation(request.context, request.caller, id)
   return confirm(request, {
