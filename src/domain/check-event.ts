@@ -120,6 +120,8 @@ export function unchanged(state: CheckState): Outcome {
   }
 }
 
+/** Unchanged where the status is that already. */
 export function flipped(state: CheckState, to: StoredStatus, reason: StatusReason, at: Instant): Outcome {
+  if (state.status === to) return unchanged(state)
   return { ...unchanged({ ...state, status: to, since: at, reason }), flip: { from: state.status, to, reason, at } }
 }

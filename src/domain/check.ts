@@ -1,21 +1,6 @@
 /**
- * The vocabulary. One word per idea, everywhere: code, API, metrics, logs (design, section 2).
- *
- * check       one monitored job: its spec, its state, its history
- * spec        what people configure: schedule, grace, maximum run time
- * ping        one call of a job to the ping API: success, start, fail or log
- * completion  a ping that ends a run: success or fail, an exit code included
- * run         one execution of the job, opened by a start ping, closed by a completion
- * expected    when the next completion is expected
- * due         expected + grace; with open runs the earliest moment counts: the deadline
- * flip        a change of the stored status, with its reason
- * change      a flip into or out of `down` that check.down or check.up reports
- * flapping    of a check with too many changes: they are not notified until it is quiet
- * incident    what check.down opens and check.up closes
- * gap         an interval in which the service could take no pings
- * outage      the history entry that says: a gap hid this interval, we cannot tell
- *
- * Instants are milliseconds since the epoch, UTC; lengths of time are milliseconds too and say so (`graceMs`).
+ * The vocabulary: one word per idea, everywhere (docs/glossary.md). Instants are milliseconds since the epoch, UTC;
+ * lengths of time are milliseconds too and say so (`graceMs`).
  */
 
 import type { Cron } from './cron.ts'

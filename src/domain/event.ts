@@ -7,21 +7,7 @@ import type { Flip, FlipReason, Gap, Instant, PingType, ShownStatus, StoredStatu
 import { toIso } from './instant.ts'
 import type { Labels } from './labels.ts'
 
-export const CHECK_EVENT_TYPES = [
-  'check.down',
-  'check.up',
-  'check.paused',
-  'check.resumed',
-  'check.flapping',
-  'check.late',
-  'check.unknown',
-] as const
-export type CheckEventType = (typeof CHECK_EVENT_TYPES)[number]
-/** `channel.test` is requested by a user to test a channel. */
-export const EVENT_TYPES = [...CHECK_EVENT_TYPES, 'channel.test'] as const
-export type EventType = (typeof EVENT_TYPES)[number]
-
-/** The events of a channel that does not choose. check.late and check.unknown are opt-in. */
+/** The events of a channel that does not choose. */
 export const STANDARD_EVENT_TYPES = [
   'check.down',
   'check.up',
@@ -29,6 +15,12 @@ export const STANDARD_EVENT_TYPES = [
   'check.resumed',
   'check.flapping',
 ] as const
+/** check.late and check.unknown are opt-in. */
+export const CHECK_EVENT_TYPES = [...STANDARD_EVENT_TYPES, 'check.late', 'check.unknown'] as const
+export type CheckEventType = (typeof CHECK_EVENT_TYPES)[number]
+/** `channel.test` is requested by a user to test a channel. */
+export const EVENT_TYPES = [...CHECK_EVENT_TYPES, 'channel.test'] as const
+export type EventType = (typeof EVENT_TYPES)[number]
 
 /** The event of each flip that no notice reports. Null: no event, for a new check and for its first success. */
 const EVENT_OF = {

@@ -108,12 +108,8 @@ function turn(
   { run, at, now }: { run: Run | undefined; at: Instant; now: Instant },
 ): Outcome {
   const flippedAt = Math.max(state.since, Math.min(at, now))
-  if (to === 'down') {
-    const stopped = { ...seen, ...NOTHING_EXPECTED }
-    return state.status === 'down' ? unchanged(stopped) : flipped(stopped, 'down', 'failed', flippedAt)
-  }
-  if (state.status === 'up') return unchanged(seen)
-  if (state.status === 'new') return flipped(seen, 'up', 'first_success', flippedAt)
+  if (to === 'down') return flipped({ ...seen, ...NOTHING_EXPECTED }, to, 'failed', flippedAt)
+  if (state.status !== 'down') return flipped(seen, to, 'first_success', flippedAt)
   // Without a start before it, it is the first sign of a run.
   const satisfiedAt = latest(satisfiedBy(state), run === undefined ? at : (run.slotAt ?? run.startedAt))
   const expectation = expectAfterRecovery(spec, satisfiedAt, flippedAt)

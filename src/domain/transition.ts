@@ -125,10 +125,9 @@ function decide(spec: CheckSpec, state: CheckState, event: CheckEvent, now: Inst
     case 'revive': {
       const { lastPingAt, lastSuccessAt, lastDurationMs, lastStartAt, pingsTotal, incidentSince } = event.kept
       const kept = { lastPingAt, lastSuccessAt, lastDurationMs, lastStartAt, pingsTotal, incidentSince }
-      const revived = { ...state, ...kept }
-      if (event.isUp !== true) return unchanged(revived)
       // What happened until now is history, as before a first success.
-      return unchanged({ ...revived, status: 'up', since: now, reason: 'first_success', ...expectFromNow(spec, now) })
+      const up = { status: 'up', since: now, reason: 'first_success', ...expectFromNow(spec, now) } as const
+      return unchanged({ ...state, ...kept, ...(event.isUp === true ? up : {}) })
     }
     case 'restore':
       if (state.status !== 'new') return unchanged(state)
@@ -187,15 +186,10 @@ function complete(
   const seen = { ...state, lastPingAt: now, lastSuccessAt, lastDurationMs: durationMs, runs, pingsTotal, changes }
   const to = NEXT[state.status][event.kind]
   if (to === 'paused') return { ...unchanged(seen), durationMs }
-  if (to === 'down') {
-    const stopped = { ...seen, ...NOTHING_EXPECTED }
-    const outcome = to === state.status ? unchanged(stopped) : flipped(stopped, to, 'failed', now)
-    return { ...outcome, durationMs }
-  }
+  if (to === 'down') return { ...flipped({ ...seen, ...NOTHING_EXPECTED }, to, 'failed', now), durationMs }
   // A hung run that was already reported must not take the check down again the moment it recovers.
   const still = state.status === 'down' ? runs.filter((other) => isOpen(other, now)) : runs
   const next = { ...seen, ...expectAfterCompletion(spec, now), runs: still }
-  if (to === state.status) return { ...unchanged(next), durationMs }
   return { ...flipped(next, to, state.status === 'new' ? 'first_success' : 'recovered', now), durationMs }
 }
 

@@ -4,8 +4,6 @@ import type { Instant } from '../../domain/check.ts'
 import type { LastRun } from '../../domain/last-run.ts'
 import type { Resource } from '../../store/checks/checks.ts'
 
-export type { LastRun, RunOutcome } from '../../domain/last-run.ts'
-
 /** One entry of the history. `at` is the Job's own time. */
 export type JobEntry =
   /** A pod of the Job runs. `slotAt`: the slot of the schedule that the Job was created for, else its creation. */

@@ -4,8 +4,6 @@ import type { Context } from '../../store/context.ts'
 import { type DeadlineDetail, saveDeadlineDetails } from '../../store/jobs/cron-jobs.ts'
 import { type Seen, saveSeen } from '../../store/jobs/seen-areas.ts'
 
-export type { DeadlineDetail } from '../../store/jobs/cron-jobs.ts'
-
 /**
  * Saves that all Jobs of these areas that changed before `until` are recorded, by the database's clock; an earlier time than the stored one changes
  * nothing. In one transaction with the details, so that a deadline that has passed finds its detail.

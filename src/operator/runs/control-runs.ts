@@ -1,7 +1,7 @@
 /** The controllers of what CronJobs and their Jobs report: what is recorded, and up to when all of it is. */
 
-import type { LastRun } from '../../checks/jobs/job-report.ts'
 import { markSeen } from '../../checks/jobs/mark-seen.ts'
+import type { LastRun } from '../../domain/last-run.ts'
 import { keyOf, splitKey } from '../../kubernetes/objects.ts'
 import { listFollowedDue, listOverdueRuns } from '../../store/jobs/followed-checks.ts'
 import { saveUnseen } from '../../store/jobs/seen-areas.ts'

@@ -1,7 +1,8 @@
 /** What is reported of a run, for one check that follows its source. Pure. */
 
-import type { JobEntry, JobReport, LastRun } from '../../checks/jobs/job-report.ts'
+import type { JobEntry, JobReport } from '../../checks/jobs/job-report.ts'
 import type { Instant } from '../../domain/check.ts'
+import type { LastRun } from '../../domain/last-run.ts'
 import { toTime } from '../../kubernetes/objects.ts'
 import type { Failure } from '../reasons/explain-failure.ts'
 import { hasEnded, type SourceKind, type SourceRun } from '../sources/source-kind.ts'

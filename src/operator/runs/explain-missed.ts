@@ -4,12 +4,12 @@
  * cluster, spread over the second half of the grace time, 60 seconds before the deadline at most.
  */
 
-import type { DeadlineDetail } from '../../checks/jobs/mark-seen.ts'
 import type { Instant } from '../../domain/check.ts'
 import type { KubernetesClient } from '../../kubernetes/client.ts'
 import type { CoreEvent, ResourceType } from '../../kubernetes/objects.ts'
 import type { Clock } from '../../runtime/clock.ts'
 import type { Log } from '../../runtime/log.ts'
+import type { DeadlineDetail } from '../../store/jobs/cron-jobs.ts'
 import type { FollowedCheck } from '../../store/jobs/followed-checks.ts'
 import {
   explainWait,

@@ -8,12 +8,12 @@
  * recorded, then the write. A process that has lost the lease meanwhile may still write: its proof is true whichever process leads.
  */
 
-import type { DeadlineDetail } from '../../checks/jobs/mark-seen.ts'
 import type { Instant } from '../../domain/check.ts'
 import { startLimit } from '../../kubernetes/call-limit.ts'
 import { unlessAborted } from '../../runtime/abort.ts'
 import { createLoop } from '../../runtime/loop.ts'
 import type { Resource } from '../../store/checks/checks.ts'
+import type { DeadlineDetail } from '../../store/jobs/cron-jobs.ts'
 import type { Seen } from '../../store/jobs/seen-areas.ts'
 import type { Controller, Term } from '../term.ts'
 

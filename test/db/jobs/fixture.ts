@@ -1,8 +1,9 @@
 /** Checks that follow CronJobs, what their Jobs report, and what is stored of it. */
 
 import { randomUUID } from 'node:crypto'
-import type { JobEntry, JobReport, LastRun } from '../../../src/checks/jobs/job-report.ts'
+import type { JobEntry, JobReport } from '../../../src/checks/jobs/job-report.ts'
 import { type Instant, PING_SOURCES, PING_TYPES, type PingSource, type PingType } from '../../../src/domain/check.ts'
+import type { LastRun } from '../../../src/domain/last-run.ts'
 import type { Resource } from '../../../src/store/checks/checks.ts'
 import type { StoredSpec } from '../../../src/store/checks/columns.ts'
 import type { Queryable } from '../../../src/store/postgres/database.ts'

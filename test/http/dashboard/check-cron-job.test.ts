@@ -2,8 +2,9 @@
 
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { abandonRuns } from '../../../src/checks/jobs/abandon-runs.ts'
-import type { JobEntry, LastRun } from '../../../src/checks/jobs/job-report.ts'
+import type { JobEntry } from '../../../src/checks/jobs/job-report.ts'
 import { recordJobs } from '../../../src/checks/jobs/record-jobs.ts'
+import type { LastRun } from '../../../src/domain/last-run.ts'
 import { startTestApi, type TestApi } from '../../support/service.ts'
 import { type Visitor, visit } from '../../support/visitor.ts'
 

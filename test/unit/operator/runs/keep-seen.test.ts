@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest'
-import type { DeadlineDetail } from '../../../../src/checks/jobs/mark-seen.ts'
 import { createSeenKeeper, type SeenOptions } from '../../../../src/operator/runs/keep-seen.ts'
 import type { Resource } from '../../../../src/store/checks/checks.ts'
 import type { Context } from '../../../../src/store/context.ts'
+import type { DeadlineDetail } from '../../../../src/store/jobs/cron-jobs.ts'
 import { createManualClock } from '../../../support/manual-clock.ts'
 import { listen } from '../../../support/operator.ts'
 
