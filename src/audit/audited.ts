@@ -34,11 +34,12 @@ export async function audited<T>(context: Context, by: By, change: (tx: Queryabl
     )
     return { result, entries }
   })
-  report(context, entries)
+  // After the commit: a change that is rolled back has no line.
+  for (const { entry } of entries) context.onAudit?.(entry)
   return result
 }
 
-/** Entries for a statement or a transaction of the caller's own, which adds them. The caller reports them after its commit. */
+/** What was done, in its order. */
 export function toEntries({ clock }: Pick<Context, 'clock'>, by: By, acts: readonly Act[]): NewEntry[] {
   // A microsecond apart, so that the list has them in their order.
   let next = toMicrosecond(clock.now())
@@ -57,10 +58,6 @@ export function toEntries({ clock }: Pick<Context, 'clock'>, by: By, acts: reado
     }
     return { entry, organizationId, projectId }
   })
-}
-
-export function report({ onAudit }: Pick<Context, 'onAudit'>, entries: readonly Pick<NewEntry, 'entry'>[]): void {
-  for (const { entry } of entries) onAudit?.(entry)
 }
 
 /** An IPv4-mapped IPv6 address as IPv4; others in their shortest form. Any text that is not an address stays as it is. */

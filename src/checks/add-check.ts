@@ -3,17 +3,10 @@
 import type { CheckState, Instant } from '../domain/check.ts'
 import { withSuffix } from '../domain/slug.ts'
 import { deadlineOf } from '../domain/transition.ts'
-import { newId, newIdBytes } from '../runtime/ids.ts'
-import type { NewEntry } from '../store/audit/entries.ts'
+import { newIdBytes } from '../runtime/ids.ts'
 import { saveChanges } from '../store/checks/change-sets.ts'
 import type { StoredSpec } from '../store/checks/columns.ts'
-import {
-  findTakenSlugs,
-  insertCheck,
-  insertFirstCheck,
-  type NewCheckRow,
-  type NewDeclaredRow,
-} from '../store/checks/new-checks.ts'
+import { findTakenSlugs, insertCheck, type NewCheckRow } from '../store/checks/new-checks.ts'
 import type { Queryable } from '../store/postgres/database.ts'
 
 type SlugWanted =
@@ -42,20 +35,6 @@ export async function addCheck(
   const flip = { id, key, from: null, to: state.status, reason: 'created', at, detectedAt: at, pingId: null } as const
   await saveChanges(tx, { states: [], pings: [], flips: [flip], events: [] })
   return { key, slug }
-}
-
-/** Adds the first check of a resource and the entry about it in one statement; null when something is in its way (insertFirstCheck). */
-export async function addFirstCheck(
-  db: Queryable,
-  check: Omit<NewDeclaredRow, 'slug'>,
-  slug: string,
-  { spec, state, stampedAt }: { spec: StoredSpec; state: CheckState; stampedAt: Instant },
-  entry: NewEntry,
-): Promise<{ key: number; slug: string } | null> {
-  const stored = { spec, state, stampedAt, wakeAt: deadlineOf(state) }
-  const flip = { id: newId(stampedAt), at: Math.floor(stampedAt) }
-  const key = await insertFirstCheck(db, { ...check, slug }, stored, flip, entry)
-  return key === null ? null : { key, slug }
 }
 
 /** A slug that no check of the project has. Growing windows keep the number of queries small where thousands share a name. */

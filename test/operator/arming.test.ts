@@ -51,7 +51,7 @@ it('stays unarmed however often it is tried, also with a changed spec and by ano
   expect(await checkOf('changed')).toMatchObject({ due_at: null })
 })
 
-it('is disarmed when something else armed it: an older release, or a call of the API', async () => {
+it('is disarmed when a call of the API armed it', async () => {
   await occupy('older')
   await t.place.apply('older')
   await t.place.stalled('older', 'TargetNotOwned')

@@ -1,8 +1,6 @@
 /** Carries a plan out. Each function returns the check as it is stored. */
 
 import { randomUUID } from 'node:crypto'
-import { report, toEntries } from '../../audit/audited.ts'
-import { controllerOf } from '../../domain/access.ts'
 import type { CheckSpec } from '../../domain/check.ts'
 import type { CheckEvent } from '../../domain/check-event.ts'
 import { isUuid } from '../../domain/ids.ts'
@@ -22,9 +20,8 @@ import { findLastDown, type LastDown } from '../../store/history/flips.ts'
 import { skipHistory } from '../../store/history/reported-flips.ts'
 import { makeAlertsDue } from '../../store/outbox/alerts.ts'
 import type { Queryable } from '../../store/postgres/database.ts'
-import { addCheck, addFirstCheck, findFreeSlug } from '../add-check.ts'
+import { addCheck, findFreeSlug } from '../add-check.ts'
 import { type Abouts, aboutPause, applyEvents } from '../with-locked-check.ts'
-import { actOfCreation } from './acts.ts'
 import { originOf } from './place.ts'
 import type { Change, Creation, Declaration } from './plan.ts'
 
@@ -62,18 +59,6 @@ function aboutRestore(lastDown: LastDown | null): Abouts {
   const why = lastDown?.detail == null ? '' : `: ${lastDown.detail}`
   const detail = toStoredText(`as before its HeartbeatCheck was deleted${why}`)
   return { restore: { detail, job: lastDown?.job ?? null } }
-}
-
-/** Creates the check in one statement, without a lock. Null when something is in its way (insertFirstCheck). */
-export async function createFirst(declaring: Declaring, plan: Creation): Promise<StoredCheck | null> {
-  const { row, like, stored, events, toCheck } = describeNew(declaring, plan)
-  if (events.length > 0) return null
-  const { context, wanted } = declaring
-  const entries = toEntries(context, controllerOf(wanted.resource.cluster), [actOfCreation(row, plan)])
-  const added = await addFirstCheck(context.database, row, like, stored, entries[0]!)
-  if (added === null) return null
-  report(context, entries)
-  return toCheck(added)
 }
 
 /** What a new check begins with; `events` are those that still have to happen to it. */

@@ -2,12 +2,9 @@ import { audited } from '../../audit/audited.ts'
 import { controllerOf } from '../../domain/access.ts'
 import type { CheckState } from '../../domain/check.ts'
 import type { CheckEvent } from '../../domain/check-event.ts'
-import { deadlineOf, transition } from '../../domain/transition.ts'
 import type { Resource, StoredCheck } from '../../store/checks/checks.ts'
-import { saveFirstExpectation } from '../../store/checks/declared-checks.ts'
 import { lockStates } from '../../store/checks/states.ts'
 import type { Context } from '../../store/context.ts'
-import { readSpec } from '../read-spec.ts'
 import { applyEvents } from '../with-locked-check.ts'
 import { actsOfEvents } from './acts.ts'
 import { planArming, planDisarming } from './plan.ts'
@@ -16,16 +13,13 @@ import { planArming, planDisarming } from './plan.ts'
  * From now on the first completion of a declared check is expected: its ping URL is published. Resumes it too, if its resource says that it
  * is not suspended. Returns the check as it is then. Writes nothing if it expects one already.
  */
-export async function armCheck(context: Context, by: Declarer, check: StoredCheck): Promise<StoredCheck> {
-  const plan = (state: CheckState) => planArming(state, check.kubernetesSuspend)
-  const [planned] = plan(check.state)
-  const armed = planned?.kind === 'arm' ? await armAlone(context, check) : null
-  return armed ?? (await carryOut(context, by, check, plan))
+export function armCheck(context: Context, by: Declarer, check: StoredCheck): Promise<StoredCheck> {
+  return carryOut(context, by, check, (state) => planArming(state, check.kubernetesSuspend))
 }
 
 /**
- * Nothing is expected of the job any more: its ping URL never was published, although the check is armed, by an older release or a call of
- * the API. Returns the check as it is then. Writes nothing if its job has reported, or nothing is expected.
+ * Nothing is expected of the job any more: its ping URL never was published, although a call of the API armed the check.
+ * Returns the check as it is then. Writes nothing if its job has reported, or nothing is expected.
  */
 export function disarmCheck(context: Context, by: Declarer, check: StoredCheck): Promise<StoredCheck> {
   return carryOut(context, by, check, planDisarming)
@@ -47,11 +41,4 @@ async function carryOut(
     const state = await applyEvents(tx, locked, events, context)
     return { result: { ...check, state }, acts: actsOfEvents(check, events) }
   })
-}
-
-/** In one statement, without a lock before it: each new check needs it. Null when the check is not as given any more. */
-async function armAlone({ database, clock }: Context, check: StoredCheck): Promise<StoredCheck | null> {
-  const { state } = transition(readSpec(check.spec), check.state, { kind: 'arm' }, Math.floor(clock.now()))
-  const isSaved = await saveFirstExpectation(database, check, state, deadlineOf(state))
-  return isSaved ? { ...check, state } : null
 }

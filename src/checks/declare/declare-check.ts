@@ -1,21 +1,20 @@
 /**
  * Brings the check of a HeartbeatCheck in line with its declaration (design, section 6): gather the facts, plan, act. Idempotent:
  * a check that is as declared is read once, without a lock, and not written. Declarations of one resource wait for each other on
- * the resource's lock, but a first one that finds nothing in its way takes none: it meets the others in a unique index. Pings and the
- * API's calls wait on the lock of the check's state.
+ * the resource's lock, pings and the API's calls on the lock of the check's state.
  */
 
 import { type Audited, audited } from '../../audit/audited.ts'
 import { controllerOf } from '../../domain/access.ts'
 import { AppError } from '../../domain/errors.ts'
-import { PUBLIC_ID_IS_UNIQUE, RESOURCE_IS_UNIQUE, SLUG_IS_UNIQUE, type StoredCheck } from '../../store/checks/checks.ts'
+import { PUBLIC_ID_IS_UNIQUE, SLUG_IS_UNIQUE, type StoredCheck } from '../../store/checks/checks.ts'
 import type { GivenSpec } from '../../store/checks/columns.ts'
 import { findDeclaredCheck, saveOrigin } from '../../store/checks/declared-checks.ts'
 import type { Context } from '../../store/context.ts'
 import type { Queryable } from '../../store/postgres/database.ts'
 import { constraintOf } from '../../store/postgres/sqlstate.ts'
 import { completeSpec, readSpec } from '../read-spec.ts'
-import { change, create, createFirst, type Declaring } from './act.ts'
+import { change, create, type Declaring } from './act.ts'
 import { actOfCreation, actsOfDeclaration } from './acts.ts'
 import { type Gathered, gather } from './gather.ts'
 import { isOfFormerNamespace } from './place.ts'
@@ -38,8 +37,8 @@ export interface Declared {
 
 export type GivenDeclaration = Omit<Declaration, 'spec'> & { readonly spec: GivenSpec }
 
-/** Another transaction took the slug, or created the resource's check without a lock, or took the public id, after the facts were gathered. */
-const LOST_RACES = new Set<string | undefined>([SLUG_IS_UNIQUE, RESOURCE_IS_UNIQUE, PUBLIC_ID_IS_UNIQUE])
+/** Another transaction took the slug or the public id after the facts were gathered. */
+const LOST_RACES = new Set<string | undefined>([SLUG_IS_UNIQUE, PUBLIC_ID_IS_UNIQUE])
 const TRIES = 5
 
 /**
@@ -50,9 +49,9 @@ const TRIES = 5
  */
 export async function declareCheck(context: Context, declaration: GivenDeclaration): Promise<Declared> {
   const wanted: Declaration = { ...declaration, spec: completeSpec(declaration.spec, 'kubernetes') }
-  const check = wanted.isNew === true ? null : await findDeclaredCheck(context.database, wanted.resource)
-  const guess = plan({ ...NOTHING_THERE, check }, wanted)
+  const check = await findDeclaredCheck(context.database, wanted.resource)
   if (check !== null && !isOfFormerNamespace(check, wanted)) {
+    const guess = plan({ ...NOTHING_THERE, check }, wanted)
     // Without a lock only these are certain: the check is as declared, must not move, or has another id than the one to adopt.
     if (guess.kind === 'nothing') return { check, change: 'unchanged' }
     if (guess.kind === 'reject') throw toError(guess)
@@ -62,10 +61,6 @@ export async function declareCheck(context: Context, declaration: GivenDeclarati
     }
   }
   const declaring = { context, wanted, spec: readSpec(wanted.spec) }
-  if (wanted.isNew === true && guess.kind === 'create') {
-    const created = await createFirst(declaring, guess)
-    if (created !== null) return { check: created, change: 'created' }
-  }
   const by = controllerOf(wanted.resource.cluster)
   for (let attempt = 1; ; attempt += 1) {
     try {

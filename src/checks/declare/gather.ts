@@ -46,8 +46,7 @@ export async function gather(tx: Queryable, wanted: Declaration): Promise<Gather
 }
 
 /**
- * Takes the resource's lock, then that of its check. Null when the resource has no check: then only a first declaration
- * (insertFirstCheck) can create one before the transaction ends.
+ * Takes the resource's lock, then that of its check. Null when the resource has no check.
  */
 export async function lockDeclared(tx: Queryable, resource: Resource): Promise<LockedWork | null> {
   // In one round trip: the second statement sees what was committed while the first one waited.

@@ -23,7 +23,7 @@ export interface Placed {
   readonly place?: Place
   /** Default: `name`. */
   readonly revival?: Revival
-  /** A hint that the resource has no check yet. */
+  /** The first reconcile of the resource. */
   readonly isNew?: boolean
 }
 

@@ -14,46 +14,33 @@ export interface NewEntry {
   readonly projectId: string | null
 }
 
-/** In the order of `entryValues`; the organization needs a look-up where it is not given. */
-const COLUMNS = 'id, project_id, at, actor_kind, actor_id, actor_name, action, target_id, target_name, address, detail'
-const TYPES = 'uuid, uuid, timestamptz, text, uuid, text, text, uuid, text, text, jsonb'.split(', ')
-
-/** The values of `insertEntryFrom`. */
-export function entryValues({ entry, projectId }: Omit<NewEntry, 'organizationId'>): unknown[] {
-  const { id, at, actor, action, target, address, detail } = entry
-  const { kind, id: actorId, name } = actor
-  const texts = [kind, actorId, name, action, target?.id ?? null, target?.name ?? null, address]
-  return [id, projectId, timestamp(at), ...texts, JSON.stringify(detail)]
-}
-
 /** Flips notify of the rest (../history/new-flips.ts), the first one of a new check too. */
 const NOTIFIED = (['check.changed', 'check.removed'] satisfies AuditAction[]).map((action) => `'${action}'`).join(', ')
 
 /** Notifies of checks that were changed or removed when the transaction commits (change-notices.ts). */
 export async function insertEntries(tx: Queryable, entries: readonly NewEntry[]): Promise<void> {
-  const insert = (given: NewEntry) =>
-    tx.query({
+  const insert = ({ entry, organizationId, projectId }: NewEntry) => {
+    const { id, at, actor, action, target, address, detail } = entry
+    return tx.query({
       name: 'insert_audit_entry',
       text: `with added as (
-          insert into audit_log (organization_id, ${COLUMNS})
-          select coalesce($${TYPES.length + 1}::uuid, (select organization_id from projects where id = $2::uuid),
-            (select id from organizations order by created_at, id limit 1)), ${parameters(1)}
+          insert into audit_log (organization_id, project_id, id, at, actor_kind, actor_id, actor_name, action,
+            target_id, target_name, address, detail)
+          select coalesce($1::uuid, (select organization_id from projects where id = $2::uuid),
+            (select id from organizations order by created_at, id limit 1)),
+            $2::uuid, $3::uuid, $4::timestamptz, $5::text, $6::uuid, $7::text, $8::text, $9::uuid, $10::text, $11::text,
+            $12::jsonb
           returning organization_id, target_id, action)
         select pg_notify('${CHANGE_CHANNEL}', json_build_array(organization_id, target_id)::text) from added
           where action in (${NOTIFIED})`,
-      values: [...entryValues(given), given.organizationId],
+      values: [
+        ...[organizationId, projectId, id, timestamp(at), actor.kind, actor.id, actor.name, action],
+        ...[target?.id ?? null, target?.name ?? null, address, JSON.stringify(detail)],
+      ],
     })
+  }
   // In one round trip.
   await Promise.all(entries.map(insert))
-}
-
-/** For a statement that creates what an entry is about: adds the entry if `source` has a row, of the organization in that row. */
-export function insertEntryFrom(source: string, first: number): string {
-  return `insert into audit_log (organization_id, ${COLUMNS}) select organization_id, ${parameters(first)} from ${source}`
-}
-
-function parameters(first: number): string {
-  return TYPES.map((type, place) => `$${first + place}::${type}`).join(', ')
 }
 
 export interface EntryFilter {

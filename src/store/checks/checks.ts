@@ -192,9 +192,8 @@ export async function saveUpdatedAt(tx: Queryable, key: number, updatedAt: Insta
   await tx.query('update checks set updated_at = $2::timestamptz where key = $1', [key, timestamp(updatedAt)])
 }
 
-/** Names of constraints and of an index in the schema. */
+/** Names of constraints in the schema. */
 export const SLUG_IS_UNIQUE = 'checks_project_id_slug_key'
-export const RESOURCE_IS_UNIQUE = 'checks_resource'
 export const PUBLIC_ID_IS_UNIQUE = 'checks_public_id_key'
 
 export async function saveSpec(tx: Queryable, key: number, spec: StoredSpec): Promise<void> {

@@ -4,10 +4,9 @@ import { type CheckState, type CheckTexts, type Instant, STATUSES } from '../../
 import type { LastRun, RunOutcome } from '../../domain/last-run.ts'
 import { skipHistoryOf } from '../history/reported-flips.ts'
 import type { Queryable } from '../postgres/database.ts'
-import { timestamp } from '../postgres/instants.ts'
 import { RESOURCE_LOCKS } from '../postgres/locks.ts'
 import { CHECK_COLUMNS, type Resource, type StoredCheck, toCheck } from './checks.ts'
-import { fieldsOf, namesOf, parametersOf, settersOf, valuesOf } from './column-lists.ts'
+import { settersOf, valuesOf } from './column-lists.ts'
 import {
   type CheckIdentity,
   type CheckOrigin,
@@ -16,10 +15,6 @@ import {
   NO_ORIGIN,
   ORIGIN,
   OWNER,
-  SPEC,
-  STATE,
-  type StoredSpec,
-  statusCode,
   TEXTS,
 } from './columns.ts'
 
@@ -28,7 +23,7 @@ const OF_RESOURCE = 'c.kubernetes_cluster = $1 and c.kubernetes_namespace = $2 a
 
 /**
  * Takes the resource's lock: until the transaction ends no other one changes, retires, revives or adopts its check. To be taken before
- * any row. A first check is inserted without it (insertFirstCheck), and meets others in the index RESOURCE_IS_UNIQUE.
+ * any row.
  */
 export async function lockResource(tx: Queryable, { cluster, namespace, name }: Resource): Promise<void> {
   // No part of a resource's name holds a slash.
@@ -143,36 +138,6 @@ export async function saveDeclared(tx: Queryable, key: number, declared: Declare
       update checks set ${settersOf(DECLARED, 2)} where key = $1`,
     [key, ...values],
   )
-}
-
-const FIRST = { expectedAt: STATE.expectedAt, dueAt: STATE.dueAt }
-const FIRST_AT = 3
-const SPEC_AT = FIRST_AT + fieldsOf(FIRST).length
-
-/**
- * Saves the first expectation of a new check of which nothing is expected. Adds no history. False: it has another spec or state meanwhile, or
- * is gone.
- */
-export async function saveFirstExpectation(
-  db: Queryable,
-  { key, spec }: Pick<StoredCheck, 'key' | 'spec'>,
-  state: CheckState,
-  wakeAt: Instant | null,
-): Promise<boolean> {
-  const saved = await db.queryColumns({
-    name: 'save_first_expectation',
-    text: `update check_states set wake_at = $2::timestamptz, ${settersOf(FIRST, FIRST_AT)}
-      where check_key = $1 and status = ${statusCode('new')} and due_at is null and wake_at is null
-        and (${namesOf(SPEC)}) is not distinct from (${Object.values(parametersOf<StoredSpec>(SPEC, SPEC_AT)).join(', ')})
-      returning check_key`,
-    values: [
-      key,
-      timestamp(wakeAt),
-      ...valuesOf<Pick<CheckState, 'expectedAt' | 'dueAt'>>(FIRST, state),
-      ...valuesOf<StoredSpec>(SPEC, spec),
-    ],
-  })
-  return saved.length > 0
 }
 
 /** In a statement of its own, without the lock on the check's state: no one else writes these columns while the resource has the check. */

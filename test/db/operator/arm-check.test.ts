@@ -81,7 +81,7 @@ describe('a check whose URL is not published', () => {
     expect((await armCheck(t.context, RESOURCE, check)).state.dueAt).toBe(NOW + 11 * MINUTE_MS)
   })
 
-  test('is disarmed when an older release armed it, unless its job has reported', async () => {
+  test('is disarmed when something else armed it, unless its job has reported', async () => {
     const { check: armed } = await t.declare()
     const versions = await t.versionsOf(armed.key)
     const { check } = await t.declare({ isPublished: false })

@@ -14,8 +14,8 @@ async function entries() {
   return rows.toReversed().map(({ action, target, detail }) => [action, target!.name, detail])
 }
 
-test.each([true, false])('M4: the controller acts on the check of a resource (isNew: %s)', async (isNew) => {
-  const { check } = await t.declare({ isNew })
+test('the controller acts on the check of a resource', async () => {
+  const { check } = await t.declare()
   const hourly = { name: 'Hourly', spec: cronSpec('0 * * * *') }
   for (const step of [
     () => t.declare(),
@@ -23,7 +23,7 @@ test.each([true, false])('M4: the controller acts on the check of a resource (is
     () => t.declare({ ...hourly, suspend: true }),
     () => t.declare({ ...hourly, suspend: false }),
     () => t.retire(),
-    () => t.declare({ isNew }),
+    () => t.declare(),
     () => t.retire('Retain'),
     () => t.retire(),
     () => t.declare({ adoptId: check.id }),

@@ -202,15 +202,12 @@ describe('a changed resource', () => {
     expect(await t.events()).toEqual(['check.resumed', 'check.paused'])
   })
 
-  test.each([
-    ['a first declaration', true],
-    ['a declaration that looks first', false],
-  ])('that begins suspended sends nothing: %s', async (_, isNew) => {
-    const { check } = await t.declare({ isNew, suspend: true })
+  test('that begins suspended sends nothing', async () => {
+    const { check } = await t.declare({ suspend: true })
     expect(check.state.status).toBe('paused')
     t.clock.time = NOW + MINUTE_MS
     await t.retire()
-    expect(await t.declare({ isNew, suspend: true })).toMatchObject({
+    expect(await t.declare({ suspend: true })).toMatchObject({
       change: 'revived',
       check: { id: check.id, state: { status: 'paused' } },
     })
