@@ -14,7 +14,7 @@ import type { Connection } from './kubernetes/connection.ts'
 import { createApiRole, ROW_LOCK_MS } from './roles/api.ts'
 import { type Base, limitConnections, loopOf, openDatabase } from './roles/base.ts'
 import { createControllerRole } from './roles/controller.ts'
-import { createMetrics, type Metrics } from './roles/metrics.ts'
+import { createMetrics } from './roles/metrics.ts'
 import { createMetricsSource } from './roles/metrics-source.ts'
 import { findUnencrypted } from './roles/unencrypted.ts'
 import { type Clock, systemClock } from './runtime/clock.ts'
@@ -32,15 +32,7 @@ export interface Addresses {
   readonly ops: string
 }
 
-export interface App {
-  /** Resolves when all ports are open. `signal` ends the wait for the database, with the error of the last try. */
-  start(signal?: AbortSignal): Promise<Addresses & { readonly listening: Addresses }>
-  /** Stops what has been started, also when start() failed half way. */
-  stop(): Promise<void>
-  /** Why the cluster is not reconciled and what to do. Null: it is, there is none, or no answer within a second. */
-  whyNotReconciling(): Promise<string | null>
-  readonly metrics: Metrics
-}
+export type App = ReturnType<typeof createApp>
 
 export interface AppOptions {
   readonly config: Config
@@ -58,7 +50,7 @@ const MEASURE_MS = 5_000
 const CLUSTER_WAIT_MS = 1_000
 export const DATABASE_RETRY_MS = 500
 
-export function createApp(options: AppOptions): App {
+export function createApp(options: AppOptions) {
   const { config, databaseUrl, secretKey, connection = null, log, clock = systemClock, passwordCost } = options
   const { bindAddress } = config
   const metrics = createMetrics()
@@ -94,7 +86,6 @@ export function createApp(options: AppOptions): App {
   const clockLoop = loopOf(base, 'clock', MEASURE_MS, async () => {
     await databaseClock.measure()
     metrics.clockOffsetSeconds.set(databaseClock.offsetMs() / 1_000)
-    return 'done'
   })
   const reporter = createReporter({
     database,
@@ -141,7 +132,8 @@ export function createApp(options: AppOptions): App {
     return apiRole === null ? (controllerRole?.whyNotReady() ?? null) : apiRole.whyNotReady()
   }
 
-  async function start(signal?: AbortSignal): ReturnType<App['start']> {
+  /** Resolves when all ports are open. `signal` ends the wait for the database, with the error of the last try. */
+  async function start(signal?: AbortSignal): Promise<Addresses & { readonly listening: Addresses }> {
     const ops = addressOf(bindAddress, await opsServer.listen())
     stack.defer(() => opsServer.close(0))
     await whenAvailable(() => databaseClock.measure(), signal)
@@ -193,12 +185,13 @@ export function createApp(options: AppOptions): App {
     }
   }
 
+  /** Stops what has been started, also when start() failed half way. */
   async function stop(): Promise<void> {
     isStopping = true
     await stack.disposeAsync()
   }
 
-  /** A cluster that cannot be reached must not delay the start. */
+  /** Null also where no answer comes within a second: a cluster that cannot be reached must not delay the start. */
   async function whyNotReconciling(): Promise<string | null> {
     if (controllerRole === null) return null
     const over = new AbortController()

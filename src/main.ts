@@ -94,7 +94,7 @@ async function run(config: Config): Promise<void> {
 async function release({ kubernetes, watchNamespaces: namespaces, takeOver }: Config): Promise<void> {
   const connection = await findConnection(process.env, { clock: systemClock, looksAtHome: kubernetes === 'required' })
   if (connection === null) throw new StartFault(`no cluster was found to release from: ${await howToFindOne()}`)
-  await runRelease({ connection, namespaces, takeOver, say, signal: stopping.signal })
+  await runRelease(connection, { namespaces, takeOver, say, signal: stopping.signal })
 }
 
 async function importChecks(config: Config, given: ImportArguments): Promise<void> {

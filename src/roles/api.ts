@@ -13,7 +13,7 @@ import { countClear } from '../channels/count-clear.ts'
 import { createSealer } from '../channels/seal.ts'
 import { createBeat } from '../checks/deadlines/beat.ts'
 import { createEvaluator } from '../checks/deadlines/evaluator.ts'
-import { createExporter, EXPORTER_MS, type Exporter } from '../checks/export-checks.ts'
+import { createExporter, EXPORTER_MS } from '../checks/export-checks.ts'
 import { createFindBadge } from '../checks/find-badge.ts'
 import { ROW_LOCK_MS } from '../checks/ping/commit.ts'
 import { createPingCounts } from '../checks/ping/counts.ts'
@@ -50,25 +50,7 @@ import { createSpoolRole } from './spool.ts'
 /** Of the connections of pings. */
 export { ROW_LOCK_MS }
 
-export interface ApiRole {
-  /** Resolves with the listening addresses when both ports are open. */
-  start(signal?: AbortSignal): Promise<{ ping: string; api: string }>
-  /** Stops what has been started, also when start() failed half way. A role that served drains first. */
-  stop(): Promise<void>
-  /** Null when pings can be stored, in the database or on disk. */
-  whyNotReady(): string | null
-  /** Null when pings can be stored in the database. */
-  whyNotStoring(): string | null
-  /** The public addresses. */
-  pingUrl(): string
-  baseUrl(): string
-  /** Sets the gauges that this role knows. */
-  setGauges(): void
-  /** Reads the series of each check for /metrics. */
-  readonly exportChecks: Exporter['read']
-  /** Channels with a URL without TLS. */
-  clearChannels(): Promise<number>
-}
+export type ApiRole = ReturnType<typeof createApiRole>
 
 export interface ApiRoleOptions extends Base {
   readonly secretKey: Buffer
@@ -90,7 +72,7 @@ const PRUNE_BUSY_MS = 20_000
 /** Less than the 30 s that Kubernetes gives a pod by default, without the drain. */
 const GRACE_MS = 20_000
 
-export function createApiRole(base: ApiRoleOptions): ApiRole {
+export function createApiRole(base: ApiRoleOptions) {
   const { config, log, metrics, clock, databaseClock, database, pingDatabase, secretKey, passwordCost, isStopping } =
     base
   const onAudit = (entry: AuditEntry) => logEntry(log, entry)
@@ -144,10 +126,7 @@ export function createApiRole(base: ApiRoleOptions): ApiRole {
       )
     },
   })
-  const knownLoop = loopOf(base, 'known_checks', KNOWN_MS, async (signal) => {
-    await known.refresh(signal)
-    return 'done'
-  })
+  const knownLoop = loopOf(base, 'known_checks', KNOWN_MS, known.refresh)
   const beatLoop = loopOf(base, 'beat', BEAT_MS, beat.run)
   const evaluate = createEvaluator({
     database: pingDatabase,
@@ -180,7 +159,6 @@ export function createApiRole(base: ApiRoleOptions): ApiRole {
   const exporterLoop = loopOf(base, 'exporter', EXPORTER_MS, async () => {
     // A replica that is not ready does not renew its lease, so that another replica takes it.
     if (whyNotStoring() === null) await exporter.hold()
-    return 'done'
   })
 
   let baseUrl = config.baseUrl ?? ''
@@ -272,11 +250,12 @@ export function createApiRole(base: ApiRoleOptions): ApiRole {
     errorText: presentFault,
   })
 
+  /** Null when pings can be stored in the database. */
   function whyNotStoring(): string | null {
     return beat.isStale() ? 'the database cannot be written to' : null
   }
 
-  /** A pod whose spool takes pings stays in its Service. */
+  /** Null when pings can be stored, in the database or on disk: a pod whose spool takes pings stays in its Service. */
   function whyNotReady(): string | null {
     return spool.pings()?.hasRoom() ? null : whyNotStoring()
   }
@@ -374,14 +353,16 @@ export function createApiRole(base: ApiRoleOptions): ApiRole {
   ]
 
   return {
-    async start(signal) {
+    /** Resolves with the listening addresses when both ports are open. */
+    async start(signal?: AbortSignal): Promise<{ ping: string; api: string }> {
       await startStages(stages, stack, signal)
       return listening
     },
+    /** Stops what has been started, also when start() failed half way. A role that served drains first. */
     stop: () => stack.disposeAsync(),
-
     whyNotReady,
     whyNotStoring,
+    /** The public addresses. */
     pingUrl: () => pingUrl,
     baseUrl: () => baseUrl,
     setGauges() {
@@ -389,7 +370,9 @@ export function createApiRole(base: ApiRoleOptions): ApiRole {
       metrics.knownChecks.set(known.size)
       spool.setGauges()
     },
+    /** Reads the series of each check for /metrics. */
     exportChecks: exporter.read,
+    /** Channels with a URL without TLS. */
     clearChannels: () => countClear({ database, sealer }),
   }
 }

@@ -4,7 +4,7 @@ import type { Config } from '../config/config.ts'
 import { createConnectionGroups } from '../http/client-address.ts'
 import type { Clock } from '../runtime/clock.ts'
 import type { Log } from '../runtime/log.ts'
-import { createLoop, type Loop, type LoopOptions } from '../runtime/loop.ts'
+import { createLoop, type Loop } from '../runtime/loop.ts'
 import { createDatabase, type Database, type DatabaseOptions } from '../store/postgres/database.ts'
 import type { DatabaseClock } from '../store/postgres/database-clock.ts'
 import type { Metrics } from './metrics.ts'
@@ -43,17 +43,17 @@ export function limitConnections({ config, metrics }: Pick<Base, 'config' | 'met
   }
 }
 
-/** A background loop whose failures are counted, from zero on, and logged. */
+/** A background loop whose failures are counted, from zero on, and logged. `run` returns nothing: done. */
 export function loopOf(
   { clock, metrics, log }: Pick<Base, 'clock' | 'metrics' | 'log'>,
   name: string,
   everyMs: number,
-  run: LoopOptions['run'],
+  run: (signal: AbortSignal) => Promise<'again' | 'done' | undefined> | Promise<void>,
 ): Loop {
   metrics.loopFailures.inc({ loop: name }, 0)
   return createLoop({
     everyMs,
-    run,
+    run: async (signal) => (await run(signal)) ?? 'done',
     clock,
     onError(error) {
       metrics.loopFailures.inc({ loop: name })

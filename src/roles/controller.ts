@@ -11,26 +11,12 @@ import { isLoopback } from '../runtime/clear-urls.ts'
 import type { Base } from './base.ts'
 import { userAgent } from './user-agent.ts'
 
-export interface ControllerRole {
-  /** Returns at once; a cluster that cannot be reached is retried in the background. */
-  start(): void
-  stop(): Promise<void>
-  /** Null when the caches are filled, whether it leads or not. */
-  whyNotReady(): string | null
-  /** Whether it reconciles its cluster at present. */
-  isLeader(): boolean
-  /** Resolves with why the cluster is not reconciled and what to do, or with null, as soon as that is known. */
-  whyNotReconciling(): Promise<string | null>
-  /** The same, as far as it is known now. */
-  reasonNow(): string | null
-}
-
 export interface ControllerRoleOptions extends Base {
   readonly connection: Connection
   readonly pingUrl: () => string
 }
 
-export function createControllerRole(options: ControllerRoleOptions): ControllerRole {
+export function createControllerRole(options: ControllerRoleOptions) {
   const { config, connection, database, databaseClock, databaseUrl, clock, log, metrics, pingUrl } = options
   const kubernetesMetrics = createKubernetesMetrics(metrics.registry)
   const client = createClient({
@@ -62,7 +48,8 @@ export function createControllerRole(options: ControllerRoleOptions): Controller
     metrics: metrics.operator,
   })
   return {
-    start() {
+    /** Returns at once; a cluster that cannot be reached is retried in the background. */
+    start(): void {
       if (isLoopback(pingUrl()) && (config.role === 'controller' || !isLoopback(connection.server)))
         log.warn(
           { pingUrl: pingUrl() },
@@ -70,10 +57,11 @@ export function createControllerRole(options: ControllerRoleOptions): Controller
         )
       operator.start()
     },
-    async stop() {
+    async stop(): Promise<void> {
       await operator.stop()
       await client.close()
     },
+    /** Null when the caches are filled, whether it leads or not. */
     whyNotReady: () => (operator.hasSynced() ? null : 'the HeartbeatChecks of the cluster were not listed yet'),
     isLeader: operator.isLeader,
     whyNotReconciling: operator.whyNotReconciling,

@@ -17,12 +17,6 @@ import { type Part, startStages } from '../runtime/parts.ts'
 import { oldestOverdueSeconds } from '../store/checks/states.ts'
 import { type Base, loopOf, openDatabase } from './base.ts'
 
-export interface Delivery {
-  start(signal?: AbortSignal): Promise<void>
-  /** Stops what has been started, also when start() failed half way. */
-  stop(): Promise<void>
-}
-
 export interface DeliveryOptions extends Base {
   readonly sealer: Sealer
   readonly baseUrl: () => string
@@ -59,7 +53,7 @@ function describeMessage(message: Message, count: number) {
   return { delivery: id, event: eventId, type: event?.type, attempt: attempts }
 }
 
-export function createDelivery(base: DeliveryOptions): Delivery {
+export function createDelivery(base: DeliveryOptions) {
   const { config, log, metrics, clock, databaseClock, sealer, baseUrl, whyNotReady, yieldToPings } = base
   const { alertmanagerUrls: installationUrls, smtpUrl, watchdogUrl } = config.secrets
   const stack = new AsyncDisposableStack()
@@ -101,10 +95,9 @@ export function createDelivery(base: DeliveryOptions): Delivery {
 
   // Repeated by all replicas: during a rollout their configurations differ, and the last one to start must not decide
   // alone.
-  const installationLoop = loopOf(base, 'installation', INSTALLATION_MS, async () => {
-    await setInstallationChannel({ database: base.database, clock: databaseClock }, installationUrls.length > 0)
-    return 'done'
-  })
+  const installationLoop = loopOf(base, 'installation', INSTALLATION_MS, () =>
+    setInstallationChannel({ database: base.database, clock: databaseClock }, installationUrls.length > 0),
+  )
 
   const watchdog =
     watchdogUrl === null
@@ -171,5 +164,9 @@ export function createDelivery(base: DeliveryOptions): Delivery {
       { start: keepLoop.start, stop: () => keepLoop.stop().then(keeper.stop) },
     ],
   ]
-  return { start: (signal) => startStages(stages, stack, signal), stop: () => stack.disposeAsync() }
+  return {
+    start: (signal?: AbortSignal) => startStages(stages, stack, signal),
+    /** Stops what has been started, also when start() failed half way. */
+    stop: () => stack.disposeAsync(),
+  }
 }

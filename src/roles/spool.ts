@@ -7,7 +7,6 @@ import type { PingRecorder } from '../checks/ping/record.ts'
 import { UnknownFormat } from '../checks/ping/spooled-ping.ts'
 import { startTimer } from '../runtime/clock.ts'
 import { createLimiter } from '../runtime/limiter.ts'
-import type { Loop } from '../runtime/loop.ts'
 import { SyncFailed } from '../spool/errors.ts'
 import type { Files } from '../spool/files.ts'
 import { openSpool } from '../spool/open-spool.ts'
@@ -16,22 +15,6 @@ import type { Spool } from '../spool/spool.ts'
 import type { SpoolReport } from '../store/history/gaps.ts'
 import type { Database } from '../store/postgres/database.ts'
 import { type Base, loopOf } from './base.ts'
-
-export interface SpoolRole {
-  /** Opens it. Where that fails it says so, and there is none until a later try succeeds. */
-  open(): Promise<void>
-  /** Null: there is none. */
-  pings(): PingSpool | null
-  /** Of this process, for its beat; null: there is none. */
-  report(): SpoolReport | null
-  /** Records what a process before this one left, or as much until `signal` aborts. Throws AppError `unavailable`. */
-  drain(signal?: AbortSignal): Promise<void>
-  /** Records what waits, as soon as the database is available. */
-  readonly loop: Pick<Loop, 'start' | 'stop'>
-  setGauges(): void
-  /** Records what waits, if the database is available and as far as there is time; the rest stays on disk. */
-  close(): Promise<void>
-}
 
 export interface SpoolRoleOptions extends Base {
   readonly pingDatabase: Database
@@ -52,7 +35,7 @@ const CLOSE_MS = 5_000
 /** Kubernetes ends a pod 30 s after it asked it to stop, by default; and its folder is gone with it, unless that is a persistent volume. */
 const STOP_MS = 8_000
 
-export function createSpoolRole(options: SpoolRoleOptions): SpoolRole {
+export function createSpoolRole(options: SpoolRoleOptions) {
   const { config, log, metrics, clock, databaseClock, pingDatabase } = options
   const { counts, recorder, files } = options
   const { spoolDir: folder, spoolMaxBytes: maxBytes } = config
@@ -67,20 +50,15 @@ export function createSpoolRole(options: SpoolRoleOptions): SpoolRole {
   /** One opens or closes it at a time. */
   const change = createLimiter({ atOnce: 1 })
 
-  const openLoop = loopOf(options, 'open_spool', OPEN_MS, async () => {
-    await change(openLate)
-    return 'done'
-  })
+  const openLoop = loopOf(options, 'open_spool', OPEN_MS, () => change(openLate))
 
-  const loop = loopOf(options, 'read_back', READ_BACK_MS, () =>
-    whileReadable(() => readBack?.run() ?? Promise.resolve('done')),
-  )
+  const loop = loopOf(options, 'read_back', READ_BACK_MS, () => whileReadable(async () => readBack?.run()))
 
   /**
    * What cannot be read must not keep what comes later: pings of all checks would wait behind it. The files stay as they
    * are: another try would find the same.
    */
-  async function whileReadable(work: () => Promise<'again' | 'done'>): Promise<'again' | 'done'> {
+  async function whileReadable<T>(work: () => Promise<T>): Promise<T | undefined> {
     try {
       return await work()
     } catch (error) {
@@ -94,7 +72,7 @@ export function createSpoolRole(options: SpoolRoleOptions): SpoolRole {
         readBack = null
         await left?.close()
       })
-      return 'done'
+      return undefined
     }
   }
 
@@ -123,6 +101,7 @@ export function createSpoolRole(options: SpoolRoleOptions): SpoolRole {
     }
   }
 
+  /** Where that fails it says so, and there is none until a later try succeeds. */
   async function open(): Promise<void> {
     if (maxBytes === 0) return
     await change(openNow)
@@ -186,17 +165,17 @@ export function createSpoolRole(options: SpoolRoleOptions): SpoolRole {
     )
   }
 
+  /** Records what a process before this one left, or as much until `signal` aborts. Throws AppError `unavailable`. */
   async function drain(signal?: AbortSignal): Promise<void> {
-    await whileReadable(async () => {
-      await readBack?.drain(signal)
-      return 'done'
-    })
+    await whileReadable(async () => readBack?.drain(signal))
   }
 
   return {
     open,
+    /** Null: there is none. */
     pings: () => pings,
-    report() {
+    /** Of this process, for its beat; null: there is none. */
+    report(): SpoolReport | null {
       if (pings === null) return null
       const lockedChecks = pings.lockedKeys()
       const isPending = !pings.isCaughtUp() || lockedChecks.length > MAX_LOCKED
@@ -207,15 +186,17 @@ export function createSpoolRole(options: SpoolRoleOptions): SpoolRole {
       }
     },
     drain,
+    /** Records what waits, as soon as the database is available. */
     loop,
-    setGauges() {
+    setGauges(): void {
       const oldestAt = pings?.oldestAt() ?? null
       metrics.spoolAccepting.set(pings?.hasRoom() ? 1 : 0)
       metrics.spoolPings.set(pings?.pings() ?? 0)
       metrics.spoolBytes.set(pings?.bytes() ?? 0)
       metrics.spoolOldestSeconds.set(oldestAt === null ? 0 : Math.max(0, databaseClock.now() - oldestAt) / 1_000)
     },
-    async close() {
+    /** Records what waits, if the database is available and as far as there is time; the rest stays on disk. */
+    async close(): Promise<void> {
       const stopped = openLoop.stop()
       await drain(AbortSignal.timeout(STOP_MS)).catch((error) => log.warn({ error }, 'the spool could not be recorded'))
       const left = pings?.pings() ?? 0
