@@ -34,6 +34,11 @@ for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => st
 // without an orderly stop. They must come before the `await` below, which lasts as long as the process.
 for (const stream of [process.stdout, process.stderr]) stream.on('error', () => {})
 
+/** A signal ends a start. An import has not done its work then. */
+class Stopped extends Error {
+  readonly exitStatus = process.argv[2] === 'import' ? 1 : 0
+}
+
 const HOW_TO_FIND_ONE = 'set KUBECONFIG to a kubeconfig, or run in a pod with a ServiceAccount'
 const USAGE = `usage: node src/main.ts           serves the role that ROLE names, until a signal
        node src/main.ts release   removes the finalizer from the installation's HeartbeatChecks, before it is uninstalled
@@ -48,9 +53,9 @@ try {
   const config = readConfig(process.env, process.stderr.isTTY === true)
   await (toImport !== null ? importChecks(config, toImport) : command === 'release' ? release(config) : run(config))
 } catch (error) {
-  if (!(error instanceof StartFault)) throw error
-  process.stderr.write(`${error.message}\n`)
-  process.exitCode = error.exitStatus
+  if (!(error instanceof StartFault || error instanceof Stopped)) throw error
+  if (error instanceof StartFault) process.stderr.write(`${error.message}\n`)
+  process.exitCode ??= error.exitStatus
 }
 
 async function run(config: Config): Promise<void> {
@@ -59,25 +64,19 @@ async function run(config: Config): Promise<void> {
   await using resources = new AsyncDisposableStack()
   let databaseUrl = config.secrets.databaseUrl
   if (databaseUrl === undefined) {
-    const embedded = await startEmbedded(config.dataDir)
-    if (embedded === null) return
-    resources.use(embedded)
+    const embedded = resources.use(await startEmbedded(config.dataDir))
     embedded.exited.then((error) => error !== null && fail(error))
     databaseUrl = embedded.url
   }
   const isController = config.role === 'controller'
   const secretKey = isController ? null : (config.secrets.secretKey ?? (await loadOrMakeSecretKey(config.dataDir)))
   const prepared = await prepareDatabase(config, databaseUrl, log)
-  if (prepared === null) return
-
   say(`\n${describeCredentials(prepared.projectId, prepared.made, config.secrets)}`)
 
   const app: App = createApp({ config, databaseUrl, secretKey, connection, log })
   resources.defer(() => app.stop())
-  const started = await startApp(app, databaseUrl)
-  if (started === null) return
+  const { listening, ...addresses } = await orExplain(() => app.start(stopping.signal), databaseUrl)
   for (const warning of config.warnings) log.warn(warning)
-  const { listening, ...addresses } = started
   const shownKey = config.secrets.bootstrapApiKey === undefined ? (prepared.made?.apiKey ?? null) : null
   if (config.kubernetes !== 'off' && config.role !== 'api') {
     const reason = await app.whyNotReconciling()
@@ -101,30 +100,21 @@ async function importChecks(config: Config, given: ImportArguments): Promise<voi
   const log = createLog({ level: 'warn', format: config.logFormat })
   await using resources = new AsyncDisposableStack()
   let url = config.secrets.databaseUrl
-  if (url === undefined) {
-    // Also while the service runs.
-    const embedded = await startEmbedded(config.dataDir, true)
-    if (embedded === null) return
-    url = resources.use(embedded).url
-  }
+  // Also while the service runs.
+  url ??= resources.use(await startEmbedded(config.dataDir, true)).url
   const prepared = await prepareDatabase(config, url, log)
-  if (prepared === null) return
   if (prepared.made !== null) say(`\n${describeCredentials(prepared.projectId, prepared.made, config.secrets)}`)
   const { signal } = stopping
   const database = createDatabase({ url, name: 'import', connections: 2, patient: true, signal })
   resources.defer(() => database.close())
   const databaseClock = createDatabaseClock(database, systemClock)
-  try {
+  const draw = process.stderr.isTTY === true ? (text: string) => void process.stderr.write(text) : null
+  const warn = (line: string) => void process.stderr.write(`${line}\n`)
+  const context = { database, clock: databaseClock }
+  process.exitCode = await orExplain(async () => {
     await databaseClock.measure()
-    const draw = process.stderr.isTTY === true ? (text: string) => void process.stderr.write(text) : null
-    const warn = (line: string) => void process.stderr.write(`${line}\n`)
-    const context = { database, clock: databaseClock }
-    process.exitCode = await runImport(given, { context, clock: systemClock, say, warn, draw, signal })
-  } catch (error) {
-    if (signal.aborted) process.exitCode = 1
-    else if (isDatabaseError(error)) throw new StartFault(explainDatabaseError(error, url))
-    else throw error
-  }
+    return runImport(given, { context, clock: systemClock, say, warn, draw, signal })
+  }, url)
 }
 
 /** What to do where no cluster was found; names a kubeconfig that was not used. */
@@ -157,24 +147,17 @@ async function findCluster({
   }
 }
 
-/** Null when a signal came meanwhile. */
-async function startEmbedded(dataDir: string, shares = false): Promise<EmbeddedPostgres | null> {
-  try {
-    return await startEmbeddedPostgres({ dataDir, shares, note: say, signal: stopping.signal })
-  } catch (error) {
-    if (stopping.signal.aborted) return null
-    throw error
-  }
+function startEmbedded(dataDir: string, shares = false): Promise<EmbeddedPostgres> {
+  return orExplain(() => startEmbeddedPostgres({ dataDir, shares, note: say, signal: stopping.signal }))
 }
 
-/** Explains errors of the database as prepareDatabase does. Null when a signal came meanwhile. */
-async function startApp(app: App, databaseUrl: string): Promise<Awaited<ReturnType<App['start']>> | null> {
+/** Explains errors of the database at `url`. Throws Stopped when a signal came meanwhile. */
+async function orExplain<T>(work: () => Promise<T>, url = ''): Promise<T> {
   try {
-    return await app.start(stopping.signal)
+    return await work()
   } catch (error) {
-    if (stopping.signal.aborted) return null
-    if (!isDatabaseError(error)) throw error
-    throw new StartFault(explainDatabaseError(error, databaseUrl))
+    if (stopping.signal.aborted) throw new Stopped()
+    throw isDatabaseError(error) ? new StartFault(explainDatabaseError(error, url)) : error
   }
 }
 
@@ -187,9 +170,9 @@ function fail(error: Error): void {
 
 /**
  * Migrates and bootstraps. Waits for a server that is still starting; a controller, which has no values to bootstrap
- * with, also for a process that has done it. Null when a signal came meanwhile.
+ * with, also for a process that has done it. Throws Stopped when a signal came meanwhile.
  */
-async function prepareDatabase(config: Config, databaseUrl: string, log: Log): Promise<Bootstrapped | null> {
+async function prepareDatabase(config: Config, databaseUrl: string, log: Log): Promise<Bootstrapped> {
   const { signal } = stopping
   const database = createDatabase({ url: databaseUrl, name: 'start', connections: 2, patient: true, signal })
   const giveUpAt = systemClock.now() + config.databaseWaitSeconds * 1_000
@@ -208,7 +191,7 @@ async function prepareDatabase(config: Config, databaseUrl: string, log: Log): P
         if (systemClock.now() >= giveUpAt)
           throw new StartFault(`the database at ${host} is empty: start a process with ROLE api or all on it first`)
       } catch (error) {
-        if (signal.aborted) return null
+        if (signal.aborted) break
         if (error instanceof StartFault) throw error
         if (!mayPass(error, isNameAwaited) || systemClock.now() >= giveUpAt)
           throw new StartFault(explainDatabaseError(error, databaseUrl))
@@ -217,7 +200,7 @@ async function prepareDatabase(config: Config, databaseUrl: string, log: Log): P
       said = waitingFor
       await systemClock.sleep(DATABASE_RETRY_MS, signal)
     }
-    return null
+    throw new Stopped()
   } finally {
     await database.close()
   }
