@@ -14,8 +14,7 @@ import type { Queryable } from '../store/postgres/database.ts'
 import * as store from '../store/tenancy/api-keys.ts'
 import { lockOrganization } from '../store/tenancy/organizations.ts'
 import { hasProject } from '../store/tenancy/projects.ts'
-import { toCreator } from './creator.ts'
-import { assertAdminLeft } from './last-admin.ts'
+import { assertAdminLeft, toCreator } from './callers.ts'
 
 export type ApiKeyRecord = store.ApiKeyRow
 

@@ -12,6 +12,7 @@ import { AppError } from '../domain/errors.ts'
 import { deriveSlug, FIRST_PROJECT_SLUG } from '../domain/slug.ts'
 import { newId } from '../runtime/ids.ts'
 import type { Context } from '../store/context.ts'
+import type { Queryable } from '../store/postgres/database.ts'
 import { findOldestOrganization, lockOrganization } from '../store/tenancy/organizations.ts'
 import {
   bindProject,
@@ -49,12 +50,12 @@ export async function resolveProject(context: Context, request: ProjectRequest):
   const { allowed, wanted, organizationId = null } = request
   const asked = wanted ?? allowed?.[0] ?? null
   const { bound, named } = await findNamespaceProjects(context.database, organizationId, request, asked)
-  if (asked === null || asked === bound?.slug) return bound ?? createOwnProject(context, request)
+  if (asked === null || asked === bound?.slug) return bound ?? (await takeOwnProject(context, request, true))!
   const isAllowed = allowed?.includes(asked) ?? false
   if (named !== null && isAllowed) return named
   // The namespace names its own project before the project exists. Another project may take the slug at this moment.
   if (bound === null && asked === ownSlug(request)) {
-    const own = named === null ? await createOwnProject(context, request) : await bindFirstProject(context, request)
+    const own = await takeOwnProject(context, request, named === null)
     if (own !== null) return own.slug === asked ? own : resolveProject(context, request)
   }
   throw isAllowed ? unknownProject(request, asked) : notAllowed(request, asked)
@@ -84,22 +85,38 @@ function ownSlug({ cluster, namespace }: Namespace): string {
   return deriveSlug(cluster === DEFAULT_CLUSTER ? namespace : `${cluster}-${namespace}`, 'project')
 }
 
-async function createOwnProject(context: Context, to: ProjectRequest): Promise<NamespaceProject> {
-  const first = await bindFirstProject(context, to)
-  if (first !== null) return first
+/**
+ * The namespace's own project: one that was bound meanwhile, else the first project for the namespace `default` while
+ * the first project has neither checks nor a namespace, else, if `creates`, a new one.
+ */
+async function takeOwnProject(
+  context: Context,
+  to: ProjectRequest,
+  creates: boolean,
+): Promise<NamespaceProject | null> {
   const organizationId = await findOrganization(context, to)
   const now = context.clock.now()
   const id = newId(now)
   const boundTo = { cluster: to.cluster, namespace: to.namespace }
-  return audited<NamespaceProject>(context, { ...controllerOf(to.cluster), organizationId }, async (tx) => {
+  return audited<NamespaceProject | null>(context, { ...controllerOf(to.cluster), organizationId }, async (tx) => {
     // Every transaction that adds a project takes this lock, so what is read next stays true.
     await lockOrganization(tx, organizationId)
-    const { bound } = await findNamespaceProjects(tx, organizationId, to, null)
+    const { bound, named } = await findNamespaceProjects(tx, organizationId, to, FIRST_PROJECT_SLUG)
     if (bound !== null) return { result: bound, acts: [] }
+    if (named !== null && mayGetFirstProject(to) && (await bindFirstProject(tx, organizationId, named.id, to)))
+      return { result: named, acts: [actOn(named, 'project.changed', { changed: ['namespace'] })] }
+    if (!creates) return { result: null, acts: [] }
     const slug = await chooseSlug(tx, organizationId, ownSlug(to))
     const made = (await insertProject(tx, { id, organizationId, name: slug, slug, createdAt: now, boundTo }))!
     return { result: made, acts: [actOn(made, 'project.created', { slug })] }
   })
+}
+
+/** Whether the project is the first one, and is bound now. */
+async function bindFirstProject(tx: Queryable, organizationId: string, id: string, to: Namespace): Promise<boolean> {
+  // Locked before the count, so that no check is added in between.
+  if (id !== (await findOldestProject(tx, organizationId)) || !(await hasProject(tx, null, id, 'remove'))) return false
+  return (await countChecks(tx, id)) === 0 && (await bindProject(tx, id, to))
 }
 
 async function findOrganization({ database }: Context, to: ProjectRequest): Promise<string> {
@@ -107,24 +124,6 @@ async function findOrganization({ database }: Context, to: ProjectRequest): Prom
   if (organizationId !== null) return organizationId
   const message = 'the database has no organization yet: start the service in the role api or all, which creates one'
   throw new AppError('unavailable', message)
-}
-
-/** Binds the first project, only to the namespace `default`. Null when it has checks, or a namespace already. */
-async function bindFirstProject(context: Context, to: ProjectRequest): Promise<NamespaceProject | null> {
-  if (!mayGetFirstProject(to)) return null
-  const organizationId = await findOrganization(context, to)
-  return audited<NamespaceProject | null>(context, { ...controllerOf(to.cluster), organizationId }, async (tx) => {
-    await lockOrganization(tx, organizationId)
-    const { bound, named } = await findNamespaceProjects(tx, organizationId, to, FIRST_PROJECT_SLUG)
-    if (bound !== null) return { result: bound, acts: [] }
-    const isFirst = named !== null && named.id === (await findOldestProject(tx, organizationId))
-    // Locked before the count, so that no check is added in between.
-    if (!isFirst || !(await hasProject(tx, null, named.id, 'remove'))) return { result: null, acts: [] }
-    const isFree = (await countChecks(tx, named.id)) === 0 && (await bindProject(tx, named.id, to))
-    return isFree
-      ? { result: named, acts: [actOn(named, 'project.changed', { changed: ['namespace'] })] }
-      : { result: null, acts: [] }
-  })
 }
 
 function notAllowed({ namespace, allowed, decidedBy }: ProjectRequest, asked: string): AppError {

@@ -11,7 +11,7 @@ import type { Context } from '../store/context.ts'
 import type { Queryable } from '../store/postgres/database.ts'
 import { lockOrganization } from '../store/tenancy/organizations.ts'
 import * as store from '../store/tenancy/projects.ts'
-import { assertNotBound } from './bound.ts'
+import { assertNotBound } from './callers.ts'
 
 export type ProjectRecord = store.ProjectRow
 

@@ -14,9 +14,7 @@ import type { Context } from '../store/context.ts'
 import { lockOrganization } from '../store/tenancy/organizations.ts'
 import { deleteSessions } from '../store/tenancy/sessions.ts'
 import * as store from '../store/tenancy/users.ts'
-import { assertNotBound } from './bound.ts'
-import { toCreator } from './creator.ts'
-import { assertAdminLeft } from './last-admin.ts'
+import { assertAdminLeft, assertNotBound, toCreator } from './callers.ts'
 
 export type UserRecord = store.UserRow
 
@@ -83,11 +81,10 @@ export async function updateUser(
   assertNotBound(caller, 'change users')
   assertLasting(caller, 'change users')
   const { organizationId } = caller
-  const user = isUuid(id) ? await store.findUserOf(context.database, organizationId, id) : null
-  if (user === null) throw notFound('user')
+  const user = await getUser(context, caller, id)
   if (password !== undefined) assertPassword(password, user.email)
   const passwordHash =
-    password === undefined ? null : await hashPassword(password, context.passwordCost, [caller.organizationId])
+    password === undefined ? null : await hashPassword(password, context.passwordCost, [organizationId])
   return audited(context, caller, async (tx) => {
     await lockOrganization(tx, organizationId)
     const before = await store.findUserOf(tx, organizationId, id)

@@ -4,8 +4,14 @@ import { z } from 'zod'
 import { PASSWORD_LOGIN_OFF } from '../../auth/errors.ts'
 import { SCOPES } from '../../domain/access.ts'
 import { AppError } from '../../domain/errors.ts'
-import { describeCaller, describeKey } from '../../tenancy/me.ts'
-import { changeOwnPassword, endOwnSession, listOwnSessions, type SessionRecord } from '../../tenancy/own-account.ts'
+import {
+  changeOwnPassword,
+  describeCaller,
+  describeKey,
+  endOwnSession,
+  listOwnSessions,
+  type SessionRecord,
+} from '../../tenancy/me.ts'
 import * as field from './fields.ts'
 import { readList } from './list-page.ts'
 import { inCamelCase } from './present.ts'

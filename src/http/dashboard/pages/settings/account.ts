@@ -1,12 +1,7 @@
 /** One's own account: the password and the sessions. Every user has it. */
 
 import { AppError } from '../../../../domain/errors.ts'
-import {
-  changeOwnPassword,
-  endOwnSession,
-  listOwnSessions,
-  type SessionRecord,
-} from '../../../../tenancy/own-account.ts'
+import { changeOwnPassword, endOwnSession, listOwnSessions, type SessionRecord } from '../../../../tenancy/me.ts'
 import { parsePart } from '../../../api/faults.ts'
 import { PasswordChange } from '../../../api/me.ts'
 import { type Html, html, isolated } from '../../html.ts'

@@ -1,6 +1,18 @@
+/** Rules of callers that several verbs share. */
+
+import type { Caller, Creator, Tenant } from '../domain/access.ts'
 import { AppError } from '../domain/errors.ts'
 import type { Queryable } from '../store/postgres/database.ts'
 import { countAdmins } from '../store/tenancy/users.ts'
+
+export function toCreator({ kind, id, name }: Caller): Creator {
+  return { kind, id, name }
+}
+
+/** Throws AppError `forbidden` when the caller is bound to one project: what belongs to the organization is not its. */
+export function assertNotBound({ projectId }: Tenant, asked: string): void {
+  if (projectId !== null) throw new AppError('forbidden', { why: 'key_bound', asked })
+}
 
 /**
  * After an action, in its transaction: throws AppError `last_admin` when the organization has no admin left, neither a
