@@ -3,6 +3,7 @@
  * contain nothing of a URL but its host: path, query and credentials may be secrets of the channel.
  */
 
+import type { OpenChannel } from '../domain/channel.ts'
 import { PATIENCE_MS } from '../domain/retry.ts'
 import type { Clock } from '../runtime/clock.ts'
 import { decodePercent } from '../runtime/percent.ts'
@@ -40,6 +41,18 @@ export async function sendForOutcome(
     const text = signal.aborted ? `no response from ${host} within ${seconds} s` : `${host} ${explain(error)}`
     return { kind: 'retry', status: null, error: text }
   }
+}
+
+/** Posts JSON to an address of the channel, by the same rules. */
+export function postJson(
+  { client, clock }: { readonly client: HttpClient; readonly clock: Pick<Clock, 'now'> },
+  { isTrusted, tenant }: Pick<OpenChannel, 'isTrusted' | 'tenant'>,
+  { url, body, headers = {} }: Required<Pick<HttpRequest, 'url' | 'body'>> & Pick<HttpRequest, 'headers'>,
+  signal: AbortSignal,
+): Promise<Outcome> {
+  const type = { 'content-type': 'application/json' }
+  const request = { method: 'POST', url, headers: { ...type, ...headers }, body, isTrusted, tenant } as const
+  return sendForOutcome(client, request, signal, clock)
 }
 
 /** A predicate to the host. Never the error's own text, which may quote anything. */

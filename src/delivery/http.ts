@@ -5,7 +5,7 @@
  */
 
 import { type LookupAddress, lookup as lookUpName } from 'node:dns'
-import { Agent as HttpAgent, type IncomingMessage } from 'node:http'
+import { Agent as HttpAgent, type IncomingHttpHeaders, type IncomingMessage } from 'node:http'
 import { Agent as HttpsAgent } from 'node:https'
 import { isIP, type LookupFunction } from 'node:net'
 import type { Tenant } from '../domain/access.ts'
@@ -30,8 +30,7 @@ export interface HttpRequest {
 
 export interface HttpResponse {
   readonly status: number
-  /** By lower-case name. */
-  readonly headers: Readonly<Record<string, string>>
+  readonly headers: IncomingHttpHeaders
   /** The first 4 KB of the body, as far as it arrived. */
   readonly text: string
 }
@@ -111,11 +110,7 @@ export function createHttpClient(options: HttpClientOptions): HttpClient {
           ),
         },
       )
-      return {
-        status: response.statusCode!,
-        headers: joinHeaders(response.headers),
-        text: await readText(response, bodyMs),
-      }
+      return { status: response.statusCode!, headers: response.headers, text: await readText(response, bodyMs) }
     },
     async close() {
       // failures.ts has the words for this code.
@@ -164,12 +159,4 @@ async function readText(body: IncomingMessage, ms: number): Promise<string> {
   stopTimer()
   // `stream` drops a character that was cut in two.
   return new TextDecoder().decode(bytes, { stream: true })
-}
-
-function joinHeaders(headers: IncomingMessage['headers']): Record<string, string> {
-  const joined: Record<string, string> = {}
-  for (const [name, value] of Object.entries(headers)) {
-    if (value !== undefined) joined[name] = Array.isArray(value) ? value.join(', ') : value
-  }
-  return joined
 }

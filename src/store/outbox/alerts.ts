@@ -126,8 +126,7 @@ export interface LeasedAlert extends StoredAlert {
   readonly check: CheckNames | null
 }
 
-type NameColumns = { id: string | null; slug: string; project: string; namespace: string | null; name: string | null }
-type LeasedRow = Omit<LeasedAlert, 'check' | 'newestText'> & NameColumns & { newestBody: Buffer | null }
+type LeasedRow = Omit<LeasedAlert, 'newestText'> & { newestBody: Buffer | null }
 
 export interface CheckNames {
   readonly id: string
@@ -156,14 +155,15 @@ export async function leaseAlerts(
         update alerts a set tell_at = $3::timestamptz from due d
         where a.channel_id = $1 and a.check_key = d.check_key
         returning a.*)
-      select a.check_key as "checkKey", ${ALERT_COLUMNS}, t.body as "newestBody", c.id, c.slug, c.project, c.namespace, c.name, coalesce(
+      select a.check_key as "checkKey", ${ALERT_COLUMNS}, t.body as "newestBody", c.names as check, coalesce(
           c.is_down and not h.muted and coalesce(h.organization_id = c.organization_id, true)
             and coalesce(h.project_id = c.project_id, true)
             and (c.channels is null or h.id = any(c.channels) or h.organization_id is null), false) as "isTrue"
       from a left join channels h on h.id = $1
       left join lateral (
-        select c.id, c.slug, c.project_id, c.channels, c.kubernetes_namespace as namespace, c.kubernetes_name as name, p.organization_id,
-          p.slug as project, ${IS_DOWN} as is_down
+        select c.project_id, c.channels, p.organization_id, ${IS_DOWN} as is_down,
+          jsonb_build_object('id', c.id, 'slug', c.slug, 'project', p.slug, 'kubernetes', case when c.kubernetes_name is not null
+            then jsonb_build_object('namespace', c.kubernetes_namespace, 'name', c.kubernetes_name) end) as names
         from checks c join projects p on p.id = c.project_id join check_states s on s.check_key = c.key
         where c.key = a.check_key limit 1) c on true
       left join lateral (
@@ -173,11 +173,10 @@ export async function leaseAlerts(
         order by p.id desc limit 1) t on a.resolved_at is null`,
     values: [channelId, timestamp(now), timestamp(until), limit],
   })
-  return rows.map(({ id, slug, project, namespace, name, newestBody, ...row }) => {
-    const kubernetes = namespace === null || name === null ? null : { namespace, name }
-    const check = id === null ? null : { id, slug, project, kubernetes }
-    return { ...row, newestText: newestBody === null ? null : toBodyText(newestBody), check }
-  })
+  return rows.map(({ newestBody, ...row }) => ({
+    ...row,
+    newestText: newestBody === null ? null : toBodyText(newestBody),
+  }))
 }
 
 export interface PostedAlert {

@@ -33,7 +33,7 @@ const anAlert = (check = 'backup', body = ''): PostableAlert => ({
 const FOREVER = new AbortController().signal
 
 const post = (channel: Channel, signal = FOREVER) =>
-  createPeers({ client: fakes, clock }, null).post(channel, [anAlert()], signal)
+  createPeers({ client: fakes, clock }, null)(channel, [anAlert()], signal)
 
 it('peers get alerts at version 2 of their API, below their own path', async () => {
   expect(await post(channelOf(A, 'http://b:9093/prefix/'))).toEqual({
@@ -94,7 +94,7 @@ describe('the outcome for several peers', () => {
       },
       close: async () => {},
     }
-    const { outcome } = await createPeers({ client, clock }, null).post(channelOf(A, B), [anAlert()], FOREVER)
+    const { outcome } = await createPeers({ client, clock }, null)(channelOf(A, B), [anAlert()], FOREVER)
     expect(outcome).toMatchObject({ kind: 'retry', status: 503 })
     expect(outcome).toHaveProperty('retryAfterMs', retryAfterMs)
   })
@@ -112,7 +112,7 @@ describe('a peer that does not respond', () => {
   it('is given up soon after another one has accepted', async () => {
     fakes.answer('b:9093', 'hang')
     const peers = createPeers({ client: fakes, clock }, 5)
-    const { outcome, isMissed } = await peers.post(channelOf(A, B), [anAlert()], FOREVER)
+    const { outcome, isMissed } = await peers(channelOf(A, B), [anAlert()], FOREVER)
     expect([outcome.kind, isMissed]).toEqual(['delivered', true])
     expect(fakes.firing('a:9093')).toEqual(['backup'])
   })
@@ -121,19 +121,19 @@ describe('a peer that does not respond', () => {
     const peers = createPeers({ client: fakes, clock }, 5)
     const hold = fakes.hold('b:9093')
     fakes.answer('b:9093', 'hang')
-    const first = peers.post(channelOf(A, B), [anAlert()], FOREVER)
+    const first = peers(channelOf(A, B), [anAlert()], FOREVER)
     await hold.arrived
     now += 1_000
     hold.release()
     expect((await first).isMissed).toBe(true)
 
-    const second = await peers.post(channelOf(A, B), [anAlert()], FOREVER)
+    const second = await peers(channelOf(A, B), [anAlert()], FOREVER)
     expect([second.isMissed, fakes.posts.length]).toEqual([true, 3])
     expect(second.outcome).toHaveProperty('note', expect.stringContaining('no response from b:9093'))
 
     fakes.answer('b:9093', 200)
     now += 20_000
-    expect((await peers.post(channelOf(A, B), [anAlert()], FOREVER)).isMissed).toBe(false)
+    expect((await peers(channelOf(A, B), [anAlert()], FOREVER)).isMissed).toBe(false)
     expect(fakes.firing('b:9093')).toEqual(['backup'])
   })
 
@@ -143,7 +143,7 @@ describe('a peer that does not respond', () => {
       const hold = fakes.hold('a:9093')
       fakes.answer('a:9093', 'hang')
       const timeout = new AbortController()
-      const posting = peers.post(channelOf(A), [anAlert()], timeout.signal)
+      const posting = peers(channelOf(A), [anAlert()], timeout.signal)
       await hold.arrived
       now += 1_000
       hold.release()
@@ -157,13 +157,13 @@ describe('a peer that does not respond', () => {
 it('a peer that refuses at once is not skipped', async () => {
   const peers = createPeers({ client: fakes, clock }, 5)
   fakes.answer('b:9093', 'refuse')
-  for (let count = 0; count < 2; count += 1) await peers.post(channelOf(A, B), [anAlert()], FOREVER)
+  for (let count = 0; count < 2; count += 1) await peers(channelOf(A, B), [anAlert()], FOREVER)
   expect(fakes.posts).toHaveLength(4)
 })
 
 describe('many alerts', () => {
   const many = Array.from({ length: 200 }, (_, index) => anAlert(`check-${index}`, 'x'.repeat(4_000)))
-  const postMany = () => createPeers({ client: fakes, clock }, null).post(channelOf(A), many, FOREVER)
+  const postMany = () => createPeers({ client: fakes, clock }, null)(channelOf(A), many, FOREVER)
 
   it('are sent in order, in posts that a proxy accepts', async () => {
     expect((await postMany()).outcome.kind).toBe('delivered')

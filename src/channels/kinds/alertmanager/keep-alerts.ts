@@ -53,7 +53,7 @@ const POST_MS = 10_000
 
 export function createAlertKeeper(options: AlertKeeperOptions): AlertKeeper {
   const { clock, links, database, sealer, installationUrls, onProblem, batch = BATCH } = options
-  const peers = createPeers(options, null)
+  const post = createPeers(options, null)
   const inTurn = createLimiter({ atOnce: MAX_CHANNELS })
   const working = new Map<string, Promise<void>>()
   const failing = new Set<string>()
@@ -104,7 +104,7 @@ export function createAlertKeeper(options: AlertKeeperOptions): AlertKeeper {
     const stopTimer = startTimer(POST_MS, () => timeout.abort())
     // Ends first: a check may have got the labels that another one had.
     const alerts = [...plans.flatMap(({ ends }) => ends), ...plans.flatMap(({ fires }) => fires)]
-    const result = await peers.post(channel, alerts, AbortSignal.any([signal, timeout.signal]))
+    const result = await post(channel, alerts, AbortSignal.any([signal, timeout.signal]))
     stopTimer()
     const { outcome } = result
     if (!signal.aborted) report(channel.id, outcome.kind === 'delivered' ? (outcome.note ?? null) : outcome.error)

@@ -1,7 +1,7 @@
 /** Posts alerts to the peers of an Alertmanager cluster. Peers share silences, never alerts: each gets all of them. */
 
 import type { HttpClient } from '../../../delivery/http.ts'
-import { sendForOutcome } from '../../../delivery/http-outcome.ts'
+import { postJson } from '../../../delivery/http-outcome.ts'
 import type { Outcome } from '../../../delivery/outcome.ts'
 import type { OpenChannel } from '../../../domain/channel.ts'
 import type { Instant } from '../../../domain/check.ts'
@@ -16,14 +16,12 @@ export interface PostResult {
   readonly isMissed: boolean
 }
 
-export interface Peers {
-  /** Posts to all peers of the channel at the same time. Each gets the alerts in the given order. Never throws. */
-  post(
-    channel: OpenChannel<AlertmanagerSettings>,
-    alerts: readonly PostableAlert[],
-    signal: AbortSignal,
-  ): Promise<PostResult>
-}
+/** Posts to all peers of the channel at the same time. Each gets the alerts in the given order. Never throws. */
+export type PostToPeers = (
+  channel: OpenChannel<AlertmanagerSettings>,
+  alerts: readonly PostableAlert[],
+  signal: AbortSignal,
+) => Promise<PostResult>
 
 /** A peer that fails after LONG_MS or more is skipped for SKIP_MS, as long as another peer is not skipped. */
 const LONG_MS = 900
@@ -41,17 +39,15 @@ export function repeatDelayMs({ isMissed }: PostResult, isFirstEnd: boolean): nu
 
 /** @param othersMs how long to wait for the other peers after the first has accepted; null: until the signal aborts. */
 export function createPeers(
-  { client, clock }: { readonly client: HttpClient; readonly clock: Pick<Clock, 'now'> },
+  context: { readonly client: HttpClient; readonly clock: Pick<Clock, 'now'> },
   othersMs: number | null,
-): Peers {
+): PostToPeers {
+  const { clock } = context
   const skipped = new Map<string, { until: Instant; outcome: Outcome }>()
   const isSkipped = (url: string) => (skipped.get(url)?.until ?? 0) > clock.now()
 
-  async function post(
-    { settings: { urls }, ...whose }: OpenChannel<AlertmanagerSettings>,
-    alerts: readonly PostableAlert[],
-    signal: AbortSignal,
-  ): Promise<PostResult> {
+  return async (channel, alerts, signal) => {
+    const { urls } = channel.settings
     const bodies = renderBodies(alerts)
     const maySkip = urls.some((url) => !isSkipped(url))
     const enough = new AbortController()
@@ -59,7 +55,7 @@ export function createPeers(
     const outcomes = await Promise.all(
       urls.map(async (url): Promise<Outcome> => {
         if (maySkip && isSkipped(url)) return skipped.get(url)!.outcome
-        const outcome = await postTo(url, bodies, whose, AbortSignal.any([signal, enough.signal]))
+        const outcome = await postTo(url, bodies, channel, AbortSignal.any([signal, enough.signal]))
         if (outcome.kind === 'delivered' && othersMs !== null) {
           stopTimer()
           stopTimer = startTimer(othersMs, () => enough.abort())
@@ -74,15 +70,13 @@ export function createPeers(
   async function postTo(
     url: string,
     bodies: readonly string[],
-    { isTrusted, tenant }: Pick<OpenChannel, 'isTrusted' | 'tenant'>,
+    channel: OpenChannel,
     signal: AbortSignal,
   ): Promise<Outcome> {
     const startedAt = clock.now()
     let outcome: Outcome = { kind: 'delivered', status: null }
     for (const body of bodies) {
-      const headers = { 'content-type': 'application/json' }
-      const request = { method: 'POST', url: alertsUrl(url), headers, body, isTrusted, tenant } as const
-      outcome = await sendForOutcome(client, request, signal, clock)
+      outcome = await postJson(context, channel, { url: alertsUrl(url), body }, signal)
       if (outcome.kind !== 'delivered') break
     }
     const endedAt = clock.now()
@@ -96,8 +90,6 @@ export function createPeers(
     for (const [other, { until }] of skipped) if (until <= now) skipped.delete(other)
     skipped.set(url, { until: now + SKIP_MS, outcome })
   }
-
-  return { post }
 }
 
 function sumUp(outcomes: readonly Outcome[]): PostResult {

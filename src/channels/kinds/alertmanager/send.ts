@@ -25,7 +25,7 @@ export function createAlertmanagerSender(
   context: Pick<SenderContext, 'client' | 'clock' | 'links' | 'database'>,
 ): Send<AlertmanagerSettings> {
   const { clock, links, database } = context
-  const peers = createPeers(context, OTHERS_MS)
+  const postToPeers = createPeers(context, OTHERS_MS)
 
   async function fireAlert(channel: Channel, event: NotifiedCheck, checkKey: number, signal: AbortSignal) {
     const now = clock.now()
@@ -58,7 +58,7 @@ export function createAlertmanagerSender(
     until: Instant,
     signal: AbortSignal,
   ): Promise<Outcome> {
-    const result = await peers.post(channel, alerts, signal)
+    const result = await postToPeers(channel, alerts, signal)
     const nextAt = clock.now() + repeatDelayMs(result, posted.resolvedAt !== null)
     await savePosted(database, channel.id, [{ ...posted, nextAt }], until)
     return result.outcome
@@ -69,7 +69,7 @@ export function createAlertmanagerSender(
       switch (event.type) {
         case 'channel.test': {
           const alert = buildTestAlert(event, channel.settings.labels, clock.now())
-          return (await peers.post(channel, [alert], signal)).outcome
+          return (await postToPeers(channel, [alert], signal)).outcome
         }
         case 'check.down':
           return await fireAlert(channel, event, checkKey!, signal)

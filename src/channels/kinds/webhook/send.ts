@@ -1,6 +1,6 @@
 /** Webhooks: an event as signed JSON, to any HTTP receiver. */
 
-import { sendForOutcome } from '../../../delivery/http-outcome.ts'
+import { postJson } from '../../../delivery/http-outcome.ts'
 import type { Send } from '../../../delivery/outcome.ts'
 import type { SenderContext } from '../kind.ts'
 import type { WebhookSettings } from './config.ts'
@@ -9,28 +9,23 @@ import { sign } from './signature.ts'
 
 type Context = Pick<SenderContext, 'client' | 'clock' | 'links'>
 
-export function createWebhookSender({ client, clock, links }: Context): Send<WebhookSettings> {
-  return async ({ channel: { settings, isTrusted, tenant }, event }, signal) => {
-    const now = clock.now()
+export function createWebhookSender(context: Context): Send<WebhookSettings> {
+  return async ({ channel, event }, signal) => {
+    const { settings } = channel
+    const now = context.clock.now()
     const secrets = settings.secrets
       .filter(({ expiresAt }) => expiresAt === null || expiresAt > now)
       .map(({ secret }) => secret)
     if (secrets.length === 0)
       return { kind: 'rejected', status: null, error: 'the channel has no valid signing secret: rotate its secret' }
-    const body = renderPayload(event, links)
+    const body = renderPayload(event, context.links)
     // The time of the attempt, not of the event: receivers reject what is minutes old.
     const atSeconds = Math.floor(now / 1_000)
     const headers = {
-      'content-type': 'application/json',
       'webhook-id': event.id,
       'webhook-timestamp': String(atSeconds),
       'webhook-signature': sign({ id: event.id, atSeconds, body, secrets }),
     }
-    return sendForOutcome(
-      client,
-      { method: 'POST', url: settings.url, headers, body, isTrusted, tenant },
-      signal,
-      clock,
-    )
+    return postJson(context, channel, { url: settings.url, body, headers }, signal)
   }
 }
