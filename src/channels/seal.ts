@@ -18,30 +18,13 @@ export interface Sealer {
   /** The id of the key that `seal` uses. */
   readonly keyId: Buffer
   seal<Settings extends ChannelSettings>(channelId: string, settings: Settings): Sealed
-  /** Throws SealedElsewhere when no key matches, SettingsDamaged when the stored bytes were changed. */
+  /** Throws UnreadableSettings when no key matches, or when the stored bytes were changed. */
   open(channelId: string, sealed: Sealed): ChannelSettings
 }
 
 /** The message contains what to do, and no secret. */
-export class UnreadableSettings extends Error {}
-
-export class SealedElsewhere extends UnreadableSettings {
-  override readonly name = 'SealedElsewhere'
-
-  constructor(channelId: string) {
-    super(
-      `the settings of channel ${channelId} are sealed under another SECRET_KEY: set it in PREVIOUS_SECRET_KEYS, or update the channel with its whole config`,
-    )
-  }
-}
-
-export class SettingsDamaged extends UnreadableSettings {
-  override readonly name = 'SettingsDamaged'
-
-  constructor(channelId: string, cause: unknown) {
-    const message = `the stored settings of channel ${channelId} are damaged: update the channel with its whole config`
-    super(message, { cause })
-  }
+export class UnreadableSettings extends Error {
+  override readonly name = 'UnreadableSettings'
 }
 
 const ALGORITHM = 'aes-256-gcm'
@@ -77,7 +60,10 @@ export function createSealer(secretKey: Buffer, previous: readonly Buffer[] = []
 
     open(channelId, { sealed, sealedWith }) {
       const found = keys.find(({ id }) => id.equals(sealedWith))
-      if (found === undefined) throw new SealedElsewhere(channelId)
+      if (found === undefined)
+        throw new UnreadableSettings(
+          `the settings of channel ${channelId} are sealed under another SECRET_KEY: set it in PREVIOUS_SECRET_KEYS, or update the channel with its whole config`,
+        )
       try {
         const end = sealed.length - TAG_BYTES
         const nonce = sealed.subarray(0, NONCE_BYTES)
@@ -86,8 +72,9 @@ export function createSealer(secretKey: Buffer, previous: readonly Buffer[] = []
         decipher.setAuthTag(sealed.subarray(end))
         const plain = Buffer.concat([decipher.update(sealed.subarray(NONCE_BYTES, end)), decipher.final()])
         return JSON.parse(plain.toString('utf8')) as ChannelSettings
-      } catch (error) {
-        throw new SettingsDamaged(channelId, error)
+      } catch (cause) {
+        const message = `the stored settings of channel ${channelId} are damaged: update the channel with its whole config`
+        throw new UnreadableSettings(message, { cause })
       }
     },
   }

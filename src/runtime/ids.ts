@@ -22,7 +22,7 @@ function randomBytes(): Buffer {
 
 /** An id of something that happens at `at`. */
 export function newId(at: number): string {
-  return format(newIdBytes(at))
+  return toUuid(newIdBytes(at))
 }
 
 /** The same as the 16 bytes that PostgreSQL takes. */
@@ -39,7 +39,7 @@ export function idBytesOf(name: string, at: number): Buffer {
  * The smallest id of the microsecond `at`: a primary key finds with it what is older. Times before 1970 count as 1970.
  */
 export function firstIdAt(at: number): string {
-  return format(writeTime(Buffer.alloc(16), Math.max(0, at)))
+  return toUuid(writeTime(Buffer.alloc(16), Math.max(0, at)))
 }
 
 /** The time that an id carries, in whole milliseconds. */
@@ -58,7 +58,8 @@ function writeTime(bytes: Buffer, at: number): Buffer {
   return bytes
 }
 
-function format(bytes: Buffer): string {
+/** A UUID in its usual form. */
+export function toUuid(bytes: Buffer): string {
   const hex = bytes.toString('hex')
   return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-${hex.slice(12, 16)}-${hex.slice(16, 20)}-${hex.slice(20)}`
 }

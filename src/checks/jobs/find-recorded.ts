@@ -5,7 +5,7 @@ import type { Resource } from '../../store/checks/checks.ts'
 import type { Context } from '../../store/context.ts'
 import { findFollowing, readStoredRuns } from '../../store/jobs/followed-checks.ts'
 import { recordedKey } from './job-report.ts'
-import { hasEnd, isEnded, isStarted } from './to-change.ts'
+import { isEnded, isRecorded } from './to-change.ts'
 
 export interface KnownRun {
   readonly resource: Resource
@@ -38,11 +38,10 @@ export async function findRecorded({ database }: Context, runs: readonly KnownRu
     const stored = known.length === 0 ? [] : await readStoredRuns(database, known)
     for (const [index, run] of stored.entries()) {
       const { runId } = known[index]!
-      if (run.isPruned || (isStarted(run) && (run.isOpen || isEnded(run)))) recorded.add(recordedKey(runId, 'start'))
+      const isSettled = run.isPruned || run.isOpen || isEnded(run)
+      if (isSettled && isRecorded('start', run)) recorded.add(recordedKey(runId, 'start'))
       if (!run.isOpen) recorded.add(recordedKey(runId, 'suspend'))
-      for (const type of ENDS)
-        if (run.isPruned || hasEnd(run) || (type !== 'log' && run.httpTypes.includes(type)))
-          recorded.add(recordedKey(runId, type))
+      for (const type of ENDS) if (isRecorded(type, run)) recorded.add(recordedKey(runId, type))
     }
   }
   return recorded

@@ -31,14 +31,13 @@ export interface Known {
 export type RunLedger = Set<'start' | 'end' | 'suspended' | Instant>
 
 /** Whether Jobs have reported an end of the run. */
-export const hasEnd = ({ jobTypes }: StoredRun) => jobTypes.some((type) => type !== 'start')
+const hasEnd = ({ jobTypes }: StoredRun) => jobTypes.some((type) => type !== 'start')
 
 /** Whether its end is stored: Jobs have reported it, or the container itself by the run's id. */
 export const isEnded = (stored: StoredRun) =>
   hasEnd(stored) || stored.httpTypes.includes('success') || stored.httpTypes.includes('fail')
 
-export const isStarted = ({ jobTypes, httpTypes }: StoredRun) =>
-  jobTypes.includes('start') || httpTypes.includes('start')
+const isStarted = ({ jobTypes, httpTypes }: StoredRun) => jobTypes.includes('start') || httpTypes.includes('start')
 
 /** Returns null for an entry that is stored. Adds to the ledger what the entry stores. */
 export function toChange(report: JobReport, entry: JobEntry, known: Known, ledger: RunLedger): Change | null {
@@ -53,7 +52,9 @@ export function toChange(report: JobReport, entry: JobEntry, known: Known, ledge
   }
 
   const name = entry.type === 'start' ? 'start' : runId === null ? entry.at : 'end'
-  const isKnown = ledger.has(name) || isStored(entry, runId, known)
+  const isStored =
+    runId === null ? stored.hasSuccess || hasSucceeded(known.lastRun, entry.at) : isRecorded(entry.type, stored)
+  const isKnown = ledger.has(name) || stored.isPruned || isStored
   const isOver = ledger.has('end') || isEnded(stored)
   if (isKnown) {
     const isSuspended = ledger.delete('suspended')
@@ -102,12 +103,11 @@ function isToReopen(at: Instant, runId: string | null, { runs, stored }: Known):
 }
 
 /**
- * A run has one start and one end, whatever its kind: a success may be stored as a log. The history holds each type of a
- * run once, whichever process reports it.
+ * Whether the history has an entry of this type of the run. A run has one start and one end, whatever its kind: a
+ * success may be stored as a log. The history holds each type of a run once, whichever process reports it.
  */
-function isStored({ type, at }: JobEntry, runId: string | null, { stored, lastRun }: Known): boolean {
+export function isRecorded(type: JobEntry['type'], stored: StoredRun): boolean {
   if (stored.isPruned) return true
-  if (runId === null) return stored.hasSuccess || hasSucceeded(lastRun, at)
   if (type === 'start') return isStarted(stored)
   return hasEnd(stored) || (type !== 'log' && stored.httpTypes.some((one) => one === type))
 }

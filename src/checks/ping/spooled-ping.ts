@@ -8,6 +8,7 @@
  */
 
 import { PING_TYPES } from '../../domain/check.ts'
+import { toUuid } from '../../runtime/ids.ts'
 import type { Ping } from './ping.ts'
 
 export interface SpooledPing {
@@ -89,9 +90,4 @@ export function decodePing(record: Buffer): SpooledPing {
 
 function toBytes(uuid: string): Buffer {
   return Buffer.from(uuid.replaceAll('-', ''), 'hex')
-}
-
-function toUuid(bytes: Buffer): string {
-  const hex = bytes.toString('hex')
-  return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-${hex.slice(12, 16)}-${hex.slice(16, 20)}-${hex.slice(20)}`
 }

@@ -2,7 +2,7 @@ import { hkdfSync } from 'node:crypto'
 import { describe, expect, it } from 'vitest'
 import type { SlackSettings } from '../../../src/channels/kinds/slack/config.ts'
 import type { WebhookSettings } from '../../../src/channels/kinds/webhook/config.ts'
-import { createSealer, SealedElsewhere, SettingsDamaged, UnreadableSettings } from '../../../src/channels/seal.ts'
+import { createSealer, UnreadableSettings } from '../../../src/channels/seal.ts'
 
 const OLD = Buffer.alloc(32, 1)
 const NEW = Buffer.alloc(32, 2)
@@ -38,7 +38,7 @@ describe('sealed settings', () => {
   it('explain what to do when no key matches', () => {
     const sealed = createSealer(OLD).seal(CHANNEL, settings)
     const open = () => createSealer(NEW).open(CHANNEL, sealed)
-    expect(open).toThrow(SealedElsewhere)
+    expect(open).toThrow(/sealed under another SECRET_KEY/)
     expect(open).toThrow(UnreadableSettings)
     expect(open).toThrow(
       `the settings of channel ${CHANNEL} are sealed under another SECRET_KEY: set it in PREVIOUS_SECRET_KEYS, or update the channel with its whole config`,
@@ -47,7 +47,7 @@ describe('sealed settings', () => {
 
   it('do not open for another channel', () => {
     const sealed = createSealer(OLD).seal(CHANNEL, settings)
-    expect(() => createSealer(OLD).open(OTHER, sealed)).toThrow(SettingsDamaged)
+    expect(() => createSealer(OLD).open(OTHER, sealed)).toThrow(/are damaged/)
   })
 
   it('do not open when any byte of them was changed, or some are missing', () => {
@@ -56,16 +56,16 @@ describe('sealed settings', () => {
     for (let place = 0; place < sealed.length; place += 1) {
       const changed = Buffer.from(sealed)
       changed[place]! ^= 1
-      expect(() => sealer.open(CHANNEL, { sealed: changed, sealedWith }), `byte ${place}`).toThrow(SettingsDamaged)
+      expect(() => sealer.open(CHANNEL, { sealed: changed, sealedWith }), `byte ${place}`).toThrow(/are damaged/)
       const cut = sealed.subarray(0, place)
-      expect(() => sealer.open(CHANNEL, { sealed: cut, sealedWith }), `${place} bytes`).toThrow(SettingsDamaged)
+      expect(() => sealer.open(CHANNEL, { sealed: cut, sealedWith }), `${place} bytes`).toThrow(/are damaged/)
     }
   })
 
   it('do not open under another key that claims to be the right one', () => {
     const { sealed } = createSealer(OLD).seal(CHANNEL, settings)
     const other = createSealer(NEW)
-    expect(() => other.open(CHANNEL, { sealed, sealedWith: other.keyId })).toThrow(SettingsDamaged)
+    expect(() => other.open(CHANNEL, { sealed, sealedWith: other.keyId })).toThrow(/are damaged/)
   })
 
   it('have no content in an error', () => {
