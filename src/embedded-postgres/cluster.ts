@@ -1,11 +1,13 @@
 /** The database cluster on the disk: made on the first start, checked on each later one. */
 
-import { open, readdir, readFile, rename, rmdir } from 'node:fs/promises'
+import { randomBytes } from 'node:crypto'
+import { mkdir, open, rename, rmdir, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { errorCode } from '../runtime/error-code.ts'
+import { makeOnce, readIfThere } from '../runtime/lasting-file.ts'
 import { type Account, chooseAccount } from './account.ts'
 import type { Binaries } from './binaries.ts'
-import { type DataFolder, removeStaging, writeNewFile } from './data-folder.ts'
+import { type DataFolder, removeStaging } from './data-folder.ts'
 import { EmbeddedPostgresError, explainOutput } from './failure.ts'
 import { runProgram } from './run-program.ts'
 
@@ -51,11 +53,12 @@ export async function prepareCluster(start: Preparation): Promise<Cluster> {
   const { folder, binaries, note } = start
   const { name } = folder
   const settings = { ...SETTINGS, ...start.settings }
-  const kept = await folder.readPassword()
+  const kept = (await readIfThere(folder.passwordFile))?.trim() || null
   const version = await readVersion(folder)
   if (version === null) {
     note(`setting up the embedded PostgreSQL ${binaries.majorVersion} in ${name} (first start)`)
-    const password = kept ?? (await folder.makePassword())
+    const made = `${randomBytes(24).toString('base64url')}\n`
+    const password = kept ?? (await makeOnce(folder.passwordFile, made)).trim()
     await createCluster({ ...start, settings }, password)
     return { folder, binaries, account: await chooseAccount(folder.clusterDir), password, settings, note }
   }
@@ -74,33 +77,29 @@ export async function prepareCluster(start: Preparation): Promise<Cluster> {
   return { folder, binaries, account: await chooseAccount(folder.clusterDir), password: kept, settings, note }
 }
 
-/** The major version of the existing cluster; null when there is none. */
+/** The major version of the existing cluster; null when there is none, or an empty folder in its place. */
 async function readVersion({ clusterDir, name }: DataFolder): Promise<string | null> {
   try {
-    return (await readFile(join(clusterDir, 'PG_VERSION'), 'utf8')).trim()
+    const version = await readIfThere(join(clusterDir, 'PG_VERSION'))
+    if (version !== null) return version.trim()
+    await rmdir(clusterDir)
+    return null
   } catch (error) {
-    if (errorCode(error) === 'EACCES')
+    const code = errorCode(error) ?? ''
+    if (code === 'ENOENT') return null
+    if (code === 'EACCES')
       throw new EmbeddedPostgresError(
         'not-ours',
         `the database in data folder ${name} belongs to another account than uid ${process.geteuid?.()}: ` +
           'start as root or as that account, or set DATA_DIR to another folder',
         error,
       )
-    if (errorCode(error) !== 'ENOENT' && errorCode(error) !== 'ENOTDIR') throw error
+    if (!['ENOTEMPTY', 'EEXIST', 'ENOTDIR'].includes(code)) throw error
+    throw new EmbeddedPostgresError(
+      'not-ours',
+      `${name}/postgres is not a PostgreSQL database (it has no PG_VERSION): move it away, or set DATA_DIR to another folder`,
+    )
   }
-  try {
-    if ((await readdir(clusterDir)).length === 0) {
-      await rmdir(clusterDir)
-      return null
-    }
-  } catch (error) {
-    if (errorCode(error) === 'ENOENT') return null
-    if (errorCode(error) !== 'ENOTDIR') throw error
-  }
-  throw new EmbeddedPostgresError(
-    'not-ours',
-    `${name}/postgres is not a PostgreSQL database (it has no PG_VERSION): move it away, or set DATA_DIR to another folder`,
-  )
 }
 
 /**
@@ -108,11 +107,12 @@ async function readVersion({ clusterDir, name }: DataFolder): Promise<string | n
  * first starts at the same time the faster one makes the cluster.
  */
 async function createCluster({ folder, binaries, settings, signal }: Preparation, password: string): Promise<void> {
-  const staging = await folder.makeStaging()
+  const { staging } = folder
+  await mkdir(staging, { mode: 0o700 })
   try {
     // A copy of the password that the account can read.
     const passwordFile = join(staging, 'password')
-    await writeNewFile(passwordFile, `${password}\n`)
+    await writeFile(passwordFile, `${password}\n`, { mode: 0o600 })
     const account = await chooseAccount(staging)
     const data = join(staging, 'data')
     const args = [
