@@ -26,13 +26,7 @@ export type Identity = {
   readonly email_verified?: unknown
 }
 
-/** Both throw AppError: `unavailable`, or `unauthenticated` when the provider has not signed the user in. */
-export interface IdentityProvider {
-  /** Where to send the browser. */
-  authorizationUrl(redirectUri: string, handshake: Handshake): Promise<string>
-  /** `callback`: the redirect URI with the query of the provider. */
-  exchange(callback: URL, handshake: Handshake): Promise<Identity>
-}
+export type IdentityProvider = ReturnType<typeof createIdentityProvider>
 
 /** Then the discovery document is fetched again. */
 const FRESH_MS = 10 * 60_000
@@ -51,7 +45,7 @@ export function createIdentityProvider(
   clock: Pick<Clock, 'now'>,
   onProblem: (error: unknown) => void,
   timeoutSeconds = TIMEOUT_SECONDS,
-): IdentityProvider {
+) {
   let known: { readonly configuration: client.Configuration; readonly at: Instant } | null = null
   let discovering: Promise<client.Configuration> | null = null
   /** Providers accept the secret in a header, in the body, or both; some list a way that this client may not use. */
@@ -151,8 +145,10 @@ export function createIdentityProvider(
     return unreachable(error)
   }
 
+  // Both throw AppError: `unavailable`, or `unauthenticated` when the provider has not signed the user in.
   return {
-    async authorizationUrl(redirectUri, { state, nonce, verifier }) {
+    /** Where to send the browser. */
+    async authorizationUrl(redirectUri: string, { state, nonce, verifier }: Handshake): Promise<string> {
       const parameters = {
         redirect_uri: redirectUri,
         scope: 'openid email',
@@ -168,7 +164,8 @@ export function createIdentityProvider(
       }
     },
 
-    async exchange(callback, handshake) {
+    /** `callback`: the redirect URI with the query of the provider. */
+    async exchange(callback: URL, handshake: Handshake): Promise<Identity> {
       try {
         return await identify(callback, handshake)
       } catch (error) {

@@ -10,14 +10,6 @@ import { AppError } from '../domain/errors.ts'
 import { type Clock, startTimer } from '../runtime/clock.ts'
 import { fetchBounded } from '../runtime/http-request.ts'
 
-export interface IssuerKeysOptions {
-  /** Its URL, exactly as in the claim `iss`. */
-  readonly issuer: string
-  readonly clock: Pick<Clock, 'now'>
-  /** Called for each failed fetch. */
-  readonly onProblem: (error: unknown) => void
-}
-
 /** Then they are fetched again, so that a key that the issuer has withdrawn becomes invalid. */
 const FRESH_MS = 10 * 60_000
 const PAUSE_MS = 10_000
@@ -25,8 +17,15 @@ const PAUSE_MS = 10_000
 const FETCH_MS = 5_000
 const MAX_BYTES = 1_048_576
 
-/** Throws AppError `unavailable` when the keys cannot be fetched, and what jose throws for an unknown key. */
-export function createIssuerKeys({ issuer, clock, onProblem }: IssuerKeysOptions): JWTVerifyGetKey {
+/**
+ * `issuer`: its URL, exactly as in the claim `iss`. `onProblem` is called for each failed fetch. Throws AppError
+ * `unavailable` when the keys cannot be fetched, and what jose throws for an unknown key.
+ */
+export function createIssuerKeys(
+  issuer: string,
+  clock: Pick<Clock, 'now'>,
+  onProblem: (error: unknown) => void,
+): JWTVerifyGetKey {
   let failed: { readonly error: unknown; readonly at: Instant } | null = null
 
   /** jose pauses after a fetch that succeeds, and not after a fetch that fails. */

@@ -13,18 +13,7 @@ import type { Clock } from '../runtime/clock.ts'
 import { expiredCredential, unknownToken } from './errors.ts'
 import { createIssuerKeys } from './issuer-keys.ts'
 
-export interface IssuedToken {
-  readonly issuer: string
-  /**
-   * The address of the token's user; null when the token names none. Whether such a user exists is not checked here.
-   */
-  readonly email: string | null
-}
-
-export interface Issuers {
-  /** Null: of another issuer. Throws AppError `unauthenticated`, or `unavailable` without the issuer's keys. */
-  verify(token: string): Promise<IssuedToken | null>
-}
+export type Issuers = ReturnType<typeof createIssuers>
 
 /**
  * Only signatures with public keys: with HS256 everyone who knows the public key could sign (RFC 8725, section 2.1).
@@ -38,16 +27,20 @@ export function createIssuers(
   configs: readonly OidcIssuer[],
   clock: Pick<Clock, 'now'>,
   onProblem: (issuer: string, error: unknown) => void = () => {},
-): Issuers {
+) {
   const issuers = new Map(configs.map((config) => [config.issuer, { config, findKey: createFindKey(config) }]))
 
   function createFindKey({ issuer, jwks }: OidcIssuer): JWTVerifyGetKey {
     if (jwks !== null) return createLocalJWKSet(jwks as JSONWebKeySet)
-    return createIssuerKeys({ issuer, clock, onProblem: (error) => onProblem(issuer, error) })
+    return createIssuerKeys(issuer, clock, (error) => onProblem(issuer, error))
   }
 
   return {
-    async verify(token) {
+    /**
+     * The address of the token's user, null when the token names none; whether such a user exists is not checked here.
+     * Null for a token of another issuer. Throws AppError `unauthenticated`, or `unavailable` without the issuer's keys.
+     */
+    async verify(token: string): Promise<{ readonly issuer: string; readonly email: string | null } | null> {
       const known = issuers.get(readIssuer(token) ?? '')
       if (known === undefined) return null
       const { issuer, audience, users } = known.config

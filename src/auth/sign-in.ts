@@ -49,16 +49,7 @@ export interface Return {
   readonly former?: FormerSession
 }
 
-export interface SignIn {
-  /** In the order of the configuration. */
-  readonly names: readonly string[]
-  /** Throws AppError `not_found` for an unknown name, `unavailable` when the provider cannot be reached. */
-  begin(name: string, next: string, origin: string): Promise<{ readonly location: string; readonly cookie: string }>
-  /** The attempt in a cookie; null when there is none, or when it has expired or is of another provider. */
-  open(name: string, cookie: string | undefined): Promise<Attempt | null>
-  /** Returns a token (sessions.ts). Throws AppError `unauthenticated`, `unavailable`, or `not_found` for the name. */
-  finish(name: string, attempt: Attempt | null, back: Return): Promise<string>
-}
+export type SignIn = ReturnType<typeof createSignIn>
 
 export const SIGN_IN_SECONDS = 10 * 60
 const KEY_INFO = 'heartbeat-operator sign-in v1'
@@ -76,7 +67,7 @@ export function createSignIn(
   secretKey: Buffer,
   configs: readonly SignInProvider[],
   onProblem: (provider: string, error: unknown) => void = () => {},
-): SignIn {
+) {
   const { clock } = context
   const key = new Uint8Array(hkdfSync('sha256', secretKey, '', KEY_INFO, 32))
   const inTurn = createLimiter(OF_ALL)
@@ -95,9 +86,11 @@ export function createSignIn(
   }
 
   return {
+    /** In the order of the configuration. */
     names: [...providers.keys()],
 
-    async begin(name, next, origin) {
+    /** Throws AppError `not_found` for an unknown name, `unavailable` when the provider cannot be reached. */
+    async begin(name: string, next: string, origin: string) {
       const { provider } = find(name)
       const handshake = createHandshake()
       const location = await inTurn(() => provider.authorizationUrl(redirectUri(origin, name), handshake))
@@ -110,7 +103,8 @@ export function createSignIn(
       return { location, cookie }
     },
 
-    async open(name, cookie = '') {
+    /** The attempt in a cookie; null when there is none, or when it has expired or is of another provider. */
+    async open(name: string, cookie = ''): Promise<Attempt | null> {
       try {
         const { payload } = await jwtDecrypt<Attempt>(cookie, key, {
           keyManagementAlgorithms: [ENCRYPTION.alg],
@@ -127,7 +121,12 @@ export function createSignIn(
       }
     },
 
-    async finish(name, attempt, { origin, query, address, former = null }) {
+    /** Returns a token (sessions.ts). Throws AppError `unauthenticated`, `unavailable`, or `not_found` for the name. */
+    async finish(
+      name: string,
+      attempt: Attempt | null,
+      { origin, query, address, former = null }: Return,
+    ): Promise<string> {
       const { config, provider } = find(name)
       const callback = new URL(`${redirectUri(origin, name)}${query}`)
       if (attempt === null || !isSameSecret(callback.searchParams.get('state') ?? '', attempt.state))

@@ -26,14 +26,10 @@ export interface AccessTokenOf {
   readonly sessionId: string
 }
 
-export interface Tokens {
-  issueAccessToken(of: AccessTokenOf): Promise<string>
-  /** Throws AppError `unauthenticated`. createAuthenticate checks that the session and the user still exist. */
-  verifyAccessToken(token: string): Promise<AccessTokenOf>
-}
+export type Tokens = ReturnType<typeof createTokens>
 
 /** `secretKey`: the 32 bytes of SECRET_KEY. `clock` decides what has expired. */
-export function createTokens(secretKey: Buffer, clock: Pick<Clock, 'now'>): Tokens {
+export function createTokens(secretKey: Buffer, clock: Pick<Clock, 'now'>) {
   if (secretKey.length !== SECRET_KEY_BYTES) {
     const lengths = `${secretKey.length} bytes, ${SECRET_KEY_BYTES} are needed`
     throw new Error(`SECRET_KEY has ${lengths}: make one with "openssl rand -base64 32"`)
@@ -41,7 +37,7 @@ export function createTokens(secretKey: Buffer, clock: Pick<Clock, 'now'>): Toke
   const key = new Uint8Array(hkdfSync('sha256', secretKey, '', KEY_INFO, 32))
 
   return {
-    issueAccessToken({ userId, sessionId }) {
+    issueAccessToken({ userId, sessionId }: AccessTokenOf): Promise<string> {
       const issuedAt = Math.floor(clock.now() / 1_000)
       return new SignJWT({ sid: sessionId })
         .setProtectedHeader({ alg: ALGORITHM, typ: TYPE })
@@ -53,7 +49,8 @@ export function createTokens(secretKey: Buffer, clock: Pick<Clock, 'now'>): Toke
         .sign(key)
     },
 
-    async verifyAccessToken(token) {
+    /** Throws AppError `unauthenticated`. createAuthenticate checks that the session and the user still exist. */
+    async verifyAccessToken(token: string): Promise<AccessTokenOf> {
       try {
         const { payload } = await jwtVerify(token, key, {
           algorithms: [ALGORITHM],

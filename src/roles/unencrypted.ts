@@ -8,7 +8,6 @@ export interface Sent {
   readonly ping: string
   readonly api: string | null
   readonly secrets: Pick<Config['secrets'], 'smtpUrl' | 'alertmanagerUrls' | 'watchdogUrl'>
-  /** SMTP_TLS=required. */
   readonly isSmtpTlsRequired?: boolean
   /** The connection to the database has no TLS, and leaves this machine. */
   readonly isDatabaseInClear: boolean
