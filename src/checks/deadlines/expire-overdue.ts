@@ -5,8 +5,7 @@
 
 import type { FlipReason, Gap, Instant } from '../../domain/check.ts'
 import { FLAPPING } from '../../domain/limits.ts'
-import { yieldTurn } from '../../runtime/clock.ts'
-import { type ChangeSet, saveChanges } from '../../store/checks/change-sets.ts'
+import { saveChanges } from '../../store/checks/change-sets.ts'
 import { type DueCheck, type LockedCheck, lockDueStates, postponeWake } from '../../store/checks/states.ts'
 import { listGaps, SHORTEST_GAP_MS } from '../../store/history/gaps.ts'
 import { type DeadlineSource, readDeadlineSources } from '../../store/jobs/cron-jobs.ts'
@@ -38,11 +37,7 @@ export interface Expired {
 export const STALL_MS = 500
 const POSTPONE_MS = 300_000
 const BUDGET_MS = 4_000
-/** About half a millisecond's work. */
-const SLICE = 16
 const NOTHING: Expired = { flips: [], failed: [], isFull: false }
-
-type Growing<Set extends object> = { [Name in keyof Set]: Set[Name] extends readonly (infer Row)[] ? Row[] : never }
 
 class Stalled extends Error {}
 
@@ -63,10 +58,7 @@ export async function expireOverdue({ database, now }: ExpireOptions, limit: num
             isEventWanted(tx, 'check.late'),
             followed.length > 0 ? readDeadlineSources(tx, followed) : undefined,
           ])
-          const decided = await decide(due, gaps, new Map(sources.map((source) => [source.key, source])), {
-            isLateWanted,
-          })
-          return { now: due.now, checks: due.checks.length, ...decided }
+          return { now: due.now, checks: due.checks.length, ...decide(due, gaps, sources, { isLateWanted }) }
         },
         async (tx, due) => {
           if (due === null) return NOTHING
@@ -93,29 +85,21 @@ export async function expireOverdue({ database, now }: ExpireOptions, limit: num
   }
 }
 
-/** In slices, so that pings are read in between. */
-async function decide(
+function decide(
   { now, checks }: { now: Instant; checks: DueCheck[] },
   gaps: readonly Gap[],
-  sources: ReadonlyMap<number, DeadlineSource>,
+  sources: readonly DeadlineSource[],
   waking: Waking,
 ) {
-  const changeSet: Growing<ChangeSet> = { states: [], pings: [], flips: [], events: [] }
-  const failed: Expired['failed'][number][] = []
-  for (let from = 0; from < checks.length; from += SLICE) {
-    if (from > 0) await yieldTurn()
-    const slice = checks.slice(from, from + SLICE)
-    const changes = slice.map(({ key, seenUntil }) => {
-      const seen = seenUntil === null ? {} : { seenUntil }
-      return { key, event: { kind: 'deadline' as const, gaps, ...seen }, at: now, source: sources.get(key) }
-    })
-    const decided = decideChanges(slice, changes, waking)
-    changeSet.states.push(...decided.changeSet.states)
-    changeSet.flips.push(...decided.changeSet.flips)
-    changeSet.events.push(...decided.changeSet.events)
-    for (const [index, decision] of decided.decisions.entries())
-      if (decision.kind === 'failed') failed.push({ key: slice[index]!.key, error: decision.error })
-  }
+  const sourceOf = new Map(sources.map((source) => [source.key, source]))
+  const changes = checks.map(({ key, seenUntil }) => {
+    const seen = seenUntil === null ? {} : { seenUntil }
+    return { key, event: { kind: 'deadline' as const, gaps, ...seen }, at: now, source: sourceOf.get(key) }
+  })
+  const { decisions, changeSet } = decideChanges(checks, changes, waking)
+  const failed = decisions.flatMap((decision, index) =>
+    decision.kind === 'failed' ? [{ key: checks[index]!.key, error: decision.error }] : [],
+  )
   return { changeSet, failed }
 }
 
