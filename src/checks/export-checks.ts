@@ -5,7 +5,7 @@
  */
 
 import { randomUUID } from 'node:crypto'
-import { type FlipReason, type Instant, isFlapping, isRunning, type ShownStatus, shownStatus } from '../domain/check.ts'
+import { type Instant, isFlapping, isRunning, type ShownStatus, shownStatus } from '../domain/check.ts'
 import type { RunOutcome } from '../domain/last-run.ts'
 import { deadlineOf } from '../domain/transition.ts'
 import { type CheckSeriesRow, readCheckSeries } from '../store/checks/check-series.ts'
@@ -13,32 +13,15 @@ import type { Context } from '../store/context.ts'
 import { claimExport, releaseExport } from '../store/leases/exporter.ts'
 
 /** A check as monitoring knows it, by names that outlive a reinstall: no id, and nothing that a job has sent. */
-export interface ExportedCheck {
-  /** Empty for a check that no resource declares. */
-  readonly namespace: string
-  /** The project's slug. */
-  readonly project: string
-  /** The resource's name, else the slug. */
-  readonly name: string
-  /** Null for a cluster without a name of its own, and for a check that no resource declares. */
-  readonly cluster: string | null
+export interface ExportedCheck
+  extends Omit<CheckSeriesRow, 'status' | 'lastRunOutcome' | 'runs' | 'notified' | 'expectedAt' | 'dueAt'> {
   readonly status: ShownStatus
-  /** Why it is down; null while it is not. */
-  readonly downReason: FlipReason | null
-  readonly lastPingAt: Instant | null
-  readonly lastSuccessAt: Instant | null
   /** When it goes down unless something happens; null when nothing is awaited. */
   readonly deadlineAt: Instant | null
-  readonly lastDurationMs: number | null
-  /** Null for a cron schedule. */
-  readonly periodSeconds: number | null
-  readonly graceSeconds: number
   readonly isRunning: boolean
   readonly isFlapping: boolean
   /** Of the newest run of the CronJob that it follows. Left out without one. */
   readonly lastRunOutcome?: RunOutcome | undefined
-  /** The values of the labels that the exporter was made for, in their order; null for a label that the check lacks. */
-  readonly labels: readonly (string | null)[]
 }
 
 export interface Exporter {
@@ -73,23 +56,13 @@ export function createExporter({ database, clock }: Context, labelNames: readonl
 }
 
 function toExported(row: CheckSeriesRow, now: Instant): ExportedCheck {
-  const { namespace, project, name, cluster, downReason, periodSeconds, graceSeconds } = row
+  const { notified, expectedAt, dueAt, runs, ...shown } = row
   return {
-    namespace,
-    project,
-    name,
-    cluster,
+    ...shown,
     status: shownStatus(row, now),
-    downReason,
-    lastPingAt: row.lastPingAt,
-    lastSuccessAt: row.lastSuccessAt,
     deadlineAt: deadlineOf(row),
-    lastDurationMs: row.lastDurationMs,
-    periodSeconds,
-    graceSeconds,
-    isRunning: row.runs.some((run) => isRunning(run, now)),
+    isRunning: runs.some((run) => isRunning(run, now)),
     isFlapping: isFlapping(row),
     lastRunOutcome: row.lastRunOutcome ?? undefined,
-    labels: row.labels,
   }
 }
