@@ -13,16 +13,10 @@ export type FindBadge = (badgeKey: string, subject: BadgeSubject) => Promise<Bad
 /** One statement of each kind is in flight at a time, and asks once for what many ask: a page that is visited often costs one connection. */
 export function createFindBadge({ database, clock }: Pick<Context, 'database' | 'clock'>): FindBadge {
   const findCheck = createAskInTurn(
-    once(
-      ({ badgeKey, slug }) => `${badgeKey} ${slug}`,
-      (asked: readonly { badgeKey: string; slug: string }[]) => findCheckBadges(database, asked, clock.now()),
-    ),
+    once((asked: readonly { badgeKey: string; slug: string }[]) => findCheckBadges(database, asked, clock.now())),
   )
   const findGroup = createAskInTurn(
-    once(
-      ({ badgeKey, tag }) => `${badgeKey} ${tag ?? ''}`,
-      (asked: readonly { badgeKey: string; tag: string | null }[]) => findGroupBadges(database, asked, clock.now()),
-    ),
+    once((asked: readonly { badgeKey: string; tag: string | null }[]) => findGroupBadges(database, asked, clock.now())),
   )
   return (badgeKey, subject) =>
     subject.kind === 'check'
@@ -30,15 +24,15 @@ export function createFindBadge({ database, clock }: Pick<Context, 'database' | 
       : findGroup({ badgeKey, tag: subject.kind === 'tag' ? subject.tag : null })
 }
 
-/** `find` for questions of which some are the same. `keyOf`: differs for different questions. */
+/** `find` for questions of which some are the same. */
 function once<Question, Answer>(
-  keyOf: (question: Question) => string,
   find: (questions: readonly Question[]) => Promise<readonly Answer[]>,
 ): (questions: readonly Question[]) => Promise<readonly Answer[]> {
   return async (questions) => {
-    const distinct = new Map(questions.map((question) => [keyOf(question), question]))
-    const answers = await find([...distinct.values()])
-    const found = new Map([...distinct.keys()].map((key, place) => [key, answers[place]!]))
-    return questions.map((question) => found.get(keyOf(question))!)
+    const keys = questions.map((question) => JSON.stringify(question))
+    const distinct = new Map(questions.map((question, place) => [keys[place]!, question]))
+    const answers = (await find([...distinct.values()])).values()
+    const found = new Map([...distinct.keys()].map((key) => [key, answers.next().value!]))
+    return keys.map((key) => found.get(key)!)
   }
 }
