@@ -8,11 +8,21 @@ import { type Page, type PageRequest, readPage } from '../domain/page.ts'
 import { firstIdAt, timeOfId } from '../runtime/ids.ts'
 import type { Context } from '../store/context.ts'
 import { type FlipRecord, listFlipRows } from '../store/history/flips.ts'
-import { findPing, findPingIds, type PingRange, type PingRecord, readPings } from '../store/history/pings.ts'
+import {
+  type BodyEnd,
+  findPing,
+  findPingIds,
+  type PingRange,
+  type PingRecord,
+  type PingRow,
+  readBodyEnds,
+  readPings,
+} from '../store/history/pings.ts'
+import type { Queryable } from '../store/postgres/database.ts'
 import { findKey } from './find-checks.ts'
 
 export type { FlipRecord } from '../store/history/flips.ts'
-export type { PingRecord } from '../store/history/pings.ts'
+export type { BodyEnd, PingRecord, PingRow } from '../store/history/pings.ts'
 
 export interface HistoryFilter {
   /** From this time on. */
@@ -34,6 +44,16 @@ export const BODY_CUT = 200
 /** A character has at most four bytes. More than a stored body has. */
 const BODY_BYTES: Record<BodyForm, number> = { none: 0, cut: 4 * BODY_CUT, full: 1_048_576 }
 
+/** The most bytes of the end of a body that are read: the end of a log says why a job failed. */
+export const TEXT_END_BYTES = 4_096
+/** Ends of bodies that one statement reads: 100 KB. */
+const PIECE_ENDS = 25
+
+export interface PingWithEnd extends PingRow {
+  /** Null: the ping came without a text. */
+  readonly text: BodyEnd | null
+}
+
 /** Bytes of bodies that one statement reads. */
 const MOST_BODY_BYTES = 65_536
 
@@ -45,10 +65,41 @@ export async function listPings(
   context: Context,
   tenant: Tenant,
   checkId: string,
+  filter: PingFilter & { body: BodyForm },
+  request: PageRequest,
+): Promise<Page<PingRecord>> {
+  return listPingsOf(context, await findKey(context, tenant, checkId), filter, request)
+}
+
+/** The same with the ends of their texts. */
+export async function listPingEnds(
+  context: Context,
+  tenant: Tenant,
+  checkId: string,
+  filter: PingFilter,
+  request: PageRequest,
+): Promise<Page<PingWithEnd>> {
+  const key = await findKey(context, tenant, checkId)
+  const { rows, next } = await listPingsOf(context, key, { ...filter, body: 'none' }, request)
+  return { rows: await addEnds(context.database, key, rows), next }
+}
+
+/** These pings with the ends of their texts, which are read in pieces. */
+export async function addEnds(database: Queryable, key: number, pings: readonly PingRow[]): Promise<PingWithEnd[]> {
+  const ends = new Map<string, BodyEnd>()
+  for (let at = 0; at < pings.length; at += PIECE_ENDS) {
+    const ids = pings.slice(at, at + PIECE_ENDS).map(({ id }) => id)
+    for (const end of await readBodyEnds(database, key, ids, TEXT_END_BYTES)) ends.set(end.pingId, end)
+  }
+  return pings.map((ping) => ({ ...ping, text: ends.get(ping.id) ?? null }))
+}
+
+async function listPingsOf(
+  context: Context,
+  key: number,
   { type, since, until, body }: PingFilter & { body: BodyForm },
   { limit, after }: PageRequest,
 ): Promise<Page<PingRecord>> {
-  const key = await findKey(context, tenant, checkId)
   const untilId = until === undefined ? LAST_ID : firstIdAt(storable(until))
   const beforeId = after !== null && after.id < untilId ? after.id : untilId
   const range = {

@@ -11,9 +11,9 @@ import { type FlipRecord, listNewestFlips } from '../store/history/flips.ts'
 import { listNewestGaps } from '../store/history/gaps.ts'
 import { type BodyEnd, findNewestBodyEnd, findPing, listNewestPings, type PingRow } from '../store/history/pings.ts'
 import { getCheck } from './find-checks.ts'
-import { addEnds, type PingWithEnd, TEXT_END_BYTES } from './list-ping-ends.ts'
+import { addEnds, type PingWithEnd, TEXT_END_BYTES } from './find-history.ts'
 
-export type { PingRow, PingWithEnd } from './list-ping-ends.ts'
+export type { PingRow, PingWithEnd } from './find-history.ts'
 
 const DAY_MS = 86_400_000
 /** The windows of uptime. */

@@ -1,7 +1,7 @@
 /** What the page of a check reads: which rows, how much of them, and of whose check. */
 
 import { describe, expect, it } from 'vitest'
-import { listPingEnds, TEXT_END_BYTES } from '../../../src/checks/list-ping-ends.ts'
+import { listPingEnds, TEXT_END_BYTES } from '../../../src/checks/find-history.ts'
 import { pauseCheck } from '../../../src/checks/pause-resume.ts'
 import { type Kept, reviewCheck } from '../../../src/checks/review-check.ts'
 import { AppError } from '../../../src/domain/errors.ts'

@@ -2,7 +2,7 @@
 
 import { getCheck, type StoredCheck } from '../../../../checks/find-checks.ts'
 import { getPing } from '../../../../checks/find-history.ts'
-import { listPingEnds, type PingRow, type PingWithEnd, TEXT_END_BYTES } from '../../../../checks/list-ping-ends.ts'
+import { listPingEnds, type PingRow, type PingWithEnd, TEXT_END_BYTES } from '../../../../checks/find-history.ts'
 import { type CheckReview, SHOWN_PINGS } from '../../../../checks/review-check.ts'
 import { PING_TYPES, type PingSource, type PingType } from '../../../../domain/check.ts'
 import { encodeCursor } from '../../../../domain/page.ts'
