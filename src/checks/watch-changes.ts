@@ -57,8 +57,6 @@ const MOST_IDS = 100
 const WATCHERS_PER_TICK = 25
 /** A page may have read the database so long before its time says, and clocks of replicas differ. */
 const MARGIN_MS = 1_000
-/** Organizations whose last change is remembered, for watchers that come a moment after it. */
-const MOST_REMEMBERED = 10_000
 
 export function createChangeHub(options: ChangeHubOptions): ChangeHub {
   const { context, databaseUrl, clock, onProblem, checkEveryMs } = options
@@ -68,6 +66,7 @@ export function createChangeHub(options: ChangeHubOptions): ChangeHub {
   const pending = new Map<string, Set<string> | null>()
   /** Checks with new entries in their history, and their organizations: for those who watch them alone. */
   const pendingStamps = new Map<string, string>()
+  /** By organization: for watchers that come a moment after a change. */
   const lastChangeAt = new Map<string, Instant>()
   let connectedAt = Number.POSITIVE_INFINITY
   const stopping = new AbortController()
@@ -97,19 +96,9 @@ export function createChangeHub(options: ChangeHubOptions): ChangeHub {
     onError: onProblem,
   })
 
-  function remember(organizationId: string): void {
-    lastChangeAt.delete(organizationId)
-    lastChangeAt.set(organizationId, now())
-    // The first one is the oldest.
-    for (const oldest of lastChangeAt.keys()) {
-      if (lastChangeAt.size <= MOST_REMEMBERED) break
-      lastChangeAt.delete(oldest)
-    }
-  }
-
   /** `checkId` null: any may have changed. */
   function add(organizationId: string, checkId: string | null): void {
-    remember(organizationId)
+    lastChangeAt.set(organizationId, now())
     if (!watchers.has(organizationId)) return
     const ids = pending.get(organizationId)
     if (checkId === null || (ids?.size ?? 0) >= MOST_IDS) pending.set(organizationId, null)
