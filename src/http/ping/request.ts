@@ -44,6 +44,12 @@ const SUCCESS: Signal = { type: 'success', exitCode: 0 }
 const START: Signal = { type: 'start', exitCode: null }
 const FAIL: Signal = { type: 'fail', exitCode: null }
 const LOG: Signal = { type: 'log', exitCode: null }
+/** By their words in the path. */
+const SIGNALS: ReadonlyMap<string, Signal> = new Map([
+  ['start', START],
+  ['fail', FAIL],
+  ['log', LOG],
+])
 
 /**
  * The address of a check, with or without a signal: `[/ping]/<public_id>` or `[/ping]/<ping_key>/<slug>`, then
@@ -80,22 +86,11 @@ function parsePush(path: string): PingPath | null {
 
 /** What follows the address. */
 function parseRest(rest: string, address: Address): PingPath | null {
-  switch (rest) {
-    case '':
-    case '/':
-      return { kind: 'ping', ...address, signal: null }
-    case '/start':
-    case '/start/':
-      return { kind: 'ping', ...address, signal: START }
-    case '/fail':
-    case '/fail/':
-      return { kind: 'ping', ...address, signal: FAIL }
-    case '/log':
-    case '/log/':
-      return { kind: 'ping', ...address, signal: LOG }
-  }
+  if (rest === '' || rest === '/') return { kind: 'ping', ...address, signal: null }
   if (!rest.startsWith('/')) return null
   const given = rest.endsWith('/') ? rest.slice(1, -1) : rest.slice(1)
+  const signal = SIGNALS.get(given)
+  if (signal !== undefined) return { kind: 'ping', ...address, signal }
   if (!/^[+-]?\d+$/.test(given)) return { kind: 'unknown_signal', ...address, given }
   if (!/^0*\d{1,3}$/.test(given) || Number(given) > LIMITS.exitCode)
     return { kind: 'invalid_exit_code', ...address, given }
@@ -211,22 +206,13 @@ interface Parameters {
   isCreating: boolean
   hasUnknown: boolean
 }
+const NO_TEXTS = { duration: null, rid: null, state: null, status: null, msg: null, ping: null }
 
 function readParameters(query: string): Parameters {
-  const read: Parameters = {
-    duration: null,
-    rid: null,
-    state: null,
-    status: null,
-    msg: null,
-    ping: null,
-    isCreating: false,
-    hasUnknown: false,
-  }
   const { few, hasOthers } = cutParameters(query, MOST_PARAMETERS).isCut
     ? pickKnown(query)
     : { few: query, hasOthers: false }
-  read.hasUnknown = hasOthers
+  const read: Parameters = { ...NO_TEXTS, isCreating: false, hasUnknown: hasOthers }
   for (const [name, value] of new URLSearchParams(few)) {
     switch (name) {
       case 'duration':
