@@ -31,11 +31,12 @@ function makeCursor(random: Random, usual: string): string {
   const [list, text = ''] = usual.split('.')
   const bytes = Buffer.from(text, 'base64url')
   const time = random.pick(['0', '1', '9999999999999999', '99999999999999999999', '-1', '1.5', 'NaN', ''])
-  const id = random.pick([...UUIDS, ...TEXTS])
+  const id = random.pick([...UUIDS, ...TEXTS, null, 0, -1, 1e15])
+  const parts = (): unknown[] => JSON.parse(bytes.toString())
   const made = random.pick([
     () => mutateBytes(random, bytes),
     () => Buffer.from(`${time}.${id}`),
-    () => (list === 'checks' ? mutateJson(random, JSON.parse(bytes.toString())) : bytes),
+    () => (list === 'checks' ? Buffer.from(JSON.stringify(parts().map((part) => random.pick([part, id])))) : bytes),
   ])()
   return `${list}.${made.toString('base64url')}`
 }
