@@ -77,7 +77,10 @@ const PIECE_CHECKS = 50
 
 export type PlacedCheck = StoredCheck & { readonly place: CheckPlace }
 
-/** The checks of a project in pages whose size in memory is bounded, oldest first by default; `next` is the same in all of them. */
+/**
+ * The checks of a project, oldest first by default, in pieces whose size in memory is bounded. All pieces of a page
+ * have the same `next`.
+ */
 export async function* listChecks(
   { database, clock }: Context,
   tenant: Tenant,

@@ -87,7 +87,7 @@ export async function applyEvents(
   return changeSet.states[0]?.state ?? locked.state
 }
 
-/** Throws AppError `managed_by_kubernetes` for a check that a HeartbeatCheck manages: the next reconcile would undo the change. */
+/** Throws AppError `managed_by_kubernetes` for a declared check: the next reconcile would undo the change. */
 export function rejectIfManaged({ managedBy, kubernetes }: StoredCheck): void {
   if (managedBy === 'kubernetes') throw new AppError('managed_by_kubernetes', { resource: kubernetes })
 }

@@ -22,8 +22,8 @@ export type CheckSort = (typeof CHECK_SORTS)[number]
 export const STATUS_ORDER = ['down', 'late', 'new', 'up', 'paused'] as const satisfies readonly ShownStatus[]
 
 /**
- * Where a page ended: what its last row is sorted by, and the id of its check. By name: the name in lower case. By status: the place of the
- * status in the order, and the name. By a time: the time, null for a check without one.
+ * Where a page ended: what its last row is sorted by, and the id of its check. By name: the name in lower case. By
+ * status: the place of the status in the order, and the name. By a time: the time, null for a check without one.
  */
 export interface CheckPlace {
   readonly sort: CheckSort

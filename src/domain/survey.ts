@@ -1,18 +1,7 @@
 /** The list of all checks of an organization, as the dashboard shows it: its orders, and the runs in its strips. */
 
-import type { CheckSort } from './check-order.ts'
-
 /** The first is the default. */
-export const SURVEY_SORTS = [
-  'status',
-  '-status',
-  'name',
-  '-name',
-  'last_ping',
-  '-last_ping',
-  'due',
-  '-due',
-] as const satisfies readonly CheckSort[]
+export const SURVEY_SORTS = ['status', '-status', 'name', '-name', 'last_ping', '-last_ping', 'due', '-due'] as const
 export type SurveySort = (typeof SURVEY_SORTS)[number]
 
 /** How a run ended: its completion, the deadline that it missed, or a gap of ours that hid it. */

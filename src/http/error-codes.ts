@@ -1,6 +1,4 @@
-/**
- * Each code of an error over HTTP: its status, why it comes, and what helps. docs/api.md and /openapi.json show the same.
- */
+/** Each code of an error over HTTP: its status, its cause and its cure. docs/api.md and /openapi.json show them. */
 
 import type { ErrorCode } from '../domain/errors.ts'
 

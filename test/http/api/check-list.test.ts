@@ -42,33 +42,6 @@ describe('listing checks', () => {
     expect(await shown('read')).toMatchObject([{ public_id: null, ping_url: null }])
   })
 
-  it('names the source of a check, without its last run', async () => {
-    const { id } = await created()
-    await api.database.query(
-      `with named as (
-          update checks set managed_by = 'kubernetes', kubernetes_cluster = 'main', kubernetes_namespace = 'shop',
-            kubernetes_name = 'backup' where id = $1 returning key)
-        insert into cron_jobs (check_key, name, last_run) select key, 'nightly', $2 from named`,
-      [
-        id,
-        {
-          job: 'nightly-1',
-          outcome: 'Failed',
-          startTime: null,
-          completionTime: null,
-          exitCode: 1,
-          reason: null,
-          message: null,
-        },
-      ],
-    )
-    const kubernetes = { cluster: 'main', namespace: 'shop', name: 'backup' }
-    const source = { kind: 'CronJob', name: 'nightly' }
-    expect((await list()).body.checks[0].kubernetes).toEqual({ ...kubernetes, source })
-    const { last_run } = (await api.client.get(`/checks/${id}`)).body.kubernetes.source
-    expect(last_run).toMatchObject({ name: 'nightly-1', outcome: 'failed', exit_code: 1 })
-  })
-
   it('is empty for a project without checks', async () => {
     expect((await list()).body).toEqual({ checks: [], next_cursor: null })
   })

@@ -430,23 +430,24 @@ describe('removing a check', () => {
   })
 })
 
-describe('pausing and resuming', () => {
+describe.each(['POST', 'PATCH'])('pausing and resuming by %s', (method) => {
   it('answers with the full check, as often as it is called, and ignores a body', async () => {
     const { id, public_id } = await created({ period_seconds: 60, grace_seconds: 30 })
     await api.ping(public_id)
-    const options = { body: 'nonsense', headers: { 'content-type': 'text/plain' } }
-    for (let call = 0; call < 2; call += 1) {
-      const { status, body } = await api.client.call('PATCH', `/checks/${id}/pause`, options)
+    const act = (name: string, options = {}) => api.client.call(method, `/checks/${id}/${name}`, options)
+    for (const options of [{}, { json: { until: 1 } }, { body: 'x', headers: { 'content-type': 'text/plain' } }]) {
+      const { status, body } = await act('pause', options)
       expect({ status, body }).toMatchObject({
         status: 200,
         body: { id, status: 'paused', expected_at: null, due_at: null },
       })
     }
+    expect(await act('resume', { key: api.keys.read })).toMatchObject({ status: 403 })
     for (let call = 0; call < 2; call += 1) {
-      const { status, body } = await api.client.patch(`/checks/${id}/resume`)
+      const { status, body } = await act('resume')
       expect({ status, body }).toMatchObject({
         status: 200,
-        body: { id, status: 'new', due_at: expect.stringMatching(ISO) },
+        body: { id, status: 'new', status_reason: 'resumed', due_at: expect.stringMatching(ISO) },
       })
     }
   })

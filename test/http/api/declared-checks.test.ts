@@ -95,6 +95,8 @@ describe('a check that follows a CronJob', () => {
         },
       },
     })
+    const [listed] = (await api.client.get(`/checks?project_id=${projectId}`)).body.checks
+    expect(listed.kubernetes).toEqual({ ...RESOURCE, source: { kind: 'CronJob', name: 'nightly' } })
     const { body } = await api.client.get(`/checks/${check.id}/pings`)
     expect(body.pings).toMatchObject([
       {

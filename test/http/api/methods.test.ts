@@ -56,16 +56,6 @@ describe.each(RESOURCES)('a change of one of %s', (path, make, change) => {
 })
 
 describe('a pause and a resume', () => {
-  it.each(['POST', 'PATCH'])('by %s are the same, also twice, and ignore a body', async (method) => {
-    const { id } = await post('/checks', { project_id: api.project, name: 'Backup' })
-    const act = (name: string, options = {}) => api.client.call(method, `/checks/${id}/${name}`, options)
-    for (const options of [{}, { json: { until: 1 } }, { body: 'x', headers: { 'Content-Type': 'text/plain' } }])
-      expect(await act('pause', options)).toMatchObject({ status: 200, body: { id, status: 'paused' } })
-    for (let count = 0; count < 2; count += 1)
-      expect(await act('resume')).toMatchObject({ status: 200, body: { id, status: 'new', status_reason: 'resumed' } })
-    expect(await act('resume', { key: api.keys.read })).toMatchObject({ status: 403 })
-  })
-
   it('are no PUT', async () => {
     const { status, headers } = await api.client.call('PUT', `/checks/${'0'.repeat(36)}/pause`)
     expect([status, headers.get('allow')]).toEqual([405, 'PATCH, POST'])
