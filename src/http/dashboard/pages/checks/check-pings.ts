@@ -1,8 +1,13 @@
 /** The pings of a check: the newest pings on its page, all pings page by page, and one ping with its whole text. */
 
 import { getCheck, type StoredCheck } from '../../../../checks/find-checks.ts'
-import { getPing } from '../../../../checks/find-history.ts'
-import { listPingEnds, type PingRow, type PingWithEnd, TEXT_END_BYTES } from '../../../../checks/find-history.ts'
+import {
+  getPing,
+  listPingEnds,
+  type PingRow,
+  type PingWithEnd,
+  TEXT_END_BYTES,
+} from '../../../../checks/find-history.ts'
 import { type CheckReview, SHOWN_PINGS } from '../../../../checks/review-check.ts'
 import { PING_TYPES, type PingSource, type PingType } from '../../../../domain/check.ts'
 import { encodeCursor } from '../../../../domain/page.ts'
