@@ -3,7 +3,7 @@ import { AppError, notFound } from '../domain/errors.ts'
 import { isUuid } from '../domain/ids.ts'
 import { CLAIM_MS, PATIENCE_MS } from '../domain/retry.ts'
 import type { Context } from '../store/context.ts'
-import { type DeliveryRecord, lockDelivery, makeDeliveryDue, renewDelivery } from '../store/outbox/find-deliveries.ts'
+import { type DeliveryRecord, lockDelivery, makeDeliveryDue } from '../store/outbox/find-deliveries.ts'
 
 /** A delivery that is due later than this is not claimed, whatever the difference between the clocks of two replicas. */
 const MAX_CLAIM_MS = CLAIM_MS + 5_000
@@ -24,8 +24,7 @@ export async function retryDelivery({ database, clock }: Context, tenant: Tenant
     if (isElsewhere && delivery.type !== 'channel.test') throw new AppError('conflict', { why: 'channel_moved' })
     if (!hasEvent) throw new AppError('conflict', { why: 'event_gone' })
     const now = clock.now()
-    if (delivery.status !== 'pending') return renewDelivery(tx, tenant, id, { now, giveUpAt: now + PATIENCE_MS })
-    if (delivery.nextAttemptAt! <= now + MAX_CLAIM_MS) return delivery
-    return makeDeliveryDue(tx, tenant, id, now)
+    if (delivery.status === 'pending' && delivery.nextAttemptAt! <= now + MAX_CLAIM_MS) return delivery
+    return makeDeliveryDue(tx, tenant, id, { now, giveUpAt: now + PATIENCE_MS })
   })
 }

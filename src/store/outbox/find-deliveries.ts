@@ -146,33 +146,23 @@ export async function lockDelivery(tx: Queryable, tenant: Tenant, id: string): P
   return { delivery: toDelivery(row, tenant), isChannelMuted, isElsewhere, hasEvent }
 }
 
-/** Makes a delivery pending and due, with a new attempt count. The last status and error stay until the next attempt. */
-export async function renewDelivery(
+/**
+ * Makes a delivery pending and due. One that is pending keeps its attempt count and its end; another one has new ones. The last status and
+ * error stay until the next attempt.
+ */
+export async function makeDeliveryDue(
   tx: Queryable,
   tenant: Tenant,
   id: string,
   { now, giveUpAt }: { now: Instant; giveUpAt: Instant },
 ): Promise<DeliveryRecord> {
   const { rows } = await tx.query<Row>(
-    `update deliveries d set status = 0, next_attempt_at = $2::timestamptz, give_up_at = $3::timestamptz,
-        attempts_before = d.attempts, delivered_at = null, digest_id = null, refused_at = null
+    `update deliveries d set status = 0, next_attempt_at = $2::timestamptz, delivered_at = null, digest_id = null,
+        give_up_at = case d.status when 0 then d.give_up_at else $3::timestamptz end,
+        attempts_before = case d.status when 0 then d.attempts_before else d.attempts end,
+        refused_at = case d.status when 0 then d.refused_at end
       from channels c where d.id = $1 and c.id = d.channel_id returning ${COLUMNS}`,
     [id, timestamp(now), timestamp(giveUpAt)],
-  )
-  return toDelivery(rows[0]!, tenant)
-}
-
-/** Makes a pending delivery due. */
-export async function makeDeliveryDue(
-  tx: Queryable,
-  tenant: Tenant,
-  id: string,
-  now: Instant,
-): Promise<DeliveryRecord> {
-  const { rows } = await tx.query<Row>(
-    `update deliveries d set next_attempt_at = $2::timestamptz
-      from channels c where d.id = $1 and c.id = d.channel_id returning ${COLUMNS}`,
-    [id, timestamp(now)],
   )
   return toDelivery(rows[0]!, tenant)
 }
