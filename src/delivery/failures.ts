@@ -1,16 +1,11 @@
 /** Why a receiver was not reached, in words that follow its name. Used for HTTP and for SMTP. */
 
-const BROKE_OFF = 'closed the connection before it responded'
-const NO_CONNECTION = 'did not accept a connection in time: a firewall may drop it'
-const NO_ROUTE = 'is unreachable: there is no route to its network'
-const STOPPING = 'got no complete request: the service is stopping'
-
 /** By the code of Node, its HTTP parser or OpenSSL; the first pattern that matches. `{setting}` stands for where the address is configured. */
 const FAILURES: readonly (readonly [RegExp, string])[] = [
   [/^ECONNREFUSED$/, 'refused the connection: check that it is running, and the port in {setting}'],
-  [/^(ECONNRESET|ECONNABORTED|EPIPE|UND_ERR_SOCKET)$/, BROKE_OFF],
-  [/^(ETIMEDOUT|UND_ERR_CONNECT_TIMEOUT)$/, NO_CONNECTION],
-  [/^(EHOSTUNREACH|ENETUNREACH)$/, NO_ROUTE],
+  [/^(ECONNRESET|ECONNABORTED|EPIPE|UND_ERR_SOCKET)$/, 'closed the connection before it responded'],
+  [/^(ETIMEDOUT|UND_ERR_CONNECT_TIMEOUT)$/, 'did not accept a connection in time: a firewall may drop it'],
+  [/^(EHOSTUNREACH|ENETUNREACH)$/, 'is unreachable: there is no route to its network'],
   [/^ENOTFOUND$/, 'has no address: check the host name in {setting}'],
   [/^(EAI_|EDNS$)/, 'could not be resolved: the name servers did not respond'],
   [/^CERT_HAS_EXPIRED$/, 'presents an expired certificate'],
@@ -24,7 +19,7 @@ const FAILURES: readonly (readonly [RegExp, string])[] = [
   [/^(CERT_|CRL_|INVALID_(CA|PURPOSE)$|PATH_LENGTH_|HOSTNAME_|ERROR_IN_)/, 'presents an invalid certificate'],
   [/^(EPROTO$|ERR_SSL_|ERR_TLS_)/, 'does not speak TLS as expected: check the scheme and the port in {setting}'],
   [/^HPE_HEADER_OVERFLOW$/, 'responded with too many headers'],
-  [/^(UND_ERR_DESTROYED|UND_ERR_CLOSED)$/, STOPPING],
+  [/^(UND_ERR_DESTROYED|UND_ERR_CLOSED)$/, 'got no complete request: the service is stopping'],
   [/^HPE_/, 'sent a response that is not HTTP'],
 ]
 
