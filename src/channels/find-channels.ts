@@ -8,7 +8,7 @@ import { AppError, notFound } from '../domain/errors.ts'
 import type { CheckEventType } from '../domain/event.ts'
 import { isUuid } from '../domain/ids.ts'
 import { type Page, type PageRequest, readPage } from '../domain/page.ts'
-import { type ChannelRow, findChannelRow, listChannelRows, lockChannel } from '../store/outbox/channels.ts'
+import { type ChannelRow, findChannelRow, listChannelRows } from '../store/outbox/channels.ts'
 import type { Queryable } from '../store/postgres/database.ts'
 import { findWarnings, isInClear } from './check-reach.ts'
 import type { ChannelContext } from './context.ts'
@@ -83,7 +83,7 @@ export function actOn(
 
 /** Locks the channel for a change until the transaction ends. Throws AppError `not_found`, and `conflict` for the installation's channel. */
 export async function lockForChange(tx: Queryable, tenant: Tenant, id: string): Promise<ChannelRow> {
-  const row = isUuid(id) ? await lockChannel(tx, tenant, id, 'change') : null
+  const row = isUuid(id) ? await findChannelRow(tx, tenant, id, 'change') : null
   if (row === null) throw notFound('channel')
   if (row.organizationId === null) throw new AppError('conflict', { why: 'channel_configured' })
   return row

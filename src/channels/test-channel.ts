@@ -2,7 +2,7 @@ import type { Tenant } from '../domain/access.ts'
 import { AppError, notFound } from '../domain/errors.ts'
 import { isUuid } from '../domain/ids.ts'
 import { newId } from '../runtime/ids.ts'
-import { lockChannel } from '../store/outbox/channels.ts'
+import { findChannelRow } from '../store/outbox/channels.ts'
 import { insertTestEvent } from '../store/outbox/events.ts'
 import { takeFromSlidingWindow } from '../store/tenancy/rate-windows.ts'
 import type { ChannelContext } from './context.ts'
@@ -20,7 +20,7 @@ export function testChannel(
   id: string,
 ): Promise<{ readonly deliveryId: string }> {
   return database.transaction(async (tx) => {
-    const channel = isUuid(id) ? await lockChannel(tx, tenant, id, 'keep') : null
+    const channel = isUuid(id) ? await findChannelRow(tx, tenant, id, 'keep') : null
     if (channel === null) throw notFound('channel')
     const window = { bucket: `test:${channel.id}:${tenant.organizationId}`, limit: TESTS_PER_HOUR, seconds: 3_600 }
     const { isAllowed, resetSeconds } = await takeFromSlidingWindow(tx, window)

@@ -65,23 +65,20 @@ export async function isEventWanted(tx: Queryable, type: CheckEventType): Promis
   return rows[0]!.wanted
 }
 
-/** Null when the tenant has no such channel. */
-export async function findChannelRow(db: Queryable, tenant: Tenant, id: string): Promise<ChannelRow | null> {
-  const text = `select ${CHANNEL_COLUMNS} from channels c where ${VISIBLE} and c.id = $3`
-  const { rows } = await db.query<ChannelRow>(text, [tenant.organizationId, tenant.projectId, id])
-  return rows[0] ?? null
-}
+const LOCKS = { none: '', change: 'for update', keep: 'for key share' } as const
 
-/** Locks the channel until the transaction ends: against changes and removal, or with `keep` against removal only. */
-export async function lockChannel(
-  tx: Queryable,
+/**
+ * Null when the tenant has no such channel. `lock`: until the transaction ends it cannot be changed or removed, or with
+ * `keep` not removed.
+ */
+export async function findChannelRow(
+  db: Queryable,
   tenant: Tenant,
   id: string,
-  purpose: 'change' | 'keep',
+  lock: keyof typeof LOCKS = 'none',
 ): Promise<ChannelRow | null> {
-  const strength = purpose === 'change' ? 'for update' : 'for key share'
-  const text = `select ${CHANNEL_COLUMNS} from channels c where ${VISIBLE} and c.id = $3 ${strength}`
-  const { rows } = await tx.query<ChannelRow>(text, [tenant.organizationId, tenant.projectId, id])
+  const text = `select ${CHANNEL_COLUMNS} from channels c where ${VISIBLE} and c.id = $3 ${LOCKS[lock]}`
+  const { rows } = await db.query<ChannelRow>(text, [tenant.organizationId, tenant.projectId, id])
   return rows[0] ?? null
 }
 
