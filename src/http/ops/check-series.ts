@@ -10,45 +10,27 @@
  */
 
 import type { ExportedCheck } from '../../checks/export-checks.ts'
-import { type FlipReason, SHOWN_STATUSES, type ShownStatus } from '../../domain/check.ts'
-import { RUN_OUTCOMES, type RunOutcome } from '../../domain/last-run.ts'
+import { SHOWN_STATUSES, type ShownStatus } from '../../domain/check.ts'
+import { RUN_OUTCOMES } from '../../domain/last-run.ts'
 import { yieldTurn } from '../../runtime/clock.ts'
 
 /** Characters in a piece. */
 const PIECE_LENGTH = 65_536
 
-/** What is kept of a check: the labels of all its series without the last quotation mark, and its values. */
-interface Row {
-  readonly labels: string
-  readonly status: ShownStatus
-  readonly downReason: FlipReason | null
-  readonly lastRunOutcome: RunOutcome | undefined
-  /** In seconds, as the other times. Null: the check has no such value. */
-  readonly lastPing: number | null
-  readonly lastSuccess: number | null
-  readonly deadline: number | null
-  readonly lastDuration: number | null
-  readonly period: number | null
-  readonly grace: number
-  readonly running: number
-  readonly flapping: number
-}
+/** What is kept of a check. `labels`: those of all its series, without the last quotation mark. */
+type Row = Omit<ExportedCheck, 'namespace' | 'project' | 'cluster' | 'name' | 'labels'> & { readonly labels: string }
 
 export class CheckSeries {
+  readonly #labelNames: readonly string[]
   readonly #rows: Row[] = []
   #last: ExportedCheck | undefined
   /** The labels that the checks of the last project share: one text for all of them. */
   #head = ''
   #dropped = 0
 
-  /**
-   * The beginning of what follows a check's name, for each label: the end of the value before, and the label's name.
-   */
-  readonly #labelHeads: readonly string[]
-
   /** @param labelNames the names in the text of `ExportedCheck.labels` */
   constructor(labelNames: readonly string[] = []) {
-    this.#labelHeads = labelNames.map((name) => `",${name}="`)
+    this.#labelNames = labelNames
   }
 
   /** Checks left out because another one has the same names: Prometheus would reject the whole text. */
@@ -59,7 +41,7 @@ export class CheckSeries {
   /** In the order of `Exporter.read`: checks with the same names stand together. */
   readonly add = (check: ExportedCheck): void => {
     const last = this.#last
-    const { namespace, project, cluster, name } = check
+    const { namespace, project, cluster, name, labels, ...values } = check
     const isOfProject = last?.project === project && last.namespace === namespace && last.cluster === cluster
     if (isOfProject && last.name === name) {
       this.#dropped += 1
@@ -67,17 +49,12 @@ export class CheckSeries {
     }
     this.#last = check
     if (!isOfProject) this.#head = formatHead(check)
-    this.#rows.push(toRow(check, this.#head + escapeValue(name) + this.#formatLabels(check)))
+    this.#rows.push({ ...values, labels: this.#head + escapeValue(name) + this.#formatLabels(labels) })
   }
 
   /** A label that the check lacks is left out: to Prometheus that is the same as an empty one. */
-  #formatLabels({ labels }: ExportedCheck): string {
-    let text = ''
-    for (const [index, head] of this.#labelHeads.entries()) {
-      const value = labels[index]
-      if (value) text += head + escapeValue(value)
-    }
-    return text
+  #formatLabels(values: readonly (string | null)[]): string {
+    return this.#labelNames.map((name, index) => labelOf(name, values[index])).join('')
   }
 
   /**
@@ -112,28 +89,9 @@ function escapeValue(value: string): string {
   return /[\\"\n]/.test(value) ? value.replace(/[\\"\n]/g, (character) => ESCAPES[character]!) : value
 }
 
-function toRow(check: ExportedCheck, labels: string): Row {
-  const { status, downReason, lastRunOutcome, periodSeconds, graceSeconds, isRunning, isFlapping } = check
-  return {
-    labels,
-    status,
-    downReason,
-    lastRunOutcome,
-    // Whole: fractions change with each ping, say nothing, and would be a third of the compressed text.
-    lastPing: toSeconds(check.lastPingAt, Math.floor),
-    lastSuccess: toSeconds(check.lastSuccessAt, Math.floor),
-    // Rounded up, so that it is never before the check goes down.
-    deadline: toSeconds(check.deadlineAt, Math.ceil),
-    lastDuration: toSeconds(check.lastDurationMs, (seconds) => seconds),
-    period: periodSeconds,
-    grace: graceSeconds,
-    running: isRunning ? 1 : 0,
-    flapping: isFlapping ? 1 : 0,
-  }
-}
-
-function toSeconds(ms: number | null, round: (seconds: number) => number): number | null {
-  return ms === null ? null : round(ms / 1_000)
+/** The beginning of a label is the end of the one before. */
+function labelOf(name: string, value: string | null | undefined): string {
+  return value ? `",${name}="${escapeValue(value)}` : ''
 }
 
 interface CheckMetric {
@@ -170,21 +128,39 @@ const METRICS: readonly CheckMetric[] = [
     help: 'Why the check is down; no sample while it is not',
     tails: ({ downReason }) => (downReason === null ? NONE : [`",reason="${downReason}"} 1\n`]),
   },
-  numberOf('lastPing', 'heartbeat_check_last_ping_timestamp_seconds', 'When the last run ended, successful or not'),
-  numberOf('lastSuccess', 'heartbeat_check_last_success_timestamp_seconds', 'When the last successful run ended'),
+  // Whole: fractions change with each ping, say nothing, and would be a third of the compressed text.
+  numberOf('heartbeat_check_last_ping_timestamp_seconds', 'When the last run ended, successful or not', (row) =>
+    toSeconds(row.lastPingAt, Math.floor),
+  ),
+  numberOf('heartbeat_check_last_success_timestamp_seconds', 'When the last successful run ended', (row) =>
+    toSeconds(row.lastSuccessAt, Math.floor),
+  ),
+  // Rounded up, so that it is never before the check goes down.
   numberOf(
-    'deadline',
     'heartbeat_check_deadline_timestamp_seconds',
     'When the check goes down unless its job reports before',
+    (row) => toSeconds(row.deadlineAt, Math.ceil),
   ),
-  numberOf('lastDuration', 'heartbeat_check_last_duration_seconds', 'How long the last run took, if known'),
-  numberOf('period', 'heartbeat_check_period_seconds', 'How often the job must report; no sample for a cron schedule'),
-  numberOf('grace', 'heartbeat_check_grace_seconds', 'How late the job may be before the check goes down'),
-  numberOf('running', 'heartbeat_check_running', '1 while a run has started and not ended, else 0'),
+  numberOf('heartbeat_check_last_duration_seconds', 'How long the last run took, if known', (row) =>
+    toSeconds(row.lastDurationMs, Number),
+  ),
   numberOf(
-    'flapping',
+    'heartbeat_check_period_seconds',
+    'How often the job must report; no sample for a cron schedule',
+    (row) => row.periodSeconds,
+  ),
+  numberOf(
+    'heartbeat_check_grace_seconds',
+    'How late the job may be before the check goes down',
+    (row) => row.graceSeconds,
+  ),
+  numberOf('heartbeat_check_running', '1 while a run has started and not ended, else 0', (row) =>
+    Number(row.isRunning),
+  ),
+  numberOf(
     'heartbeat_check_flapping',
     '1 while the check goes down and up so often that its changes are not notified, else 0',
+    (row) => Number(row.isFlapping),
   ),
   {
     name: 'heartbeat_check_last_run_outcome',
@@ -193,10 +169,16 @@ const METRICS: readonly CheckMetric[] = [
   },
 ]
 
-type NumberField = { [Field in keyof Row]: Row[Field] extends number | null ? Field : never }[keyof Row]
+function numberOf(name: string, help: string, read: (row: Row) => number | null): CheckMetric {
+  const tails = (row: Row) => {
+    const value = read(row)
+    return value === null ? NONE : [tailOf(value)]
+  }
+  return { name, help, tails }
+}
 
-function numberOf(field: NumberField, name: string, help: string): CheckMetric {
-  return { name, help, tails: ({ [field]: value }) => (value === null ? NONE : [tailOf(value)]) }
+function toSeconds(ms: number | null, round: (seconds: number) => number): number | null {
+  return ms === null ? null : round(ms / 1_000)
 }
 
 function tailOf(value: number): string {

@@ -41,11 +41,10 @@ const SHARED_MS = 2_000
 /** Level 6 takes 4 times as long and saves a sixth. A thread compresses a piece while the next one is made. */
 const GZIP = { level: 1, chunkSize: 65_536, writableHighWaterMark: 2_097_152 }
 
-/** What scrapes share. It is held while one of them uses it. */
+/** What scrapes share. It is held while there are any. */
 interface Snapshot {
   /** On the monotonic clock; infinity while it is being read. */
   takenAt: number
-  users: number
   readonly parts: Promise<{ readonly text: string; readonly series: CheckSeries | null }>
 }
 
@@ -59,11 +58,14 @@ export function createMetricsHandler(source: MetricsSource): (ctx: Context) => P
   /** Checks are read by one scrape at a time: the others wait for its result. */
   function takeSnapshot(): Snapshot {
     if (newest !== null && performance.now() - newest.takenAt < SHARED_MS) return newest
-    const snapshot: Snapshot = { takenAt: Number.POSITIVE_INFINITY, users: 0, parts: read() }
-    const settle = () => {
-      snapshot.takenAt = performance.now()
+    const snapshot: Snapshot = { takenAt: Number.POSITIVE_INFINITY, parts: read() }
+    const expireAfter = (at: number) => {
+      snapshot.takenAt = at
     }
-    snapshot.parts.then(settle, () => forget(snapshot))
+    snapshot.parts.then(
+      () => expireAfter(performance.now()),
+      () => expireAfter(Number.NEGATIVE_INFINITY),
+    )
     newest = snapshot
     return snapshot
   }
@@ -75,15 +77,9 @@ export function createMetricsHandler(source: MetricsSource): (ctx: Context) => P
     return { text, series: isActive ? series : null }
   }
 
-  function forget(snapshot: Snapshot): void {
-    if (newest === snapshot) newest = null
-  }
-
   async function write({ req, res }: Context, isCompressed: boolean): Promise<void> {
-    const snapshot = takeSnapshot()
-    snapshot.users += 1
     try {
-      const { text, series } = await snapshot.parts
+      const { text, series } = await takeSnapshot().parts
       const stopTimer = startTimer(source.writeMs ?? writeMsOf(req), () => res.destroy())
       const send = async (chunks: AsyncIterable<Buffer | string>) => {
         for await (const chunk of chunks) await writeBytes(res, Buffer.from(chunk as string), idleMs)
@@ -98,9 +94,6 @@ export function createMetricsHandler(source: MetricsSource): (ctx: Context) => P
     } catch (error) {
       if (res.headersSent || error instanceof ClientLeft) res.destroy()
       if (!(error instanceof ClientLeft)) throw error
-    } finally {
-      snapshot.users -= 1
-      if (snapshot.users === 0) forget(snapshot)
     }
   }
 
@@ -123,6 +116,7 @@ export function createMetricsHandler(source: MetricsSource): (ctx: Context) => P
       await write(ctx, isCompressed)
     } finally {
       scrapes -= 1
+      if (scrapes === 0) newest = null
     }
     // The response is complete: Koa must not write one.
     ctx.respond = false
