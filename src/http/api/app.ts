@@ -50,25 +50,13 @@ export interface ApiParts {
 export const API_PREFIX = '/api/v1'
 
 /** Mount its `callback()` on a node server, and call `deferContinue` (http/body.ts) for that server. */
-export function createApiApp(given: ApiParts): Koa {
-  const {
-    context,
-    authenticate,
-    tokens,
-    rateLimitPerMinute,
-    baseUrl,
-    pingUrl,
-    log,
-    isStopping,
-    onRequest,
-    findClientAddress,
-    isPasswordLoginOn,
-  } = given
+export function createApiApp(parts: ApiParts): Koa {
+  const { context, authenticate, tokens, isPasswordLoginOn, baseUrl, pingUrl, log, findClientAddress } = parts
   const api: Api = { context, tokens, isPasswordLoginOn, pingUrl, describe: createDescribe(baseUrl, pingUrl) }
   const pace = createPacer()
   const lists = createLists()
   const onBroken = (error: unknown) => log.error({ error }, 'a list broke off in the middle')
-  const take = ({ organizationId, scope }: Caller) => takeCall(context, organizationId, scope, rateLimitPerMinute)
+  const take = ({ organizationId, scope }: Caller) => takeCall(context, organizationId, scope, parts.rateLimitPerMinute)
   const admit = createAdmit(authenticate, take)
 
   const router = new Router({ prefix: API_PREFIX, sensitive: true })
@@ -79,12 +67,11 @@ export function createApiApp(given: ApiParts): Koa {
   const app = new Koa({ env: 'production' })
   // An error after the response has begun: a client that left. Koa would print it.
   app.on('error', (error) => log.debug({ error }, 'response not delivered'))
-  app.use(observe({ log, clock: context.clock, isStopping, onRequest }))
+  app.use(observe({ ...parts, clock: context.clock }))
   app.use(renderErrors(log))
   app.use(limitRejections(context.clock, (ctx) => findClientAddress(ctx.req)))
   const siteUrl = () => siteUrlOf(baseUrl())
-  const shared = { context, authenticate, findClientAddress, lists, pace, pingUrl, onBroken }
-  app.use(serveHealthchecks({ ...shared, takeCall: take, siteUrl }))
+  app.use(serveHealthchecks({ ...parts, lists, pace, onBroken, takeCall: take, siteUrl }))
   app.use(router.routes())
   app.use(rejectUnmatched)
   return app

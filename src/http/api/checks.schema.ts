@@ -21,17 +21,10 @@ import * as field from './fields.ts'
 
 const period = () => field.seconds(LIMITS.periodSeconds)
 const grace = () => field.seconds(LIMITS.graceSeconds)
-const maxRuntime = () => field.seconds(LIMITS.maxRuntimeSeconds)
 
 const PERIOD = 'Seconds from one completion to the next.'
 const GRACE = 'Seconds that a completion may be late before the check goes down.'
 const MAX_RUNTIME = 'Seconds that one run may take after its start ping. Null: no limit.'
-
-const WhenFields = {
-  schedule: field.schedule().optional(),
-  time_zone: field.timeZone().optional(),
-  max_runtime_seconds: maxRuntime().nullable().optional().meta({ description: MAX_RUNTIME }),
-}
 
 const TAG = rule('must be a tag: 1 to 50 characters of A-Z, a-z, 0-9, _, ., :, / and -')
 const MANY_TAGS = rule(`must be a list of at most ${TAGS.max} different tags`)
@@ -59,7 +52,6 @@ const channels = () =>
     .meta({ description: CHANNELS })
 const RESUME_ON_PING =
   'True: the next completion of a paused check resumes it, and counts. False: only an explicit resume ends a pause.'
-const resumeOnPing = () => z.boolean(rule('must be true or false')).meta({ description: RESUME_ON_PING })
 
 const LABELS_RULE = `must be an object of at most ${LABELS.max} labels`
 const labels = () =>
@@ -85,6 +77,19 @@ const labels = () =>
       description: `Names and values by the rules of Kubernetes' labels, for routes, events and metrics. They replace all labels that the check has.`,
     })
 
+/** What a new check and a change of one have in common. */
+const common = {
+  slug: field.slug('check').optional(),
+  description: field.description().nullable().optional(),
+  tags: tags().optional(),
+  labels: labels().optional(),
+  schedule: field.schedule().optional(),
+  time_zone: field.timeZone().optional(),
+  max_runtime_seconds: field.seconds(LIMITS.maxRuntimeSeconds).nullable().optional().meta({ description: MAX_RUNTIME }),
+  resume_on_ping: z.boolean(rule('must be true or false')).meta({ description: RESUME_ON_PING }).optional(),
+  channels: channels().optional(),
+}
+
 /** Exactly one of the two forms (design, section 3.1). For the document only: checks/read-spec.ts validates a request together with what is stored. */
 const ONE_FORM = {
   not: { type: 'object', required: ['period_seconds', 'schedule'], properties: { period_seconds: {}, schedule: {} } },
@@ -97,17 +102,11 @@ export const NewCheck = z
   .strictObject({
     project_id: field.uuid('Project that the check belongs to.'),
     name: field.name('check'),
-    slug: field.slug('check').optional(),
-    description: field.description().nullable().optional(),
-    tags: tags().optional(),
-    labels: labels().optional(),
     period_seconds: period()
       .optional()
       .meta({ description: `${PERIOD} Without it and without \`schedule\`: ${LIMITS.periodSeconds.default}.` }),
     grace_seconds: grace().default(LIMITS.graceSeconds.default).meta({ description: GRACE }),
-    ...WhenFields,
-    resume_on_ping: resumeOnPing().optional(),
-    channels: channels().optional(),
+    ...common,
     armed: z.boolean(rule('must be true or false')).default(false).meta({
       description:
         'True: the first completion is expected from now on, so that a job that never runs is detected. False: from the first ping on.',
@@ -119,17 +118,11 @@ explainUnknown(NewCheck, { status: STATUS })
 export const CheckUpdate = z
   .strictObject({
     name: field.name('check').optional(),
-    slug: field.slug('check').optional(),
-    description: field.description().nullable().optional(),
-    tags: tags().optional(),
-    labels: labels().optional(),
     period_seconds: period()
       .optional()
       .meta({ description: `${PERIOD} Ends \`schedule\`.` }),
     grace_seconds: grace().optional().meta({ description: GRACE }),
-    ...WhenFields,
-    resume_on_ping: resumeOnPing().optional(),
-    channels: channels().optional(),
+    ...common,
   })
   .meta({
     id: 'CheckUpdate',

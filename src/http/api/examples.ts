@@ -3,7 +3,7 @@
  * with a running service: what lacks an example, or has another form, fails them.
  */
 
-import type { ConflictCode, ErrorCode } from '../../domain/errors.ts'
+import type { ConflictCode, ErrorCode, FieldFault } from '../../domain/errors.ts'
 import type { WEBHOOK_HEADERS } from './event.schema.ts'
 import type { Json } from './openapi-schemas.ts'
 
@@ -30,41 +30,6 @@ const PROJECT = { id: PROJECT_ID, name: 'Shop', slug: 'shop', created_at: '2026-
 const PING_KEY = 'k3Jv9XqTz0bRw7LmYc2Dnf'
 const BADGE_KEY = 'Zp8sH1uQe6GxN4aKtV5oBr'
 
-const CHECK = {
-  id: CHECK_ID,
-  name: 'Shop backup',
-  slug: 'shop-backup',
-  status: 'down',
-  status_since: '2026-11-21T02:01:33.512Z',
-  status_reason: 'failed',
-  status_detail: null,
-  period_seconds: 86_400,
-  grace_seconds: 1_800,
-  schedule: null,
-  time_zone: null,
-  last_ping_at: '2026-11-21T02:01:33.512Z',
-  expected_at: null,
-  due_at: null,
-  running: 0,
-  managed_by: 'api',
-  public_id: PUBLIC_ID,
-  ping_url: `https://ping.example.com/ping/${PUBLIC_ID}`,
-  project_id: PROJECT_ID,
-  description: 'Dumps the databases of the shop. Ask the team shop.',
-  tags: ['team:shop'],
-  labels: { team: 'shop', 'app.kubernetes.io/part-of': 'webshop' },
-  max_runtime_seconds: 3_600,
-  resume_on_ping: false,
-  channels: null,
-  flapping: false,
-  last_start_at: '2026-11-21T02:00:00.000Z',
-  last_duration_ms: 93_512,
-  pings_total: 38,
-  created_at: '2026-11-02T09:15:00.000Z',
-  updated_at: '2026-11-02T09:15:00.000Z',
-  kubernetes: null,
-}
-
 const NEW_CHECK = {
   project_id: PROJECT_ID,
   name: 'Shop backup',
@@ -74,6 +39,34 @@ const NEW_CHECK = {
   period_seconds: 86_400,
   grace_seconds: 1_800,
   max_runtime_seconds: 3_600,
+}
+
+const CHECK = {
+  id: CHECK_ID,
+  ...NEW_CHECK,
+  slug: 'shop-backup',
+  status: 'down',
+  status_since: '2026-11-21T02:01:33.512Z',
+  status_reason: 'failed',
+  status_detail: null,
+  schedule: null,
+  time_zone: null,
+  last_ping_at: '2026-11-21T02:01:33.512Z',
+  expected_at: null,
+  due_at: null,
+  running: 0,
+  managed_by: 'api',
+  public_id: PUBLIC_ID,
+  ping_url: `https://ping.example.com/ping/${PUBLIC_ID}`,
+  resume_on_ping: false,
+  channels: null,
+  flapping: false,
+  last_start_at: '2026-11-21T02:00:00.000Z',
+  last_duration_ms: 93_512,
+  pings_total: 38,
+  created_at: '2026-11-02T09:15:00.000Z',
+  updated_at: '2026-11-02T09:15:00.000Z',
+  kubernetes: null,
 }
 
 const PING = {
@@ -288,38 +281,30 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
 /** The conflicts share a status, so they share a response. */
 export type ResponseName = Exclude<ErrorCode, ConflictCode> | 'conflict'
 
-export const ERROR_EXAMPLES = {
-  invalid_request: {
-    error: 'name is required',
-    code: 'invalid_request',
-    details: [{ path: 'body.name', message: 'is required' }],
-  },
+export interface ErrorExample {
+  readonly error: string
+  /** Default: the name of the response. */
+  readonly code?: ErrorCode
+  readonly details?: readonly FieldFault[]
+}
+
+const SLUG_TAKEN = 'another check of the project has the slug "shop-backup": choose another'
+
+export const ERROR_EXAMPLES: Readonly<Record<ResponseName, ErrorExample>> = {
+  invalid_request: { error: 'name is required', details: [{ path: 'body.name', message: 'is required' }] },
   unauthenticated: {
     error: 'no credential was received: send the header "Authorization: Bearer <API key or access token>"',
-    code: 'unauthenticated',
   },
-  forbidden: { error: 'this call needs the scope write; the given credential has read', code: 'forbidden' },
-  not_found: { error: 'check not found', code: 'not_found' },
-  method_not_allowed: { error: 'POST is not allowed here; DELETE, GET, PATCH, PUT are', code: 'method_not_allowed' },
-  conflict: {
-    error: 'another check of the project has the slug "shop-backup": choose another',
-    code: 'slug_taken',
-    details: [
-      { path: 'body.slug', message: 'another check of the project has the slug "shop-backup": choose another' },
-    ],
-  },
-  too_large: { error: 'body too large: at most 65536 bytes are accepted', code: 'too_large' },
-  unsupported_media_type: {
-    error: 'the body must be JSON; send Content-Type: application/json',
-    code: 'unsupported_media_type',
-  },
-  too_many_requests: {
-    error: 'more than 1000 calls in a minute for this organization; try again in 12 s',
-    code: 'too_many_requests',
-  },
-  internal: { error: 'internal error', code: 'internal' },
-  unavailable: { error: 'the service cannot reach its database at the moment; try again shortly', code: 'unavailable' },
-} as const satisfies Record<ResponseName, Json>
+  forbidden: { error: 'this call needs the scope write; the given credential has read' },
+  not_found: { error: 'check not found' },
+  method_not_allowed: { error: 'POST is not allowed here; DELETE, GET, PATCH, PUT are' },
+  conflict: { error: SLUG_TAKEN, code: 'slug_taken', details: [{ path: 'body.slug', message: SLUG_TAKEN }] },
+  too_large: { error: 'body too large: at most 65536 bytes are accepted' },
+  unsupported_media_type: { error: 'the body must be JSON; send Content-Type: application/json' },
+  too_many_requests: { error: 'more than 1000 calls in a minute for this organization; try again in 12 s' },
+  internal: { error: 'internal error' },
+  unavailable: { error: 'the service cannot reach its database at the moment; try again shortly' },
+}
 
 export const WEBHOOK_HEADER_EXAMPLES: Readonly<Record<keyof typeof WEBHOOK_HEADERS, string>> = {
   'webhook-id': EVENT_ID,

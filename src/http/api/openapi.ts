@@ -6,6 +6,7 @@ import { MEANINGS, STATUS } from '../error-codes.ts'
 import { WEBHOOK_HEADERS, WebhookPayload } from './event.schema.ts'
 import {
   ERROR_EXAMPLES,
+  type ErrorExample,
   EXAMPLE_ID,
   EXAMPLES,
   type ResponseName,
@@ -125,10 +126,9 @@ export function describeRoutes(routes: readonly Route[]): Json {
 
 /** The document of a service that listens. Each path of the ping API has its own server. */
 export function withServers(document: Json, { baseUrl, pingUrl }: Addresses): Json {
-  const ofPings = Object.keys(describePings())
   const paths = Object.entries(document.paths as Record<string, Json>).map(([path, item]) => [
     path,
-    ofPings.includes(path) ? { servers: [{ url: pingUrl, description: 'The ping API.' }], ...item } : item,
+    path.startsWith('/ping/') ? { servers: [{ url: pingUrl, description: 'The ping API.' }], ...item } : item,
   ])
   return { ...document, servers: [{ url: baseUrl }], paths: Object.fromEntries(paths) }
 }
@@ -252,7 +252,12 @@ function describeError(code: ResponseName): Json {
     headers['Retry-After'] = header('Seconds to wait.', 'integer')
   const { cause, cure } = MEANINGS[code]
   const description = code === 'conflict' ? CONFLICT : `${cause} ${cure}`
-  return { description, headers, content: asJson(ErrorBody, ERROR_EXAMPLES[code]) }
+  return { description, headers, content: asJson(ErrorBody, exampleOf(code)) }
+}
+
+function exampleOf(name: ResponseName): Json {
+  const { error, code = name, details }: ErrorExample = ERROR_EXAMPLES[name]
+  return { error, code, ...(details === undefined ? {} : { details }) }
 }
 
 function describeParameters(location: 'path' | 'query', schema: z.ZodType | undefined): Json[] {
