@@ -11,8 +11,6 @@ import { ADDRESS_PART, IGNORED, UNANSWERED } from './limits.ts'
 
 /** A new connection looks no further for one that may go. */
 const MOST_LOOKS = 1_000
-/** Below this part of the limit, the order of the connections costs more than it is worth. */
-const ORDER_PARTS = 16
 
 export interface ConnectionsOptions {
   /** Default: no limit. */
@@ -56,8 +54,6 @@ export function createConnections({ most, groupOf = () => null, onDropped }: Con
   const groups = new Map<string, Line>()
   const mostOfGroup =
     most === undefined || most < ADDRESS_PART ? Number.POSITIVE_INFINITY : Math.floor(most / ADDRESS_PART)
-
-  const ordersFrom = most === undefined ? Number.POSITIVE_INFINITY : Math.floor(most / ORDER_PARTS)
 
   function close(socket: Socket, { group, lines }: Connection): void {
     for (const line of lines) line.delete(socket)
@@ -127,7 +123,7 @@ export function createConnections({ most, groupOf = () => null, onDropped }: Con
         return false
       }
       responses.push(response)
-      if (open.size > ordersFrom) moveToEnd(socket, connection)
+      if (most !== undefined) moveToEnd(socket, connection)
       return true
     },
     end(socket) {
