@@ -9,9 +9,6 @@ import type { BodyLimits } from './body.ts'
 /** Of the API and of the forms of the dashboard. */
 export const MANAGEMENT_BODY: BodyLimits = { keepBytes: LIMITS.apiBodyBytes, mostBytes: LIMITS.apiBodyBytes }
 
-/** A request to a proxy names the server in its first line. Servers accept that form too (RFC 9112, section 3.2.2). */
-const ORIGIN = /^https?:\/\/[^/?]*/i
-
 /**
  * `dashboard` null: it is off, and the API responds to its paths with 404. `sitePath`: what a proxy has before our own
  * paths (domain/site.ts). A proxy may forward a credential of its own with each page, so `Authorization` says nothing
@@ -30,7 +27,7 @@ export function routeManagement({
 }): RequestListener {
   return (request, response) => {
     const site = sitePath()
-    const path = belowSite(site, (request.url ?? '/').replace(ORIGIN, ''))
+    const path = belowSite(site, request.url ?? '/')
     if (site !== '') request.url = path
     if (path.startsWith(BADGE_PREFIX)) return badges(request, response)
     if (dashboard === null) return api(request, response)

@@ -20,6 +20,9 @@ beforeAll(async () => {
 })
 afterAll(() => app.close())
 
+/** By path: what tells the API, the dashboard and the badges apart. */
+const TYPES: Readonly<Record<string, RegExp>> = { '/api/v1/me': /json/, '/login': /html/, '/badge/x.svg': /json/ }
+
 /** Framing has rules of its own: its values mean something at any length. */
 const FRAMING = ['Content-Length', 'Transfer-Encoding', 'Host', 'Expect']
 
@@ -99,6 +102,17 @@ describe('a version', () => {
       expect(await app.storedPings(publicId)).toHaveLength(before)
     },
   )
+})
+
+it.each([
+  ['/api/v1/me', 401],
+  ['/login', 200],
+  ['/badge/x.svg', 404],
+])('a target may be an absolute address, of which the path counts: %s is %d', async (path, status) => {
+  for (const target of [path, `http://a.example${path}`, `HTTP://a:8081${path}?x=1`]) {
+    const found = await exchange(app.apiUrl, writeHead('GET', target))
+    expect([found.status, found.headers['content-type']], target).toEqual([status, expect.stringMatching(TYPES[path]!)])
+  }
 })
 
 describe('a host name', () => {
