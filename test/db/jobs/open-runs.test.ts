@@ -68,6 +68,14 @@ describe('a run that is stored as started, and has no end', () => {
     expect(await missing(check)).toEqual([])
   })
 
+  it('is closed by a group that opens it again and then suspends it', async () => {
+    const check = await addStarted()
+    await record(check, suspend())
+    expect(await record(check, again, suspend(NOW))).toEqual(['recorded'])
+    expect(await runsOf(check)).toBeNull()
+    expect((await pingsOf(t, check.key)).map(({ type }) => type)).toEqual(['start'])
+  })
+
   it('is opened again where its check was deleted and created again', async () => {
     const check = await addStarted()
     await t.database.query('update check_states set runs = null where check_key = $1', [check.key])
