@@ -18,7 +18,7 @@ export interface SessionRow {
   readonly createdAt: Instant
   readonly lastUsedAt: Instant
   /** The network address of the log-in, or of the last refresh. */
-  readonly address: string | null
+  readonly address: string
 }
 
 export interface NewSession {
@@ -90,8 +90,8 @@ export async function listSessions(
 export async function deleteSession(tx: Queryable, userId: string, id: string): Promise<boolean> {
   const { rows } = await tx.query<{ ended: number }>(
     `with session as (delete from sessions where id = $2 and user_id = $1 returning id),
-        tokens as (delete from refresh_tokens where family_id = $2 and user_id = $1 returning family_id)
-      select count(*) as ended from (select id from session union select family_id from tokens) ended`,
+        tokens as (delete from refresh_tokens where family_id = $2 and user_id = $1)
+      select count(*) as ended from session`,
     [userId, id],
   )
   return rows[0]!.ended === 1

@@ -157,14 +157,11 @@ export async function findUsersOfDashboard(
   return new Map(rows.map(({ tokenHash, ...user }) => [tokenHash, user]))
 }
 
-/**
- * For log-in, and for tokens of issuers: by the address, in lower case. One beyond ASCII, which earlier releases accepted, must be exactly the
- * stored one: two programs may disagree about its lower case.
- */
+/** For log-in, and for tokens of issuers: by the address, in lower case. */
 export async function findUserByEmail(db: Queryable, email: string): Promise<UserWithHash | null> {
   const { rows } = await db.query<UserWithHash>(
     `select ${KNOWN}, u.password_hash as "passwordHash" from users u
-      where lower(u.email) = lower($1) and (u.email = $1 or lower(u.email) = $1 and $1 !~ '[^[:ascii:]]')`,
+      where lower(u.email) = $1`,
     [email],
   )
   return rows[0] ?? null

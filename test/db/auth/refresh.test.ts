@@ -134,16 +134,6 @@ describe('a refresh', () => {
     await logOut(reading, unknown)
   })
 
-  it('of a family of the release before begins a session', async () => {
-    const { accessToken } = await renew(await enterFast())
-    const { sessionId } = await tokensOf(clock).verifyAccessToken(accessToken)
-    const { rows } = await test.database.query('select from sessions where id = $1 and user_id = $2', [
-      sessionId,
-      user.id,
-    ])
-    expect(rows).toHaveLength(1)
-  })
-
   it('is rejected after the user was removed', async () => {
     const { refreshToken } = await enter()
     await removeUser(context(), organization.caller, user.id)

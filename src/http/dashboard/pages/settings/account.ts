@@ -72,7 +72,7 @@ async function renderSessions({ context, caller, now }: Request, view: SectionVi
   return html`${table<SessionRecord>(
     [
       ['Of', ({ kind }) => KINDS[kind], 'name'],
-      ['Address', ({ address }) => address ?? 'not known'],
+      ['Address', ({ address }) => address],
       ['Began', ({ createdAt }) => ago(createdAt, now)],
       ['Last used', ({ lastUsedAt }) => ago(lastUsedAt, now)],
       ['Actions', renderEnd, 'actions'],
