@@ -14,10 +14,9 @@ import {
   textArray,
   uuidArray,
 } from '../postgres/binary-arrays.ts'
-import type { Queryable } from '../postgres/database.ts'
+import type { Queryable, Statement } from '../postgres/database.ts'
 import { inOrder } from '../postgres/in-order.ts'
-import { type Column, columnOf, fieldsOf } from './column-lists.ts'
-import { pingSourceCode, pingTypeCode, STATE } from './columns.ts'
+import { orNull, pingSourceCode, pingTypeCode, statusCode } from './columns.ts'
 
 export type { NewFlip } from '../history/new-flips.ts'
 
@@ -59,7 +58,7 @@ export interface ChangeSet {
  */
 export async function saveChanges(tx: Queryable, { states, pings, flips, events }: ChangeSet): Promise<void> {
   // All are built before one is issued: what cannot be encoded must not leave half of the group in the transaction.
-  const statements: Parameters<Queryable['queryColumns']>[0][] = []
+  const statements: Statement[] = []
   if (states.length > 0) statements.push(saveStates(states))
   if (pings.length > 0) statements.push(insertPings(pings))
   const withBody = pings.filter(hasText)
@@ -69,83 +68,76 @@ export async function saveChanges(tx: Queryable, { states, pings, flips, events 
   await inOrder(statements.map((statement) => tx.queryColumns(statement)))
 }
 
-/** A column of the rows of a statement, whose values travel as one array. */
-type ArrayColumn<Row> = readonly [name: string, type: string, toArray: (rows: readonly Row[]) => Buffer]
-
-type StateType = (typeof STATE)[keyof CheckState]['type']
-const ARRAYS = {
-  int2: int2Array,
-  int4: int4Array,
-  int8: int8Array,
-  jsonb: jsonbArray,
-  text: textArray,
-  timestamptz: instantArray,
-} as const satisfies Record<StateType, (values: never) => Buffer>
-
-function toArrayColumn<Field extends keyof CheckState>(field: Field): ArrayColumn<ChangedState> {
-  const { type, encode } = STATE[field] as Column<CheckState[Field]>
-  const toArray = ARRAYS[type as StateType] as (values: unknown[]) => Buffer
-  const toStored =
-    encode === undefined ? ({ state }: ChangedState) => state[field] : ({ state }: ChangedState) => encode(state[field])
-  return [columnOf(field), type, (rows) => toArray(rows.map(toStored))]
+function saveStates(changed: readonly ChangedState[]): Statement {
+  const states = changed.map(({ state }) => state)
+  return {
+    name: 'save_states',
+    // A wake_at that stays as it is leaves its index alone: the update is HOT all the same. In a select list arrays advance together.
+    text: `update check_states s set stamped_at = i.stamped_at, wake_at = i.wake_at, status = i.status, since = i.since,
+        reason = i.reason, last_ping_at = i.last_ping_at, last_success_at = i.last_success_at,
+        last_duration_ms = i.last_duration_ms, last_start_at = i.last_start_at, pings_total = i.pings_total,
+        incident_since = i.incident_since, expected_at = i.expected_at, due_at = i.due_at, runs = i.runs,
+        changes = i.changes, notified = i.notified, quiet_at = i.quiet_at
+      from (select unnest($1::int8[]) as key, unnest($2::timestamptz[]) as stamped_at, unnest($3::timestamptz[]) as wake_at,
+        unnest($4::int2[]) as status, unnest($5::timestamptz[]) as since, unnest($6::text[]) as reason,
+        unnest($7::timestamptz[]) as last_ping_at, unnest($8::timestamptz[]) as last_success_at,
+        unnest($9::int4[]) as last_duration_ms, unnest($10::timestamptz[]) as last_start_at,
+        unnest($11::int8[]) as pings_total, unnest($12::timestamptz[]) as incident_since,
+        unnest($13::timestamptz[]) as expected_at, unnest($14::timestamptz[]) as due_at, unnest($15::jsonb[]) as runs,
+        unnest($16::jsonb[]) as changes, unnest($17::int2[]) as notified, unnest($18::timestamptz[]) as quiet_at) i
+      where s.check_key = i.key`,
+    values: [
+      int8Array(changed.map(({ key }) => key)),
+      instantArray(changed.map(({ stampedAt }) => stampedAt)),
+      instantArray(changed.map(({ wakeAt }) => wakeAt)),
+      int2Array(states.map(({ status }) => statusCode(status))),
+      instantArray(states.map(({ since }) => since)),
+      textArray(states.map(({ reason }) => reason)),
+      instantArray(states.map(({ lastPingAt }) => lastPingAt)),
+      instantArray(states.map(({ lastSuccessAt }) => lastSuccessAt)),
+      int4Array(states.map(({ lastDurationMs }) => lastDurationMs)),
+      instantArray(states.map(({ lastStartAt }) => lastStartAt)),
+      int8Array(states.map(({ pingsTotal }) => pingsTotal)),
+      instantArray(states.map(({ incidentSince }) => incidentSince)),
+      instantArray(states.map(({ expectedAt }) => expectedAt)),
+      instantArray(states.map(({ dueAt }) => dueAt)),
+      jsonbArray(states.map(({ runs }) => orNull(runs))),
+      jsonbArray(states.map(({ changes }) => orNull(changes))),
+      int2Array(states.map(({ notified }) => (notified === null ? null : statusCode(notified)))),
+      instantArray(states.map(({ quietAt }) => quietAt)),
+    ],
+  }
 }
 
-const STATE_COLUMNS: readonly ArrayColumn<ChangedState>[] = [
-  ...fieldsOf(STATE).map(toArrayColumn),
-  ['stamped_at', 'timestamptz', (rows) => instantArray(rows.map((row) => row.stampedAt))],
-]
-const KEY_AND_WAKE: readonly ArrayColumn<ChangedState>[] = [
-  ['key', 'int8', (rows) => int8Array(rows.map((row) => row.key))],
-  ['wake_at', 'timestamptz', (rows) => instantArray(rows.map((row) => row.wakeAt))],
-]
-const PING_COLUMNS: readonly ArrayColumn<NewPing>[] = [
-  ['id', 'uuid', (rows) => uuidArray(rows.map((ping) => ping.id))],
-  ['check_key', 'int8', (rows) => int8Array(rows.map((ping) => ping.key))],
-  ['type', 'int2', (rows) => int2Array(rows.map((ping) => pingTypeCode(ping.type)))],
-  ['exit_code', 'int2', (rows) => int2Array(rows.map((ping) => ping.exitCode))],
-  ['duration_ms', 'int4', (rows) => int4Array(rows.map((ping) => ping.durationMs))],
-  ['run_id', 'uuid', (rows) => uuidArray(rows.map((ping) => ping.runId))],
-  ['source', 'int2', (rows) => int2Array(rows.map((ping) => pingSourceCode(ping.source ?? 'http')))],
-  ['created_at', 'timestamptz', (rows) => instantArray(rows.map((ping) => ping.at))],
-]
-const BODY_COLUMNS: readonly ArrayColumn<NewPing>[] = [
-  ['check_key', 'int8', (rows) => int8Array(rows.map((ping) => ping.key))],
-  ['ping_id', 'uuid', (rows) => uuidArray(rows.map((ping) => ping.id))],
-  ['body', 'bytea', (rows) => byteaArray(rows.map((ping) => ping.body))],
-  ['is_truncated', 'bool', (rows) => boolArray(rows.map((ping) => ping.isBodyTruncated === true))],
-]
-
-/** A subquery of the rows. In a select list the arrays advance together. */
-function rowsOf(columns: readonly ArrayColumn<never>[]): string {
-  const arrays = columns.map(([name, type], index) => `unnest($${1 + index}::${type}[]) as ${name}`)
-  return `(select ${arrays.join(', ')}) i`
+function insertPings(pings: readonly NewPing[]): Statement {
+  return {
+    name: 'insert_pings',
+    text: `insert into pings (id, check_key, type, exit_code, duration_ms, run_id, source, created_at)
+      select unnest($1::uuid[]), unnest($2::int8[]), unnest($3::int2[]), unnest($4::int2[]), unnest($5::int4[]),
+        unnest($6::uuid[]), unnest($7::int2[]), unnest($8::timestamptz[])`,
+    values: [
+      uuidArray(pings.map(({ id }) => id)),
+      int8Array(pings.map(({ key }) => key)),
+      int2Array(pings.map(({ type }) => pingTypeCode(type))),
+      int2Array(pings.map(({ exitCode }) => exitCode)),
+      int4Array(pings.map(({ durationMs }) => durationMs)),
+      uuidArray(pings.map(({ runId }) => runId)),
+      int2Array(pings.map(({ source }) => pingSourceCode(source ?? 'http'))),
+      instantArray(pings.map(({ at }) => at)),
+    ],
+  }
 }
 
-const namesOf = (columns: readonly ArrayColumn<never>[]) => columns.map(([name]) => name).join(', ')
-
-function arraysOf<Row>(columns: readonly ArrayColumn<Row>[], rows: readonly Row[]): Buffer[] {
-  return columns.map(([, , toArray]) => toArray(rows))
-}
-
-const SAVED_COLUMNS = [...KEY_AND_WAKE, ...STATE_COLUMNS]
-/** A wake_at that stays as it is leaves its index alone: the update is HOT all the same. */
-const SAVE_STATES = `update check_states s set ${STATE_COLUMNS.map(([name]) => `${name} = i.${name}`).join(', ')},
-    wake_at = i.wake_at
-  from ${rowsOf(SAVED_COLUMNS)} where s.check_key = i.key`
-
-function saveStates(states: readonly ChangedState[]) {
-  return { name: 'save_states', text: SAVE_STATES, values: arraysOf(SAVED_COLUMNS, states) }
-}
-
-const insertInto = (table: string, columns: readonly ArrayColumn<never>[]) =>
-  `insert into ${table} (${namesOf(columns)}) select * from ${rowsOf(columns)}`
-const INSERT_PINGS = insertInto('pings', PING_COLUMNS)
-const INSERT_BODIES = insertInto('ping_bodies', BODY_COLUMNS)
-
-function insertPings(pings: readonly NewPing[]) {
-  return { name: 'insert_pings', text: INSERT_PINGS, values: arraysOf(PING_COLUMNS, pings) }
-}
-
-function insertBodies(pings: readonly NewPing[]) {
-  return { name: 'insert_bodies', text: INSERT_BODIES, values: arraysOf(BODY_COLUMNS, pings) }
+function insertBodies(pings: readonly NewPing[]): Statement {
+  return {
+    name: 'insert_bodies',
+    text: `insert into ping_bodies (check_key, ping_id, body, is_truncated)
+      select unnest($1::int8[]), unnest($2::uuid[]), unnest($3::bytea[]), unnest($4::bool[])`,
+    values: [
+      int8Array(pings.map(({ key }) => key)),
+      uuidArray(pings.map(({ id }) => id)),
+      byteaArray(pings.map(({ body }) => body)),
+      boolArray(pings.map(({ isBodyTruncated }) => isBodyTruncated === true)),
+    ],
+  }
 }

@@ -10,13 +10,21 @@ import {
 } from '../../domain/check.ts'
 import type { RunOutcome } from '../../domain/last-run.ts'
 import type { Database } from '../postgres/database.ts'
-import { type Column, columnOf, fieldsOf, type Marked, marked, positionsOf } from './column-lists.ts'
-import { SPEC, STATE, type StoredSpec, statusCode } from './columns.ts'
+import { type StoredSpec, statusCode } from './columns.ts'
 
-type ExportedSpec = Pick<StoredSpec, Marked<typeof SPEC, 'isExported'>>
-type ExportedState = Pick<CheckState, Marked<typeof STATE, 'isExported'>>
+type ExportedState =
+  | 'status'
+  | 'lastPingAt'
+  | 'lastSuccessAt'
+  | 'lastDurationMs'
+  | 'expectedAt'
+  | 'dueAt'
+  | 'runs'
+  | 'notified'
 
-export interface CheckSeriesRow extends ExportedSpec, ExportedState {
+export interface CheckSeriesRow
+  extends Pick<StoredSpec, 'periodSeconds' | 'graceSeconds'>,
+    Pick<CheckState, ExportedState> {
   /** Empty for a check without a resource. */
   readonly namespace: string
   /** The project's slug. */
@@ -33,17 +41,10 @@ export interface CheckSeriesRow extends ExportedSpec, ExportedState {
   readonly labels: readonly (string | null)[]
 }
 
-const EXPORTED = { ...marked(STATE, 'isExported'), ...marked(SPEC, 'isExported') }
 /** An instant as a number: to parse one costs twice as much, and every check has four. */
 const MS = (at: string) => `(date_part('epoch', ${at}) * 1000)::int8`
-const SELECTED = fieldsOf(EXPORTED).map((field) => {
-  const column = `s.${columnOf(field)}`
-  const { type }: Column<never> = EXPORTED[field]
-  return type === 'timestamptz' ? MS(column) : column
-})
-const FIRST = 6
-const AT = positionsOf(EXPORTED)
-const LABELS = FIRST + SELECTED.length
+/** Where a row has the labels. */
+const LABELS = 16
 const NO_LABELS: readonly (string | null)[] = []
 
 const NAMESPACE = `coalesce(c.kubernetes_namespace, '')`
@@ -69,8 +70,9 @@ export async function readCheckSeries(
         left join (
           select ${NAMESPACE}, p.slug, ${NAME}, ${CLUSTER},
             case when s.status = ${statusCode('down')} then s.reason end,
-            j.last_run ->> 'outcome',
-            ${[...SELECTED, ...labelNames.map((_, index) => `c.labels ->> $${2 + index}::text`)].join(', ')}
+            j.last_run ->> 'outcome', s.status, ${MS('s.last_ping_at')}, ${MS('s.last_success_at')}, s.last_duration_ms,
+            ${MS('s.expected_at')}, ${MS('s.due_at')}, s.runs, s.notified, s.period_seconds, s.grace_seconds
+            ${labelNames.map((_, index) => `, c.labels ->> $${2 + index}::text`).join('')}
           from checks c join projects p on p.id = c.project_id join check_states s on s.check_key = c.key
             left join cron_jobs j on j.check_key = c.key
           order by ${ORDER}, c.key) x on true
@@ -85,7 +87,6 @@ export async function readCheckSeries(
   return isHolder
 }
 
-/** A literal like `toState`, for the same reason. */
 function toCheckSeries(row: readonly unknown[], labels: number): CheckSeriesRow {
   return {
     namespace: row[0] as string,
@@ -94,16 +95,16 @@ function toCheckSeries(row: readonly unknown[], labels: number): CheckSeriesRow 
     cluster: row[3] as string | null,
     downReason: row[4] as FlipReason | null,
     lastRunOutcome: row[5] as RunOutcome | null,
-    status: STATUSES[row[FIRST + AT.status] as number]!,
-    lastPingAt: row[FIRST + AT.lastPingAt] as Instant | null,
-    lastSuccessAt: row[FIRST + AT.lastSuccessAt] as Instant | null,
-    lastDurationMs: row[FIRST + AT.lastDurationMs] as number | null,
-    expectedAt: row[FIRST + AT.expectedAt] as Instant | null,
-    dueAt: row[FIRST + AT.dueAt] as Instant | null,
-    runs: (row[FIRST + AT.runs] as readonly Run[] | null) ?? [],
-    notified: STATUSES[row[FIRST + AT.notified] as number] ?? null,
-    periodSeconds: row[FIRST + AT.periodSeconds] as number | null,
-    graceSeconds: row[FIRST + AT.graceSeconds] as number,
+    status: STATUSES[row[6] as number]!,
+    lastPingAt: row[7] as Instant | null,
+    lastSuccessAt: row[8] as Instant | null,
+    lastDurationMs: row[9] as number | null,
+    expectedAt: row[10] as Instant | null,
+    dueAt: row[11] as Instant | null,
+    runs: (row[12] as readonly Run[] | null) ?? [],
+    notified: STATUSES[row[13] as number] ?? null,
+    periodSeconds: row[14] as number | null,
+    graceSeconds: row[15] as number,
     labels: labels === 0 ? NO_LABELS : (row.slice(LABELS) as (string | null)[]),
   }
 }

@@ -22,30 +22,12 @@ export interface Column<Value> {
   readonly type: SqlType
   /** What is stored. Default: the value itself. */
   readonly encode?: (value: Value) => unknown
-  /** /metrics shows it. */
-  readonly isExported?: true
-  /** Part of the check in an event (domain/event.ts). */
-  readonly isInEvents?: true
 }
 
 export type Columns<Fields> = { readonly [Name in keyof Fields]-?: Column<Fields[Name]> }
 
-/** The fields whose columns have a mark. */
-export type Marked<Table, Mark extends keyof Column<never>> = {
-  [Name in keyof Table]: Table[Name] extends { readonly [M in Mark]: true } ? Name : never
-}[keyof Table]
-
 export function fieldsOf<Fields>(columns: Columns<Fields>): (keyof Fields & string)[] {
   return Object.keys(columns) as (keyof Fields & string)[]
-}
-
-/** The columns with a mark. */
-export function marked<Table extends Columns<object>, Mark extends 'isExported' | 'isInEvents'>(
-  columns: Table,
-  mark: Mark,
-): Pick<Table, Marked<Table, Mark>> {
-  const entries = Object.entries(columns as Record<string, Column<never>>).filter(([, column]) => column[mark])
-  return Object.fromEntries(entries) as Pick<Table, Marked<Table, Mark>>
 }
 
 /** `lastPingAt` is stored as `last_ping_at`. */

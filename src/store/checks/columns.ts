@@ -30,12 +30,14 @@ import type { Dialect } from '../../domain/cron.ts'
 import type { EventCheck } from '../../domain/event.ts'
 import type { Labels } from '../../domain/labels.ts'
 import { timestamp } from '../postgres/instants.ts'
-import { type Columns, columnOf, fieldsOf, isSame, marked, pick, positionsOf } from './column-lists.ts'
+import { type Columns, fieldsOf, isSame, pick, positionsOf } from './column-lists.ts'
 
 /** The numbers that stand for these words in the database. */
 export const statusCode = (status: StoredStatus): number => STATUSES.indexOf(status)
 export const pingTypeCode = (type: PingType): number => PING_TYPES.indexOf(type)
 export const pingSourceCode = (source: PingSource): number => PING_SOURCES.indexOf(source)
+/** An empty list is stored as null. */
+export const orNull = <One>(list: readonly One[]): readonly One[] | null => (list.length === 0 ? null : list)
 
 // checks ---------------------------------------------------------------------------------------------------------------------
 
@@ -49,18 +51,18 @@ export interface CheckIdentity {
 
 /** Besides the key, which has another name in each table. */
 export const IDENTITY = {
-  id: { type: 'uuid', isInEvents: true },
+  id: { type: 'uuid' },
   publicId: { type: 'uuid' },
   projectId: { type: 'uuid' },
-  slug: { type: 'text', isInEvents: true },
+  slug: { type: 'text' },
   createdAt: { type: 'timestamptz' },
 } as const satisfies Columns<CheckIdentity>
 
 export const TEXTS = {
-  name: { type: 'text', isInEvents: true },
+  name: { type: 'text' },
   description: { type: 'text' },
-  tags: { type: 'text[]', isInEvents: true },
-  labels: { type: 'jsonb', isInEvents: true },
+  tags: { type: 'text[]' },
+  labels: { type: 'jsonb' },
   channels: { type: 'uuid[]' },
 } as const satisfies Columns<CheckTexts>
 
@@ -122,10 +124,8 @@ export const CHECK = { ...IDENTITY, ...TEXTS, ...OWNER, ...CONFIGURED }
 export interface CheckFields extends CheckIdentity, CheckTexts, CheckOwner, CheckConfigured {}
 
 /** The fields of `checks`, called `c`, in the check of an event, as arguments of jsonb_build_object. */
-const EVENT_FIELDS: Columns<Omit<EventCheck, 'project' | 'kubernetes'>> = marked(CHECK, 'isInEvents')
-export const EVENT_PAIRS = fieldsOf(EVENT_FIELDS)
-  .map((field) => `'${columnOf(field)}', c.${columnOf(field)}`)
-  .join(', ')
+const EVENT_FIELDS = ['id', 'slug', 'name', 'tags', 'labels'] satisfies (keyof EventCheck & keyof CheckFields)[]
+export const EVENT_PAIRS = EVENT_FIELDS.map((field) => `'${field}', c.${field}`).join(', ')
 
 /** `shownStatus` (domain/check.ts) in SQL, over a row `s` of check_states. `now`: a time in SQL. `toSql`: what stands for a status, its name. */
 export function shownStatusSql(now: string, toSql = (status: ShownStatus): string => `'${status}'`): string {
@@ -213,11 +213,11 @@ export function withSchedule(
 export type GivenSpec = Omit<StoredSpec, 'dialect'>
 
 export const SPEC = {
-  periodSeconds: { type: 'int4', isExported: true },
+  periodSeconds: { type: 'int4' },
   schedule: { type: 'text' },
   timeZone: { type: 'text' },
   dialect: { type: 'text' },
-  graceSeconds: { type: 'int4', isExported: true },
+  graceSeconds: { type: 'int4' },
   maxRuntimeSeconds: { type: 'int4' },
   jobArea: { type: 'text' },
   resumeOnPing: { type: 'bool' },
@@ -225,35 +225,24 @@ export const SPEC = {
 
 /** These survive in the tombstone of a removed check. */
 export const KEPT_STATE = {
-  lastPingAt: { type: 'timestamptz', isExported: true },
-  lastSuccessAt: { type: 'timestamptz', isExported: true },
-  lastDurationMs: { type: 'int4', isExported: true },
+  lastPingAt: { type: 'timestamptz' },
+  lastSuccessAt: { type: 'timestamptz' },
+  lastDurationMs: { type: 'int4' },
   lastStartAt: { type: 'timestamptz' },
   pingsTotal: { type: 'int8' },
   incidentSince: { type: 'timestamptz' },
 } as const satisfies Columns<KeptState>
 
 export const STATE = {
-  status: { type: 'int2', encode: statusCode, isExported: true },
+  status: { type: 'int2', encode: statusCode },
   since: { type: 'timestamptz' },
   reason: { type: 'text' },
   ...KEPT_STATE,
-  expectedAt: { type: 'timestamptz', isExported: true },
-  dueAt: { type: 'timestamptz', isExported: true },
-  runs: {
-    type: 'jsonb',
-    encode: (runs) => (runs.length === 0 ? null : runs),
-    isExported: true,
-  },
-  changes: {
-    type: 'jsonb',
-    encode: (changes) => (changes.length === 0 ? null : changes),
-  },
-  notified: {
-    type: 'int2',
-    encode: (status) => (status === null ? null : statusCode(status)),
-    isExported: true,
-  },
+  expectedAt: { type: 'timestamptz' },
+  dueAt: { type: 'timestamptz' },
+  runs: { type: 'jsonb', encode: orNull },
+  changes: { type: 'jsonb', encode: orNull },
+  notified: { type: 'int2', encode: (status) => (status === null ? null : statusCode(status)) },
   quietAt: { type: 'timestamptz' },
 } as const satisfies Columns<CheckState>
 
