@@ -3,7 +3,7 @@
 import type { Tenant } from '../domain/access.ts'
 import type { Instant, PingType } from '../domain/check.ts'
 import { notFound } from '../domain/errors.ts'
-import { isUuid } from '../domain/ids.ts'
+import { FIRST_ID, isUuid, LAST_ID } from '../domain/ids.ts'
 import { type Page, type PageRequest, readPage } from '../domain/page.ts'
 import { firstIdAt, timeOfId } from '../runtime/ids.ts'
 import type { Context } from '../store/context.ts'
@@ -56,9 +56,6 @@ export interface PingWithEnd extends PingRow {
 
 /** Bytes of bodies that one statement reads. */
 const MOST_BODY_BYTES = 65_536
-
-const FIRST_ID = '00000000-0000-0000-0000-000000000000'
-const LAST_ID = 'ffffffff-ffff-ffff-ffff-ffffffffffff'
 
 /** The pings of a check. A page with bodies may have less than `limit` of them, and at least one while there are more. */
 export async function listPings(

@@ -2,6 +2,7 @@
 
 import type { Tenant } from '../domain/access.ts'
 import type { Instant } from '../domain/check.ts'
+import { LAST_ID } from '../domain/ids.ts'
 import { type DurationSummary, findRuns, type PastRun, summarizeDurations } from '../domain/runs.ts'
 import { measureUptime, type StatusSpan, statusSpans, type Uptime } from '../domain/uptime.ts'
 import { firstIdAt } from '../runtime/ids.ts'
@@ -26,8 +27,6 @@ const ROWS = { pings: 1_000, flips: 1_000, gaps: 1_000 } as const
 const PIECE_PINGS = 500
 /** Pings that are shown with their texts. */
 export const SHOWN_PINGS = 50
-
-const LAST_ID = 'ffffffff-ffff-ffff-ffff-ffffffffffff'
 
 /** What pruning keeps of each check. */
 export interface Kept {

@@ -35,6 +35,10 @@ export interface Resource {
   readonly name: string
 }
 
+/** SQL: whether a row of this table is of the resource. */
+export const ofResource = (table: string, cluster = '$1', namespace = '$2', name = '$3'): string =>
+  `${table}.kubernetes_cluster = ${cluster} and ${table}.kubernetes_namespace = ${namespace} and ${table}.kubernetes_name = ${name}`
+
 export interface CheckRecord extends CheckIdentity, CheckTexts, Pick<CheckOwner, 'managedBy'> {
   readonly key: number
   /** The resource that the check is or was declared by. */

@@ -5,7 +5,7 @@ import type { LastRun, RunOutcome } from '../../domain/last-run.ts'
 import { skipHistoryOf } from '../history/reported-flips.ts'
 import type { Queryable } from '../postgres/database.ts'
 import { RESOURCE_LOCKS } from '../postgres/locks.ts'
-import { CHECK_COLUMNS, type Resource, type StoredCheck, toCheck } from './checks.ts'
+import { CHECK_COLUMNS, ofResource, type Resource, type StoredCheck, toCheck } from './checks.ts'
 import { settersOf, valuesOf } from './column-lists.ts'
 import {
   type CheckIdentity,
@@ -19,7 +19,6 @@ import {
 } from './columns.ts'
 
 const CHECKS = 'checks c join check_states s on s.check_key = c.key'
-const OF_RESOURCE = 'c.kubernetes_cluster = $1 and c.kubernetes_namespace = $2 and c.kubernetes_name = $3'
 
 /**
  * Takes the resource's lock: until the transaction ends no other one changes, retires, revives or adopts its check. To be taken before
@@ -41,7 +40,7 @@ export async function findDeclaredCheck(
 ): Promise<StoredCheck | null> {
   const [row] = await tx.queryColumns({
     name: 'find_declared_check',
-    text: `select ${CHECK_COLUMNS} from ${CHECKS} where ${OF_RESOURCE}`,
+    text: `select ${CHECK_COLUMNS} from ${CHECKS} where ${ofResource('c')}`,
     values: [cluster, namespace, name],
   })
   return row === undefined ? null : toCheck(row)
@@ -149,7 +148,7 @@ export async function saveOrigin(
 ): Promise<void> {
   await db.query(
     `update checks set ${settersOf(ORIGIN, 5)}
-      where key = $1 and kubernetes_cluster = $2 and kubernetes_namespace = $3 and kubernetes_name = $4`,
+      where key = $1 and ${ofResource('checks', '$2', '$3', '$4')}`,
     [key, cluster, namespace, name, ...valuesOf<CheckOrigin>(ORIGIN, origin)],
   )
 }

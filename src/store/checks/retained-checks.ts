@@ -7,7 +7,7 @@
 import type { Instant } from '../../domain/check.ts'
 import type { Queryable } from '../postgres/database.ts'
 import { timestamp } from '../postgres/instants.ts'
-import type { Resource } from './checks.ts'
+import { ofResource, type Resource } from './checks.ts'
 import type { CheckOrigin } from './columns.ts'
 
 export interface Retention extends CheckOrigin {
@@ -21,8 +21,6 @@ export interface PublishedObjectName {
   readonly kind: string
   readonly name: string
 }
-
-const OF_RESOURCE = 'r.kubernetes_cluster = $1 and r.kubernetes_namespace = $2 and r.kubernetes_name = $3'
 
 export async function insertRetention(
   tx: Queryable,
@@ -53,7 +51,7 @@ export async function findRetention(
     text: `select c.id, r.updated_at as "updatedAt", r.retained_at as "retainedAt", r.kubernetes_adopted as "kubernetesAdopted",
         r.kubernetes_namespace_uid as "kubernetesNamespaceUid", r.kubernetes_cluster_uid as "kubernetesClusterUid"
       from retained_checks r join checks c on c.key = r.check_key
-      where ${OF_RESOURCE} order by r.retained_at desc, r.check_key desc limit 1`,
+      where ${ofResource('r')} order by r.retained_at desc, r.check_key desc limit 1`,
     values: [cluster, namespace, name],
   })
   return rows[0] ?? null

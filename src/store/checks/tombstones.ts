@@ -8,7 +8,7 @@ import type { CheckState, Instant } from '../../domain/check.ts'
 import type { KeptState } from '../../domain/check-event.ts'
 import type { Queryable } from '../postgres/database.ts'
 import { timestamp } from '../postgres/instants.ts'
-import type { Resource } from './checks.ts'
+import { ofResource, type Resource } from './checks.ts'
 import { namesOf, parametersOf, read, valuesOf } from './column-lists.ts'
 import {
   type CheckIdentity,
@@ -36,8 +36,6 @@ export interface Tombstone extends Fields {
   readonly deletedAt: Instant
 }
 
-const OF_RESOURCE = 'kubernetes_cluster = $1 and kubernetes_namespace = $2 and kubernetes_name = $3'
-
 /** Replaces a tombstone that the resource has: it adopted another check since, and that one is its latest. */
 export async function insertTombstone(
   tx: Queryable,
@@ -45,7 +43,7 @@ export async function insertTombstone(
   tombstone: Tombstone,
 ): Promise<void> {
   const resource = [cluster, namespace, name]
-  await tx.query(`delete from tombstones where ${OF_RESOURCE}`, resource)
+  await tx.query(`delete from tombstones where ${ofResource('tombstones')}`, resource)
   await tx.query(
     `insert into tombstones (kubernetes_cluster, kubernetes_namespace, kubernetes_name, check_key, deleted_at, ${namesOf(TOMBSTONE)})
       values ($1, $2, $3, $4, $5::timestamptz, ${Object.values(parametersOf(TOMBSTONE, 6)).join(', ')})`,
@@ -61,7 +59,7 @@ export async function findTombstone(
 ): Promise<Tombstone | null> {
   const [row] = await tx.queryColumns({
     name: 'find_tombstone',
-    text: `select check_key, deleted_at, ${namesOf(TOMBSTONE)} from tombstones where ${OF_RESOURCE} and ($4::uuid is null or id = $4)
+    text: `select check_key, deleted_at, ${namesOf(TOMBSTONE)} from tombstones where ${ofResource('tombstones')} and ($4::uuid is null or id = $4)
       for update`,
     values: [cluster, namespace, name, id],
   })

@@ -1,6 +1,7 @@
 /** Reads of the history of a check's status. Written by new-flips.ts, pruned by pruning.ts. */
 
 import { type FlipReason, type Instant, STATUSES, type StoredStatus } from '../../domain/check.ts'
+import { LAST_ID } from '../../domain/ids.ts'
 import { firstIdAt } from '../../runtime/ids.ts'
 import type { Queryable } from '../postgres/database.ts'
 import { timestamp } from '../postgres/instants.ts'
@@ -60,7 +61,7 @@ export async function listFlipRows(
     name: 'list_flips',
     // An id carries the time when the flip was detected, which is not before `at`: ids limit what is read.
     text: `select ${FLIP_COLUMNS} from flips f
-      where f.check_key = $1 and f.id < coalesce($2, 'ffffffff-ffff-ffff-ffff-ffffffffffff'::uuid)
+      where f.check_key = $1 and f.id < coalesce($2, '${LAST_ID}'::uuid)
         and f.id >= $3 and f.at >= coalesce($4, '-infinity'::timestamptz) and f.at < coalesce($5, 'infinity'::timestamptz)
       order by f.id desc limit $6`,
     values: [key, beforeId, firstIdAt(since ?? 0), timestamp(since), timestamp(until), limit],

@@ -11,6 +11,7 @@
  */
 
 import type { Instant } from '../../domain/check.ts'
+import { LAST_ID } from '../../domain/ids.ts'
 import { pingTypeCode } from '../checks/columns.ts'
 import type { Queryable } from '../postgres/database.ts'
 import { timestamp } from '../postgres/instants.ts'
@@ -58,7 +59,7 @@ export async function prunePings(
   const { rows } = await tx.query<{ deleted: number }>(
     `with ends as materialized (
         select k.key, coalesce(s.last_ping_at, t.last_ping_at) as last_ping_at, coalesce(s.last_start_at, t.last_start_at) as last_start_at,
-          s.runs, case when s.check_key is null and t.check_key is null then 'ffffffff-ffff-ffff-ffff-ffffffffffff'
+          s.runs, case when s.check_key is null and t.check_key is null then '${LAST_ID}'
             else greatest($2::uuid, (select n.id from pings n where n.check_key = k.key order by n.id desc offset $3 limit 1)) end as id
         from unnest($1::int8[]) k (key) left join check_states s on s.check_key = k.key left join tombstones t on t.check_key = k.key),
       gone as (
@@ -87,7 +88,7 @@ export async function pruneFlips(
 ): Promise<number> {
   const { rowCount } = await tx.query(
     `with ends as materialized (
-        select k.key, case when s.check_key is null and t.check_key is null then 'ffffffff-ffff-ffff-ffff-ffffffffffff'
+        select k.key, case when s.check_key is null and t.check_key is null then '${LAST_ID}'
             else least($2::uuid, (select n.id from flips n where n.check_key = k.key order by n.id desc limit 1)) end as id
         from unnest($1::int8[]) k (key) left join check_states s on s.check_key = k.key left join tombstones t on t.check_key = k.key)
       delete from flips where ctid = any(array(

@@ -3,19 +3,19 @@
  * times are whole seconds, as in all of Kubernetes, and it is gone with the resource.
  */
 
+import { FIRST_ID } from '../../domain/ids.ts'
 import type { Queryable } from '../postgres/database.ts'
 import { FLIP_COLUMNS, type FlipRecord, type FlipRow, toFlip } from './flips.ts'
 
 /** Of more flips between two reports only the newest are reported. */
 const MAX_FLIPS = 100
-const NO_FLIP = '00000000-0000-0000-0000-000000000000'
 
 /** Flips and outages of a check after the reported one, oldest first. */
 export async function listUnreportedFlips(tx: Queryable, key: number): Promise<FlipRecord[]> {
   const { rows } = await tx.query<FlipRow>({
     name: 'list_unreported_flips',
     text: `select ${FLIP_COLUMNS} from flips f
-      where f.check_key = $1 and f.id > coalesce((select r.flip_id from reported_flips r where r.check_key = $1), '${NO_FLIP}')
+      where f.check_key = $1 and f.id > coalesce((select r.flip_id from reported_flips r where r.check_key = $1), '${FIRST_ID}')
       order by f.id desc limit $2`,
     values: [key, MAX_FLIPS],
   })
@@ -35,7 +35,7 @@ export async function saveReportedFlip(tx: Queryable, key: number, flipId: strin
 /** SQL: the history so far of checks that become a resource's is not reported. `source`: rows with a column `key`. */
 export const skipHistoryOf = (source: string): string =>
   `insert into reported_flips (check_key, flip_id)
-    select key, coalesce((select f.id from flips f where f.check_key = key order by f.id desc limit 1), '${NO_FLIP}') from ${source}
+    select key, coalesce((select f.id from flips f where f.check_key = key order by f.id desc limit 1), '${FIRST_ID}') from ${source}
     on conflict (check_key) do update set flip_id = excluded.flip_id`
 
 /** The history so far is not reported: the resource of the check was deleted and is there again. */

@@ -3,7 +3,7 @@
 import type { CheckState, Instant } from '../../domain/check.ts'
 import type { LastRun } from '../../domain/last-run.ts'
 import { toStoredText } from '../../domain/plain-text.ts'
-import type { Resource } from '../checks/checks.ts'
+import { ofResource, type Resource } from '../checks/checks.ts'
 import { statusCode } from '../checks/columns.ts'
 import type { Queryable } from '../postgres/database.ts'
 import { timestamp } from '../postgres/instants.ts'
@@ -142,7 +142,7 @@ export async function saveDeadlineDetails(tx: Queryable, given: readonly Deadlin
         i (cluster, namespace, name, source, job, detail, due_at)
       cross join lateral (
         select c.key from checks c join check_states s on s.check_key = c.key and s.job_area is not null
-        where c.kubernetes_cluster = i.cluster and c.kubernetes_namespace = i.namespace and c.kubernetes_name = i.name limit 1) c
+        where ${ofResource('c', 'i.cluster', 'i.namespace', 'i.name')} limit 1) c
       order by c.key
       on conflict (check_key) do update
         set waiting_job = excluded.waiting_job, waiting_detail = excluded.waiting_detail, waiting_for = excluded.waiting_for

@@ -2,8 +2,9 @@
 
 import { type Instant, PING_TYPES, type PingType, STATUSES, type StoredStatus } from '../../domain/check.ts'
 import { JOB_TIME_MS } from '../../domain/followed.ts'
+import { LAST_ID } from '../../domain/ids.ts'
 import { firstIdAt } from '../../runtime/ids.ts'
-import type { Resource } from '../checks/checks.ts'
+import { ofResource, type Resource } from '../checks/checks.ts'
 import { pingSourceCode, pingTypeCode, statusCode } from '../checks/columns.ts'
 import type { Queryable } from '../postgres/database.ts'
 import { timestamp } from '../postgres/instants.ts'
@@ -14,9 +15,6 @@ export interface FollowingCheck {
   readonly createdAt: Instant
 }
 
-const OF_RESOURCE =
-  'c.kubernetes_cluster = i.cluster and c.kubernetes_namespace = i.namespace and c.kubernetes_name = i.name'
-
 /** The check of each resource, in their order; null: it has none, or one that follows no source. */
 export async function findFollowing(tx: Queryable, resources: readonly Resource[]): Promise<(FollowingCheck | null)[]> {
   const { rows } = await tx.query<{ key: number | null; createdAt: Instant }>({
@@ -24,7 +22,7 @@ export async function findFollowing(tx: Queryable, resources: readonly Resource[
     text: `select c.key, c.created_at as "createdAt"
       from unnest($1::text[], $2::text[], $3::text[]) with ordinality i (cluster, namespace, name, place)
       left join lateral (
-        select c.key, c.created_at from checks c where ${OF_RESOURCE}
+        select c.key, c.created_at from checks c where ${ofResource('c', 'i.cluster', 'i.namespace', 'i.name')}
           and exists (select from check_states s where s.check_key = c.key and ${clusterOfSql('s.job_area')} = i.cluster) limit 1) c on true
       order by i.place`,
     values: [
@@ -67,8 +65,6 @@ export interface StoredRun {
 
 /** So far the clock of a cluster may be ahead of the database's. CronJobs start a Job once a minute at most. */
 const CLOCKS_MS = 60_000
-
-const LAST_ID = 'ffffffff-ffff-ffff-ffff-ffffffffffff'
 
 const SUCCESS = pingTypeCode('success')
 const START = pingTypeCode('start')

@@ -1,7 +1,7 @@
 /** Up to when all Jobs of each area are recorded (table seen_areas). An area is what one watch covers: a cluster, or a namespace of it. */
 
 import type { Instant } from '../../domain/check.ts'
-import type { Resource } from '../checks/checks.ts'
+import { ofResource, type Resource } from '../checks/checks.ts'
 import type { Queryable } from '../postgres/database.ts'
 import { timestamp } from '../postgres/instants.ts'
 
@@ -34,7 +34,7 @@ export async function saveSeen(tx: Queryable, { cluster, watched, areas, until, 
       insert into seen_areas as a (area, cluster, seen_at, held)
       select area, $1, $4::timestamptz, array(
           select c.key from unnest($5::text[], $6::text[]) h (namespace, name) cross join lateral (
-            select key from checks where kubernetes_cluster = $1 and kubernetes_namespace = h.namespace and kubernetes_name = h.name limit 1) c)
+            select key from checks where ${ofResource('checks', '$1', 'h.namespace', 'h.name')} limit 1) c)
         from unnest($3::text[]) area order by area
       on conflict (area) do update set seen_at = excluded.seen_at, held = excluded.held where a.seen_at < excluded.seen_at`,
     values: [
