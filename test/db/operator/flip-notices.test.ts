@@ -176,9 +176,10 @@ describe('the statements of a ping', () => {
 
   test('are not more for the notices; without a flip none sends any', async () => {
     const { check } = await t.declare()
-    const first = ['find_keys', 'begin', 'lock_states wait', 'save_states', 'insert_pings']
-    expect(await statementsOf(check.publicId, 'success')).toEqual([...first, 'insert_flips', 'commit'])
-    expect(await statementsOf(check.publicId, 'success')).toEqual([...first, 'commit'])
+    const begin = ['find_keys', 'begin', 'lock_states wait', 'save_states', 'insert_pings']
+    expect(await statementsOf(check.publicId, 'success')).toEqual([...begin, 'insert_flips', 'commit'])
+    expect(await statementsOf(check.publicId, 'fail')).toEqual([...begin, 'insert_flips', 'commit'])
+    expect(await statementsOf(check.publicId, 'fail')).toEqual([...begin, 'commit'])
     expect(problems).toEqual([])
   })
 })
