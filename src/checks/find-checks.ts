@@ -10,7 +10,7 @@ import { yieldTurn } from '../runtime/clock.ts'
 import { createLimiter } from '../runtime/limiter.ts'
 import { findCheck, findCheckKey, findCheckPlaces, type StoredCheck } from '../store/checks/checks.ts'
 import type { CheckRowsFilter } from '../store/checks/columns.ts'
-import { findCheckByPublicId, readPublicIds, readTags, readWholeChecks } from '../store/checks/whole-checks.ts'
+import { findCheckByPublicId, readPublicIdsOf, readTags, readWholeChecks } from '../store/checks/whole-checks.ts'
 import type { Context } from '../store/context.ts'
 import { hasProject } from '../store/tenancy/projects.ts'
 
@@ -61,7 +61,7 @@ export async function searchCheck(
   const search = async () => {
     let after: string | null = null
     do {
-      const ids: string[] = await readPublicIds(context.database, projectId, { after, limit: PAGE_LIMIT })
+      const ids: string[] = await readPublicIdsOf(context.database, projectId, { after, limit: PAGE_LIMIT })
       const found = ids.find(isIt)
       if (found !== undefined) return await getCheckByPublicId(context, tenant, found)
       after = ids.length === PAGE_LIMIT ? ids.at(-1)! : null

@@ -128,13 +128,14 @@ export function toCheck(row: readonly unknown[]): StoredCheck {
 /** A project of the tenant. $1 and $2 of every statement that reads for a tenant. */
 export const OF_TENANT = 'p.organization_id = $1 and ($2::uuid is null or p.id = $2)'
 
-export const CHECKS = 'checks c join projects p on p.id = c.project_id join check_states s on s.check_key = c.key'
+export const CHECKS = 'checks c join check_states s on s.check_key = c.key'
+export const CHECKS_OF_PROJECTS = `${CHECKS} join projects p on p.id = c.project_id`
 
 /** Null for an unknown check and for another tenant's. `id` is a UUID. */
 export async function findCheck(tx: Queryable, tenant: Tenant, id: string): Promise<StoredCheck | null> {
   const [row] = await tx.queryColumns({
     name: 'find_check',
-    text: `select ${CHECK_COLUMNS} from ${CHECKS} where ${OF_TENANT} and c.id = $3`,
+    text: `select ${CHECK_COLUMNS} from ${CHECKS_OF_PROJECTS} where ${OF_TENANT} and c.id = $3`,
     values: [tenant.organizationId, tenant.projectId, id],
   })
   return row === undefined ? null : toCheck(row)
@@ -171,7 +172,7 @@ export async function findCheckPlaces(
   const behind = order.behind(after, columns, values.length + 1)
   values.push(...behind.values)
   const rows = await tx.queryColumns({
-    text: `select c.key, $3::timestamptz, ${columns.join(', ')} from checks c join check_states s on s.check_key = c.key
+    text: `select c.key, $3::timestamptz, ${columns.join(', ')} from ${CHECKS}
       where c.project_id = $1${filtered.sql} ${behind.sql} order by ${order.sorted(columns)} limit $2`,
     values,
   })

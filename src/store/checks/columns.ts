@@ -1,10 +1,11 @@
 /**
  * The row of a check, declared once. Each table says how the fields of one type are stored; the compiler rejects a table that lacks
- * a field. The lists of every select, insert and update are made from these tables when the process starts.
+ * a field. The lists of selects, of inserts and of people's changes are made from these tables when the process starts.
  *
  * A new field takes its type (domain/check.ts), a migration, its line here, and what people see of it (http/api/checks.schema.ts,
  * operator/schema/spec.ts). A field of CheckState or StoredSpec also takes a line in `toState` or `toStoredSpec`, which the
- * compiler asks for.
+ * compiler asks for; a field of CheckState its places in `saveStates` (change-sets.ts), which test/db/pings/plain.test.ts
+ * asks for.
  */
 
 import { changedFields } from '../../domain/audit.ts'

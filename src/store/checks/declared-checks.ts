@@ -5,7 +5,7 @@ import type { LastRun, RunOutcome } from '../../domain/last-run.ts'
 import { skipHistoryOf } from '../history/reported-flips.ts'
 import type { Queryable } from '../postgres/database.ts'
 import { RESOURCE_LOCKS } from '../postgres/locks.ts'
-import { CHECK_COLUMNS, ofResource, type Resource, type StoredCheck, toCheck } from './checks.ts'
+import { CHECK_COLUMNS, CHECKS, ofResource, type Resource, type StoredCheck, toCheck } from './checks.ts'
 import { settersOf, valuesOf } from './column-lists.ts'
 import {
   type CheckIdentity,
@@ -17,8 +17,6 @@ import {
   OWNER,
   TEXTS,
 } from './columns.ts'
-
-const CHECKS = 'checks c join check_states s on s.check_key = c.key'
 
 /**
  * Takes the resource's lock: until the transaction ends no other one changes, retires, revives or adopts its check. To be taken before

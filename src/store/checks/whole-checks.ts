@@ -2,7 +2,7 @@
 
 import type { Tenant } from '../../domain/access.ts'
 import type { Queryable } from '../postgres/database.ts'
-import { CHECK_COLUMNS, CHECKS, OF_TENANT, type StoredCheck, toCheck } from './checks.ts'
+import { CHECK_COLUMNS, CHECKS, CHECKS_OF_PROJECTS, OF_TENANT, type StoredCheck, toCheck } from './checks.ts'
 
 /** Null for an unknown check and for another tenant's. `publicId` is a UUID. */
 export async function findCheckByPublicId(
@@ -12,7 +12,7 @@ export async function findCheckByPublicId(
 ): Promise<StoredCheck | null> {
   const [row] = await db.queryColumns({
     name: 'find_check_by_public_id',
-    text: `select ${CHECK_COLUMNS} from ${CHECKS} where ${OF_TENANT} and c.public_id = $3`,
+    text: `select ${CHECK_COLUMNS} from ${CHECKS_OF_PROJECTS} where ${OF_TENANT} and c.public_id = $3`,
     values: [tenant.organizationId, tenant.projectId, publicId],
   })
   return row === undefined ? null : toCheck(row)
@@ -22,7 +22,7 @@ export async function findCheckByPublicId(
 export async function readWholeChecks(db: Queryable, keys: readonly number[]): Promise<StoredCheck[]> {
   const rows = await db.queryColumns({
     name: 'read_whole_checks',
-    text: `select ${CHECK_COLUMNS} from checks c join check_states s on s.check_key = c.key
+    text: `select ${CHECK_COLUMNS} from ${CHECKS}
       where c.key = any($1::int8[]) order by array_position($1::int8[], c.key)`,
     values: [keys],
   })
@@ -30,13 +30,13 @@ export async function readWholeChecks(db: Queryable, keys: readonly number[]): P
 }
 
 /** Up to `limit` public ids of a project, in their order, after this one; null: from the first. */
-export async function readPublicIds(
+export async function readPublicIdsOf(
   db: Queryable,
   projectId: string,
   { after, limit }: { after: string | null; limit: number },
 ): Promise<string[]> {
   const { rows } = await db.query<{ publicId: string }>({
-    name: 'read_public_ids',
+    name: 'read_public_ids_of',
     text: `select public_id as "publicId" from checks
       where project_id = $1 and ($2::uuid is null or public_id > $2) order by public_id limit $3`,
     values: [projectId, after, limit],
@@ -74,7 +74,7 @@ export async function findMatch(
 ): Promise<string | null> {
   const { rows } = await db.query<{ id: string }>({
     name: 'find_match',
-    text: `select c.id from checks c join check_states s on s.check_key = c.key
+    text: `select c.id from ${CHECKS}
       where c.project_id = $1 and ($2::text is null or c.name = $2) and ($3::text is null or case $3 when '' then c.slug_left_empty else c.slug = $3 end)
         and ($4::text[] is null or c.tags = $4) and ($5::int4 is null or s.period_seconds = $5)
         and ($6::int4 is null or s.grace_seconds = $6)
