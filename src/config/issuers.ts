@@ -49,54 +49,58 @@ const ENTRY = z.strictObject(
   'must be an object',
 )
 
-export const oidcIssuers = z.string().transform((text, context): readonly OidcIssuer[] => {
-  const entries: OidcIssuer[] = []
-  const schema = { entry: ENTRY, example: EXAMPLE, describe }
-  const faults = readEntries(text, schema, ({ issuer, audience, users = {}, jwks = null }) => {
+export const oidcIssuers = entriesOf({
+  entry: ENTRY,
+  example: EXAMPLE,
+  fields: 'issuer, audience, users and jwks',
+  shapes: { jwks: 'jwks must be an object such as {"keys":[...]}' },
+  read({ issuer, audience, users = {}, jwks = null }, before: readonly OidcIssuer[]) {
     const keyFault = jwks === null ? null : findKeySetFault(jwks.keys)
-    const isDouble = entries.some((entry) => entry.issuer === issuer)
-    entries.push({ issuer, audience, users: new Map(Object.entries(users)), jwks: jwks as OidcIssuer['jwks'] })
+    const isDouble = before.some((entry) => entry.issuer === issuer)
+    const value = { issuer, audience, users: new Map(Object.entries(users)), jwks: jwks as OidcIssuer['jwks'] }
     return [
+      value,
       findSubjectFault(users),
       keyFault === null ? null : `jwks ${keyFault}`,
       isDouble ? 'issuer is the same as in an entry before it: make one entry of them' : null,
     ]
-  })
-  for (const fault of faults) context.addIssue(fault)
-  return entries
+  },
 })
 
-export interface EntrySchema<Entry> {
+interface EntrySchema<Entry, Value> {
   readonly entry: z.ZodType<Entry>
   /** Of a whole text. */
   readonly example: string
-  readonly describe: (issue: z.core.$ZodIssue) => string
+  /** Of an entry, in words. */
+  readonly fields: string
+  /** The fault of a field whose parts are not described one by one. */
+  readonly shapes: Readonly<Record<string, string>>
+  /** Returns the value of an entry of the right shape, and its other faults. */
+  readonly read: (entry: Entry, before: readonly Value[]) => readonly [Value, ...(string | null)[]]
 }
 
-/**
- * Reads a JSON array. Passes each entry that has the right shape to `add`, which returns its other faults. Returns all
- * faults, each with the number of its entry.
- */
-export function readEntries<Entry>(
-  text: string,
-  { entry, example, describe }: EntrySchema<Entry>,
-  add: (entry: Entry) => readonly (string | null)[],
-): string[] {
-  const { given, faults } = readArray(text, example)
-  for (const [index, value] of given.entries()) {
-    const read = entry.safeParse(value)
-    const found = read.success ? add(read.data) : read.error.issues.map(describe)
-    for (const fault of found) if (fault !== null) faults.push(`entry ${index + 1}: ${fault}`)
-  }
-  return faults
-}
+/** A JSON array. Each fault of an entry has the number of the entry. */
+export function entriesOf<Entry, Value>({ entry, example, fields, shapes, read }: EntrySchema<Entry, Value>) {
+  return z.string().transform((text, context): readonly Value[] => {
+    const values: Value[] = []
+    const given = parseJson(text)
+    if (!Array.isArray(given)) context.addIssue(`must be a JSON array such as ${example}`)
+    else if (given.length > MOST_ISSUERS)
+      context.addIssue(`must have at most ${MOST_ISSUERS} entries, and has ${given.length}`)
+    else
+      for (const [index, one] of given.entries())
+        for (const fault of readEntry(one)) if (fault !== null) context.addIssue(`entry ${index + 1}: ${fault}`)
+    return values
 
-/** The entries of a JSON array; a text that is none, and one with too many entries, has no entries and a fault. */
-function readArray(text: string, example: string): { given: unknown[]; faults: string[] } {
-  const given = parseJson(text)
-  if (!Array.isArray(given)) return { given: [], faults: [`must be a JSON array such as ${example}`] }
-  if (given.length <= MOST_ISSUERS) return { given, faults: [] }
-  return { given: [], faults: [`must have at most ${MOST_ISSUERS} entries, and has ${given.length}`] }
+    function readEntry(one: unknown): (string | null)[] {
+      const parsed = entry.safeParse(one)
+      if (!parsed.success)
+        return parsed.error.issues.map((issue) => shapes[String(issue.path[0])] ?? describeIssue(issue, fields))
+      const [value, ...faults] = read(parsed.data, values)
+      values.push(value)
+      return faults
+    }
+  })
 }
 
 export function findSubjectFault(users: Readonly<Record<string, string>>): string | null {
@@ -104,13 +108,8 @@ export function findSubjectFault(users: Readonly<Record<string, string>>): strin
   return isWrong ? `users must have subjects of 1 to ${NAME_LENGTH} characters` : null
 }
 
-function describe(issue: z.core.$ZodIssue): string {
-  if (issue.path[0] === 'jwks') return 'jwks must be an object such as {"keys":[...]}'
-  return describeIssue(issue, 'issuer, audience, users and jwks')
-}
-
 /** The field and what would be right. `fields`: those of an entry. */
-export function describeIssue(issue: z.core.$ZodIssue, fields: string): string {
+function describeIssue(issue: z.core.$ZodIssue, fields: string): string {
   const [field, subject] = issue.path
   if (issue.code === 'unrecognized_keys') {
     const unknown = issue.keys.map((key) => JSON.stringify(key.slice(0, NAME_LENGTH))).join(', ')

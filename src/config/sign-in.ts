@@ -6,21 +6,12 @@
 import { z } from 'zod'
 import { SCOPES } from '../domain/access.ts'
 import type { SignInProvider } from '../domain/issuer.ts'
-import {
-  describeIssue,
-  findSubjectFault,
-  identifier,
-  issuerUrl,
-  readEntries,
-  textOf,
-  usersBySubject,
-} from './issuers.ts'
+import { entriesOf, findSubjectFault, identifier, issuerUrl, textOf, usersBySubject } from './issuers.ts'
 
 const NAME = /^[A-Za-z0-9-]{1,32}$/
 const SECRET_LENGTH = 2_048
 const EXAMPLE =
   '[{"name":"Example","issuer":"https://login.example.com","client_id":"heartbeat","client_secret":"..."}]'
-const FIELDS = 'name, issuer, client_id, client_secret, users and create_users'
 
 const ENTRY = z.strictObject(
   {
@@ -34,22 +25,21 @@ const ENTRY = z.strictObject(
   'must be an object',
 )
 
-export const signInProviders = z.string().transform((text, context): readonly SignInProvider[] => {
-  const providers: SignInProvider[] = []
-  const schema = { entry: ENTRY, example: EXAMPLE, describe }
-  const faults = readEntries(text, schema, ({ name, issuer, client_id, client_secret, users = {}, create_users }) => {
-    const isDouble = providers.some((provider) => provider.name === name)
+export const signInProviders = entriesOf({
+  entry: ENTRY,
+  example: EXAMPLE,
+  fields: 'name, issuer, client_id, client_secret, users and create_users',
+  shapes: {
+    create_users: `create_users must be an object such as {"scope":"read"}, with a scope of ${SCOPES.join(', ')}`,
+  },
+  read({ name, issuer, client_id, client_secret, users = {}, create_users }, before: readonly SignInProvider[]) {
+    const isDouble = before.some((provider) => provider.name === name)
     const newUserScope = create_users?.scope ?? null
     const client = { clientId: client_id, clientSecret: client_secret }
-    providers.push({ name, issuer, ...client, users: new Map(Object.entries(users)), newUserScope })
-    return [findSubjectFault(users), isDouble ? 'name is the same as in an entry before it: choose another' : null]
-  })
-  for (const fault of faults) context.addIssue(fault)
-  return providers
+    return [
+      { name, issuer, ...client, users: new Map(Object.entries(users)), newUserScope },
+      findSubjectFault(users),
+      isDouble ? 'name is the same as in an entry before it: choose another' : null,
+    ]
+  },
 })
-
-function describe(issue: z.core.$ZodIssue): string {
-  if (issue.path[0] === 'create_users')
-    return `create_users must be an object such as {"scope":"read"}, with a scope of ${SCOPES.join(', ')}`
-  return describeIssue(issue, FIELDS)
-}
