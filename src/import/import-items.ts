@@ -44,7 +44,7 @@ export async function importItems(
   { isDryRun, onProgress, signal }: ImportOptions,
 ): Promise<Row[]> {
   const rows: Row[] = []
-  const slugs = createSlugs(await readSlugs(context.database, into.projectId))
+  const takeSlug = createTakeSlug(await readSlugs(context.database, into.projectId))
   const here = new Set<string>()
   for (let from = 0; from < items.length; from += BATCH) {
     const batch = items.slice(from, from + BATCH)
@@ -62,7 +62,7 @@ export async function importItems(
       const holder = holders.get(identity)
       if (holder !== undefined) return heldRow(name, holder, into)
       if (here.has(identity)) return { name, outcome: 'refused', reason: 'an earlier check of the source has its id' }
-      const row = await makeCheck(context, into, item, slugs, isDryRun)
+      const row = await makeCheck(context, into, item, takeSlug, isDryRun)
       if (row.outcome === 'made') here.add(identity)
       return row
     }
@@ -94,13 +94,13 @@ async function makeCheck(
   context: Context,
   into: Destination,
   { kind, name, identity, slug: wanted, texts, notes, ...given }: SourceCheck,
-  slugs: Slugs,
+  takeSlug: TakeSlug,
   isDryRun: boolean,
 ): Promise<Row> {
   try {
     readSpec(completeSpec(given.spec, 'api'))
     const { projectId } = into
-    const slug = await slugs.take(wanted, async (slug) => {
+    const slug = await takeSlug(wanted, async (slug) => {
       if (!isDryRun) await createCheck(context, into, { projectId, slug, ...texts, ...given, ...identity })
     })
     const said = slug === wanted ? notes : [...notes, `the slug ${wanted} is taken: it has ${slug}`]
@@ -119,29 +119,27 @@ function reasonOf(error: AppError): string {
   return describeError(error, (field) => NAMES[field] ?? field).text
 }
 
-interface Slugs {
-  /** Returns what `use` was given: `wanted`, or with the next number that no check of the project has, also when `use` finds it taken since. */
-  take(wanted: string, use: (slug: string) => Promise<void>): Promise<string>
-}
+type TakeSlug = ReturnType<typeof createTakeSlug>
 
-/** `taken`: those of the project. */
-function createSlugs(taken: Set<string>): Slugs {
+/**
+ * Returns a function that calls `use` with `wanted`, or with the next number that no check of the project has, also when
+ * `use` finds the slug taken since, and returns the slug. `taken`: the slugs of the project.
+ */
+function createTakeSlug(taken: Set<string>) {
   /** The number that was tried last of each wanted slug: thousands may share one. */
   const numbers = new Map<string, number>()
-  return {
-    async take(wanted, use) {
-      for (let number = (numbers.get(wanted) ?? 0) + 1; ; number += 1) {
-        const slug = withSuffix(wanted, number)
-        numbers.set(wanted, number)
-        if (taken.has(slug)) continue
-        taken.add(slug)
-        try {
-          await use(slug)
-          return slug
-        } catch (error) {
-          if (!(error instanceof AppError && error.code === 'slug_taken')) throw error
-        }
+  return async (wanted: string, use: (slug: string) => Promise<void>): Promise<string> => {
+    for (let number = (numbers.get(wanted) ?? 0) + 1; ; number += 1) {
+      const slug = withSuffix(wanted, number)
+      numbers.set(wanted, number)
+      if (taken.has(slug)) continue
+      taken.add(slug)
+      try {
+        await use(slug)
+        return slug
+      } catch (error) {
+        if (!(error instanceof AppError && error.code === 'slug_taken')) throw error
       }
-    },
+    }
   }
 }

@@ -17,29 +17,18 @@ interface Monitor {
   readonly name: string | null
   readonly type: string | null
   readonly active: number | null
-  readonly parent: number | null
+  readonly parent?: number | null
   readonly interval: number | null
   readonly maxretries: number | null
   readonly retry_interval: number | null
   readonly push_token: string | null
   readonly upside_down: number | null
-  readonly description: string | null
-  readonly resend_interval: number | null
+  readonly description?: string | null
+  readonly resend_interval?: number | null
 }
 
-const MONITOR = [
-  'id',
-  'name',
-  'type',
-  'active',
-  'interval',
-  'maxretries',
-  'retry_interval',
-  'push_token',
-  'upside_down',
-]
-/** Columns that came later. */
-const OPTIONAL = ['parent', 'description', 'resend_interval']
+/** Databases of older versions lack the others. */
+const REQUIRED = 'id name type active interval maxretries retry_interval push_token upside_down'.split(' ')
 
 /** In the order of the source, monitors first. Throws SourceError. */
 export async function readUptimeKuma(file: string): Promise<SourceItem[]> {
@@ -76,11 +65,10 @@ function readItems(database: DatabaseSync, file: string): SourceItem[] {
       .all()
       .map(({ name }) => name),
   )
-  const missing = MONITOR.filter((column) => !columns.has(column))
+  const missing = REQUIRED.filter((column) => !columns.has(column))
   if (missing.length > 0)
     throw new SourceError(`${file} is no database of Uptime Kuma: its table monitor has no ${missing.join(', ')}`)
-  const list = [...MONITOR.map(quote), ...OPTIONAL.map((name) => (columns.has(name) ? quote(name) : `null as ${name}`))]
-  const monitors = database.prepare(`select ${list.join(', ')} from monitor order by id`).all() as unknown as Monitor[]
+  const monitors = database.prepare('select * from monitor order by id').all() as unknown as Monitor[]
   const tags = readTags(database)
   const windows = readLinked(database, 'maintenance', 'title')
   const notified = readLinked(database, 'notification', 'name')
@@ -102,8 +90,6 @@ function readItems(database: DatabaseSync, file: string): SourceItem[] {
     }),
   ]
 }
-
-const quote = (column: string) => `"${column}"`
 
 /** By the id of the monitor. A tag with a value is both. */
 function readTags(database: DatabaseSync): Map<number, string[]> {
@@ -143,7 +129,7 @@ function listAround(monitor: Monitor, byId: ReadonlyMap<number, Monitor>): Monit
   const around = new Set<Monitor>()
   for (let at: Monitor | undefined = monitor; at !== undefined && !around.has(at); ) {
     around.add(at)
-    at = at.parent === null ? undefined : byId.get(at.parent)
+    at = byId.get(at.parent ?? Number.NaN)
   }
   return [...around]
 }
