@@ -38,18 +38,17 @@ export type Keys = readonly string[]
 /** Throws AppError `unavailable` when too many computations wait. */
 export async function hashPassword(password: string, cost: PasswordCost = COST, keys: Keys = []): Promise<string> {
   const salt = randomBytes(SALT_BYTES)
-  const hash = await inTurn(() => derive(password, salt, cost), keys)
-  return ['scrypt', cost.logN, cost.r, cost.p, salt.toString('base64url'), hash.toString('base64url')].join('$')
+  return format(cost, salt, await inTurn(() => derive(password, salt, cost), keys))
 }
 
 /** The hash of a user without a password: no password matches random bytes. */
-export function hashOfNone({ logN, r, p }: PasswordCost = COST): string {
-  const [salt, hash] = [randomBytes(SALT_BYTES), randomBytes(HASH_BYTES)]
-  return ['scrypt', logN, r, p, salt.toString('base64url'), hash.toString('base64url')].join('$')
+export function hashOfNone(cost: PasswordCost = COST): string {
+  return format(cost, randomBytes(SALT_BYTES), randomBytes(HASH_BYTES))
 }
 
-/** Stands for the hash of an account that does not exist. No password matches random bytes. */
-const UNKNOWN_ACCOUNT = { salt: randomBytes(SALT_BYTES), hash: randomBytes(HASH_BYTES) }
+function format({ logN, r, p }: PasswordCost, salt: Buffer, hash: Buffer): string {
+  return ['scrypt', logN, r, p, salt.toString('base64url'), hash.toString('base64url')].join('$')
+}
 
 /**
  * Whether the password matches `stored`. For null, an account that does not exist, it is false after the same time, and
@@ -61,7 +60,7 @@ export async function verifyPassword(
   unknownCost = COST,
   keys: Keys = [],
 ): Promise<boolean> {
-  const { cost, salt, hash } = stored === null ? { ...UNKNOWN_ACCOUNT, cost: unknownCost } : parseHash(stored)
+  const { cost, salt, hash } = parseHash(stored ?? hashOfNone(unknownCost))
   // The time to normalise a text grows with the square of its length: 64 KB of combining marks take more than a second.
   const isTooLong = password.length > GIVEN_LENGTH
   const derived = await inTurn(() => derive(isTooLong ? '' : password, salt, cost), keys)
