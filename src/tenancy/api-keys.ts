@@ -62,23 +62,19 @@ function earlier(one: Instant | null, other: Instant | null): Instant | null {
   return one === null || other === null ? (one ?? other) : Math.min(one, other)
 }
 
-const PREFIX_TRIES = 3
-
 /** Without `chosen`, the key is a new random one. Throws `conflict` for an id that exists. */
 export async function insertKey(
   tx: Queryable,
   row: Omit<store.NewApiKey, 'id' | 'prefix' | 'hash'> & { readonly id?: string },
   chosen?: string,
 ): Promise<ApiKeyRecord & { readonly key: string }> {
-  for (let attempt = 1; attempt <= PREFIX_TRIES; attempt += 1) {
-    const key = chosen ?? makeApiKey()
-    const parsed = parseApiKey(key)
-    if (parsed === null) throw new Error('an API key must have the form hbk_<prefix>_<secret>')
-    const id = row.id ?? newId(row.createdAt)
-    const made = await store.insertApiKey(tx, { ...row, id, ...parsed })
-    if (made !== null) return { ...made, key }
-    if (row.id !== undefined && (await store.hasApiKey(tx, id))) throw new AppError('conflict', { why: 'key_made' })
-  }
+  const key = chosen ?? makeApiKey()
+  const parsed = parseApiKey(key)
+  if (parsed === null) throw new Error('an API key must have the form hbk_<prefix>_<secret>')
+  const made = await store.insertApiKey(tx, { ...row, id: row.id ?? newId(row.createdAt), ...parsed })
+  if (made !== null) return { ...made, key }
+  // A random prefix of 47 bits is free, so the given id is taken.
+  if (row.id !== undefined) throw new AppError('conflict', { why: 'key_made' })
   throw new Error('no free prefix for an API key was found')
 }
 

@@ -44,12 +44,6 @@ export async function insertApiKey(db: Queryable, key: NewApiKey): Promise<ApiKe
   return rows[0] ?? null
 }
 
-/** Of any organization. */
-export async function hasApiKey(db: Queryable, id: string): Promise<boolean> {
-  const { rowCount } = await db.query('select from api_keys where id = $1', [id])
-  return rowCount > 0
-}
-
 /** In order of creation. */
 export async function listApiKeys(db: Queryable, tenant: Tenant, { limit, after }: PageRequest): Promise<ApiKeyRow[]> {
   const { rows } = await db.query<ApiKeyRow>(
