@@ -13,7 +13,7 @@ import type { Context } from '../store/context.ts'
 import type { Queryable } from '../store/postgres/database.ts'
 import { hasLoginAddress } from '../store/tenancy/login-addresses.ts'
 import { findUserByEmail, lockUser, type UserWithHash } from '../store/tenancy/users.ts'
-import { actorOf, actsOfFailure } from './acts.ts'
+import { actorOf, actsOfFailure } from './account-audit.ts'
 import { type Keys, verifyPassword } from './passwords.ts'
 import { createLoginThrottle, type ThrottleState, tooManyFailures } from './throttle.ts'
 

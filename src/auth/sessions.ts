@@ -24,7 +24,7 @@ import {
   touchSession,
 } from '../store/tenancy/sessions.ts'
 import { findUsersOfDashboard, lockSessionsOf } from '../store/tenancy/users.ts'
-import { actOnAccount } from './acts.ts'
+import { actOnAccount } from './account-audit.ts'
 import { createTouch, TOUCH_EVERY_MS, toCaller } from './authenticate.ts'
 
 const HOUR_MS = 3_600_000

@@ -19,7 +19,7 @@ import { noteLoginAddress } from '../store/tenancy/login-addresses.ts'
 import { findOldestOrganization } from '../store/tenancy/organizations.ts'
 import { takeFromSlidingWindow } from '../store/tenancy/rate-windows.ts'
 import { findUserByEmail, insertUser, type KnownUser, lockSessionsOf } from '../store/tenancy/users.ts'
-import { actOnAccount, actorOf, actsOfFailure } from './acts.ts'
+import { actOnAccount, actorOf, actsOfFailure } from './account-audit.ts'
 import {
   createHandshake,
   createIdentityProvider,

@@ -79,7 +79,7 @@ const GAP_DAYS = 800
 const SPOOL_DAYS = 366
 /** An expired token only gives 401; a day more covers replicas whose clocks differed when it was created. */
 const TOKEN_DAYS = 1
-/** The longest window is a day (auth/acts.ts), and counts in part for the one after it. */
+/** The longest window is a day (auth/account-audit.ts), and counts in part for the one after it. */
 const WINDOW_DAYS = 2
 /** As long as a log-in counts for its address (auth/check-password.ts). */
 const LOGIN_ADDRESS_DAYS = 30

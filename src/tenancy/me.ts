@@ -1,7 +1,7 @@
 /** What callers learn about themselves, and what users change: the password, the sessions. API keys have neither. */
 
 import { audited } from '../audit/audited.ts'
-import { actOnAccount } from '../auth/acts.ts'
+import { actOnAccount } from '../auth/account-audit.ts'
 import { withPassword } from '../auth/check-password.ts'
 import { unknownKey, unknownToken } from '../auth/errors.ts'
 import { hashPassword } from '../auth/passwords.ts'

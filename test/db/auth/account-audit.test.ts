@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, it } from 'vitest'
-import { actsOfFailure } from '../../../src/auth/acts.ts'
+import { actsOfFailure } from '../../../src/auth/account-audit.ts'
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts'
 
 let test: TestDatabase
