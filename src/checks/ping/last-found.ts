@@ -5,21 +5,15 @@
 
 import { createHash } from 'node:crypto'
 
-export interface LastFound {
-  /** After each look-up. Null: the address leads to no check any more. */
-  note(address: string, publicId: string | null): void
-  /** Null: not known. */
-  recall(address: string): string | null
-}
-
 /** About 200 bytes each. */
 const MOST = 100_000
 
 /** The addresses that were not used for the longest time are forgotten first. */
-export function createLastFound(most = MOST): LastFound {
+export function createLastFound(most = MOST) {
   const publicIds = new Map<string, string>()
   return {
-    note(address, publicId) {
+    /** After each look-up. Null: the address leads to no check any more. */
+    note(address: string, publicId: string | null): void {
       const hash = hashOf(address)
       // A Map keeps the order in which its entries were added.
       publicIds.delete(hash)
@@ -27,7 +21,8 @@ export function createLastFound(most = MOST): LastFound {
       publicIds.set(hash, publicId)
       if (publicIds.size > most) publicIds.delete(publicIds.keys().next().value!)
     },
-    recall: (address) => publicIds.get(hashOf(address)) ?? null,
+    /** Null: not known. */
+    recall: (address: string): string | null => publicIds.get(hashOf(address)) ?? null,
   }
 }
 

@@ -20,40 +20,7 @@ export interface LockedPing extends ReadPing {
   readonly key: number
 }
 
-export interface PingSpool {
-  readonly id: string
-  /** False when it is broken: it is not asked any more. */
-  accepts(): boolean
-  /** False also while it is full. */
-  hasRoom(): boolean
-  /** Also of pings that are being written. */
-  isEmpty(): boolean
-  /** Whether nothing waits but pings whose rows another session has locked. False while pings are being written. */
-  isCaughtUp(): boolean
-  pings(): number
-  /** Without those whose rows another session has locked. */
-  waiting(): number
-  /** The checks whose rows another session has locked. */
-  lockedKeys(): readonly number[]
-  bytes(): number
-  /** About when the oldest ping came in; null: none waits. */
-  oldestAt(): Instant | null
-  /** When a ping got 503 last that would have been for it; null: never. Now while it is broken. */
-  refusedAt(): Instant | null
-  noteRefusal(): void
-  /** Resolves when all are on disk. Rejects when none was stored. */
-  append(pings: readonly SpooledPing[]): Promise<void>
-  /** The oldest pings after this position, some hundreds. Throws UnknownFormat. */
-  read(after: number): Promise<readonly ReadPing[]>
-  /** Appends copies of these pings, with their arrivals. The caller then moves its position past them. */
-  postpone(pings: readonly LockedPing[]): Promise<void>
-  /** These stay where they are: nothing waits behind them. */
-  noteLocked(pings: readonly LockedPing[]): void
-  /** The pings up to this position are recorded, or postponed: `pings` of them since the last call. */
-  forget(upTo: number, pings: readonly ReadPing[]): Promise<void>
-  /** Resolves when all that was appended is on disk, or has failed; after a second at the latest, because a disk may hang. */
-  flushed(): Promise<void>
-}
+export type PingSpool = ReturnType<typeof createPingSpool>
 
 /** Not yet on disk: what waits for a slow one must not fill the memory. */
 const MAX_WRITING = { pings: 50_000, bytes: 32 * 2 ** 20 }
@@ -63,7 +30,7 @@ const BATCH = { records: 500, bytes: 2_000_000 }
 const MAX_POSTPONED = 100
 
 /** `now`: by the database's clock. */
-export function createPingSpool(spool: Spool, now: () => Instant): PingSpool {
+export function createPingSpool(spool: Spool, now: () => Instant) {
   const writing = new Set<Promise<unknown>>()
   const size = { pings: 0, bytes: 0 }
   /** Keys of checks, by the positions of their pings. */
@@ -78,26 +45,35 @@ export function createPingSpool(spool: Spool, now: () => Instant): PingSpool {
     return { ping: { ...ping, at: lastAt }, pingId }
   }
 
+  /** Also of pings that are being written. */
   const isEmpty = () => spool.records === 0 && writing.size === 0
+  /** Without pings whose rows another session has locked. */
   const waiting = () => spool.records - locked.size
 
   return {
     id: spool.id,
+    /** False when it is broken: it is not asked any more. */
     accepts: () => spool.state !== 'broken',
+    /** False also while it is full. */
     hasRoom: () => spool.state === 'open',
     isEmpty,
+    /** Whether nothing waits but pings whose rows another session has locked. False while pings are being written. */
     isCaughtUp: () => waiting() <= 0 && writing.size === 0,
     pings: () => spool.records,
     waiting,
-    lockedKeys: () => [...new Set(locked.values())],
+    /** The checks whose rows another session has locked. */
+    lockedKeys: (): readonly number[] => [...new Set(locked.values())],
     bytes: () => spool.bytes,
+    /** About when the oldest ping came in; null: none waits. */
     oldestAt: () => (spool.records === 0 ? null : oldestAt),
+    /** When a ping got 503 last that would have been for it; null: never. Now while it is broken. */
     refusedAt: () => (spool.state === 'broken' ? now() : refusedAt),
     noteRefusal() {
       refusedAt = now()
     },
 
-    async append(pings) {
+    /** Resolves when all are on disk. Rejects when none was stored. */
+    async append(pings: readonly SpooledPing[]): Promise<void> {
       // An append of a hundred pings may exceed them.
       if (size.pings >= MAX_WRITING.pings || size.bytes >= MAX_WRITING.bytes)
         throw new SpoolFull('the disk of the spool is too slow: too much waits for it')
@@ -122,7 +98,8 @@ export function createPingSpool(spool: Spool, now: () => Instant): PingSpool {
       }
     },
 
-    async read(after) {
+    /** The oldest pings after this position, some hundreds. Throws UnknownFormat. */
+    async read(after: number): Promise<readonly ReadPing[]> {
       const pings: ReadPing[] = []
       for (const { position, record } of await spool.read(after, BATCH)) {
         try {
@@ -137,7 +114,8 @@ export function createPingSpool(spool: Spool, now: () => Instant): PingSpool {
       return pings
     },
 
-    async postpone(pings) {
+    /** Appends copies of these pings, with their arrivals. The caller then moves its position past them. */
+    async postpone(pings: readonly LockedPing[]): Promise<void> {
       for (let from = 0; from < pings.length; from += MAX_POSTPONED) {
         const some = pings.slice(from, from + MAX_POSTPONED)
         const positions = await spool.append(some.map(encodePing))
@@ -145,11 +123,13 @@ export function createPingSpool(spool: Spool, now: () => Instant): PingSpool {
       }
     },
 
-    noteLocked(pings) {
+    /** These stay where they are: nothing waits behind them. */
+    noteLocked(pings: readonly LockedPing[]): void {
       for (const { position, key } of pings) locked.set(position, key)
     },
 
-    async forget(upTo, pings) {
+    /** The pings up to this position are recorded, or postponed: `pings` of them since the last call. */
+    async forget(upTo: number, pings: readonly ReadPing[]): Promise<void> {
       try {
         await spool.forget(upTo)
       } finally {
@@ -159,8 +139,9 @@ export function createPingSpool(spool: Spool, now: () => Instant): PingSpool {
       }
     },
 
+    /** Resolves when all that was appended is on disk, or has failed; after a second at the latest, because a disk may hang. */
     flushed: () =>
-      new Promise((resolve) => {
+      new Promise<void>((resolve) => {
         const stopTimer = startTimer(MAX_FLUSH_MS, resolve)
         void Promise.allSettled(writing).then(() => {
           stopTimer()

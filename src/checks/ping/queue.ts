@@ -8,28 +8,13 @@ export interface Waiting {
   readonly since: number
 }
 
-export interface PingQueue<Entry> {
-  size(): number
-  /** False when the queue is full. */
-  add(entry: Entry): boolean
-  /** Removes and returns the next group; empty when nothing waits. */
-  takeGroup(): readonly Entry[]
-  /** Removes and returns all. */
-  takeAll(): readonly Entry[]
-  /** Removes and returns the entries that have waited since before `time`. */
-  takeOlderThan(time: number): readonly Entry[]
-  /** Puts entries back, before all others. */
-  putBack(entries: readonly Entry[]): void
-  entries(): readonly Entry[]
-}
-
 const MAX_GROUP = 500
 /** Both bound the memory that a burst takes. */
 const MAX_WAITING = 20_000
 /** Each ping may have a body of 10 KB. */
 const MAX_BODY_BYTES = 32 * 2 ** 20
 
-export function createPingQueue<Entry extends Waiting>(): PingQueue<Entry> {
+export function createPingQueue<Entry extends Waiting>() {
   let entries: Entry[] = []
   let bytes = 0
 
@@ -40,26 +25,30 @@ export function createPingQueue<Entry extends Waiting>(): PingQueue<Entry> {
 
   return {
     size: () => entries.length,
-    add(entry) {
+    /** False when the queue is full. */
+    add(entry: Entry): boolean {
       const more = bodyBytesOf([entry])
       if (entries.length >= MAX_WAITING || bytes + more > MAX_BODY_BYTES) return false
       bytes += more
       entries.push(entry)
       return true
     },
+    /** Removes and returns the next group; empty when nothing waits. */
     takeGroup: () => taken(entries.splice(0, MAX_GROUP)),
     takeAll: () => taken(entries.splice(0)),
-    takeOlderThan(time) {
+    /** Removes and returns the entries that have waited since before `time`. */
+    takeOlderThan(time: number): readonly Entry[] {
       const older = entries.filter(({ since }) => since < time)
       if (older.length > 0) entries = entries.filter(({ since }) => since >= time)
       return taken(older)
     },
-    putBack(again) {
+    /** Puts entries back, before all others. */
+    putBack(again: readonly Entry[]): void {
       if (again.length === 0) return
       bytes += bodyBytesOf(again)
       entries = [...again, ...entries]
     },
-    entries: () => entries,
+    entries: (): readonly Entry[] => entries,
   }
 }
 
