@@ -161,7 +161,11 @@ export function createReadBack(options: ReadBackOptions): ReadBack {
       const change = changes[index]
       return pingId === null || !change ? [] : [{ key: change.key, id: pingId }]
     })
-    const done = await session.groupTransaction(
+    const {
+      decisions,
+      removed,
+      locked: left,
+    } = await session.groupTransaction(
       budgetMs,
       async (tx) => {
         const [readTo, states, storedRuns, storedIds] = await inOrder([
@@ -198,25 +202,15 @@ export function createReadBack(options: ReadBackOptions): ReadBack {
       },
     )
     for (const { key } of known) counts?.add(key)
-    report(done)
-    return done.locked
+    const gone = removed + decisions.filter(({ kind }) => kind === 'unknown').length
+    if (gone > 0) onDropped('check_removed', gone)
+    for (const decision of decisions) if (decision.kind === 'failed') onDropped('rejected', 1, decision.error)
+    return left
   }
 
   /** Which id the ping has once it is recorded. Of a copy of a postponed ping it is that of the ping. */
   function idOf({ position: at, ping, pingId }: ReadPing): Buffer {
     return pingId ?? idBytesOf(`${spool.id}/${at}`, ping.at)
-  }
-
-  function report({
-    decisions,
-    removed,
-  }: {
-    decisions: ReturnType<typeof decideChanges>['decisions']
-    removed: number
-  }) {
-    const unknown = decisions.filter(({ kind }) => kind === 'unknown').length
-    if (removed + unknown > 0) onDropped('check_removed', removed + unknown)
-    for (const decision of decisions) if (decision.kind === 'failed') onDropped('rejected', 1, decision.error)
   }
 
   return {
