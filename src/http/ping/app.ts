@@ -67,10 +67,6 @@ export interface PingAppOptions {
 /** A PUT is a POST: `curl -T` sends one. */
 const METHODS = new Set(['GET', 'POST', 'PUT', 'HEAD'])
 
-const BY_ID = '/ping/{public_id}'
-const BY_NAME = '/ping/{ping_key}/{slug}'
-const BY_TOKEN = '/api/push/{token}'
-
 /** A check that has to be looked up. */
 type Find = () => Promise<FoundCheck | null>
 
@@ -165,7 +161,7 @@ export function createPingApp(options: PingAppOptions): RequestListener {
 
   /** Only a check that exists gets the list of signals. That costs a read, as a ping of an unknown check does. */
   async function explainSignal(res: ServerResponse, path: UnusableSignal): Promise<void> {
-    drop(res.req, NO_BODY)
+    res.req.resume()
     const { name } = path
     const isKnown = name === undefined ? await hasCheck(path.publicId) : (await find.byName(name, false)) !== null
     const explain = path.kind === 'unknown_signal' ? unknownSignal : invalidExitCode
@@ -212,14 +208,13 @@ function respond(res: ServerResponse, status: number, headers: Record<string, st
 }
 
 function routeOf(path: PingPath | null): string {
-  if (path === null) return BY_ID
-  if (path.kind === 'push') return BY_TOKEN
-  return path.name === undefined ? BY_ID : BY_NAME
+  if (path?.kind === 'push') return '/api/push/{token}'
+  return path?.name === undefined ? '/ping/{public_id}' : '/ping/{ping_key}/{slug}'
 }
 
 /** A browser asks what it may send. That is no ping. */
 function allow(res: ServerResponse): void {
-  drop(res.req, NO_BODY)
+  res.req.resume()
   res.writeHead(204, PREFLIGHT_HEADERS)
   res.end()
 }
@@ -238,11 +233,17 @@ const LF = 10
 
 const NO_BODY: PingBody = { bytes: null, loss: null }
 
-/** The body of a POST or PUT; null when empty. It is stored as bytes: the output of a job may not be valid text. */
+/**
+ * The body of a POST or PUT; null when empty. It is stored as bytes: the output of a job may not be valid text. Of a body
+ * that is not read, Node would keep what comes while the database is asked: it is dropped.
+ */
 async function readPingBody(req: IncomingMessage): Promise<PingBody> {
   if (!hasBody(req)) return NO_BODY
-  if (req.method !== 'POST' && req.method !== 'PUT') return drop(req, NO_BODY)
-  if (isCompressed(req)) return drop(req, { bytes: null, loss: 'compressed' })
+  const isMeant = req.method === 'POST' || req.method === 'PUT'
+  if (!isMeant || isCompressed(req)) {
+    req.resume()
+    return isMeant ? { bytes: null, loss: 'compressed' } : NO_BODY
+  }
   const read = await readTail(req, PING_BODY)
   if (typeof read === 'string') return { bytes: null, loss: read }
   const { bytes, isCut } = read
@@ -257,12 +258,6 @@ function textToStore({ bytes, loss }: PingBody, { text, unknown }: PingMetadata)
   const whole = Buffer.concat([bytes ?? EMPTY, Buffer.from(lines)])
   const isBodyTruncated = loss !== null || whole.length > LIMITS.pingBodyBytes
   return { body: whole.subarray(-LIMITS.pingBodyBytes), isBodyTruncated }
-}
-
-/** Of a body that is not read, Node would keep what comes while the database is asked. */
-function drop(request: IncomingMessage, instead: PingBody): PingBody {
-  request.resume()
-  return instead
 }
 
 /** Transfer codings other than `chunked` also compress; Node does not decode them. */
