@@ -134,6 +134,7 @@ describe('/deliveries', () => {
     ['status=late', 'Status must be one of pending, delivered, failed.'],
     ['channel=1', 'Channel_id must be a UUID.'],
     ['since=yesterday', 'Since must be an ISO 8601 time'],
+    ['since=constructor', 'Since must be an ISO 8601 time'],
     ['cursor=x', 'Cursor must be the next_cursor of an earlier response.'],
   ])('rejects %s with a page', async (query, words) => {
     const { status, text } = await reader.get(`/deliveries?${query}`)

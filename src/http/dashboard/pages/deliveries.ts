@@ -8,6 +8,7 @@ import { getCheck } from '../../../checks/find-checks.ts'
 import { includesScope, type Scope } from '../../../domain/access.ts'
 import type { Instant } from '../../../domain/check.ts'
 import { AppError } from '../../../domain/errors.ts'
+import { toIso } from '../../../domain/instant.ts'
 import { encodeCursor } from '../../../domain/page.ts'
 import { DeliveryListQuery } from '../../api/deliveries.schema.ts'
 import { parsePart } from '../../api/faults.ts'
@@ -65,23 +66,11 @@ ${pager('/deliveries', { ...filters, cursor }, next && `deliveries.${encodeCurso
 
 /** Throws AppError `invalid_request`, as the API does. */
 function readQuery({ status, channel, check, since }: Filters, cursor: string | null, now: Instant) {
-  const span = since === undefined ? undefined : SPANS[since]
-  const asked = given({
-    status,
-    channel_id: channel,
-    check_id: check,
-    since: span === undefined ? since : undefined,
-    cursor: cursor ?? undefined,
-  })
+  const from = since !== undefined && Object.hasOwn(SPANS, since) ? toIso(now - SPANS[since]!.ms) : since
+  const asked = given({ status, channel_id: channel, check_id: check, since: from, cursor: cursor ?? undefined })
   const read = parsePart('query', DeliveryListQuery, asked)
-  const from = span === undefined ? read.since : now - span.ms
-  const filter = given({
-    status: read.status,
-    channelId: read.channel_id,
-    checkId: read.check_id,
-    since: from === undefined ? undefined : Math.floor(from),
-  })
-  return { filter, after: read.cursor ?? null }
+  const { channel_id: channelId, check_id: checkId, cursor: after = null } = read
+  return { filter: given({ status: read.status, channelId, checkId, since: read.since }), after }
 }
 
 async function nameOfCheck(id: string, { context, caller }: Pick<Request, 'context' | 'caller'>): Promise<string> {
