@@ -125,9 +125,13 @@ describe('a crowd', () => {
     await outbox.drain()
     expect(digests.map(({ digest }) => digest.events)).toEqual([CROWD, 7])
     await addCrowd(1, 300)
+    await fixture.database.query(
+      `update events set last_ping = '{"type": "fail"}', last_body = 'disk full' where check_key = 300`,
+    )
     await fixture.clock.advance(DIGEST.pauseMs)
     await outbox.drain()
     expect([got.length, digests.length]).toEqual([1, 2])
+    expect(got[0]!.event).toMatchObject({ lastPing: { body: 'disk full' } })
     expect((await fixture.deliveries()).at(-1)).toMatchObject({ status: 1, digest_id: null })
   })
 
