@@ -2,20 +2,18 @@ import { z } from 'zod'
 import { SCOPES } from '../../domain/access.ts'
 import * as field from './fields.ts'
 
-export const NewApiKey = z
-  .strictObject({
-    name: field.name('key'),
-    scope: field.oneOf(SCOPES).meta({ description: 'What the key may do. Each scope includes the ones before it.' }),
-    project_id: field
-      .uuid('Binds the key to one project. All other projects are then not found for it.')
-      .nullable()
-      .optional(),
-    expires_at: field.moment().nullable().optional().meta({
-      description:
-        'The time when the key expires. Null: never. A key that a key creates expires no later than its creator.',
-    }),
-  })
-  .meta({ id: 'NewApiKey' })
+export const NewApiKey = field.strictShape('NewApiKey', {
+  name: field.name('key'),
+  scope: field.oneOf(SCOPES).meta({ description: 'What the key may do. Each scope includes the ones before it.' }),
+  project_id: field
+    .uuid('Binds the key to one project. All other projects are then not found for it.')
+    .nullable()
+    .optional(),
+  expires_at: field.moment().nullable().optional().meta({
+    description:
+      'The time when the key expires. Null: never. A key that a key creates expires no later than its creator.',
+  }),
+})
 
 export const ApiKeyUpdate = z
   .strictObject({ name: field.name('key').optional() })
@@ -35,12 +33,10 @@ const fields = {
 
 export const ApiKey = z.object(fields).meta({ id: 'ApiKey' })
 
-export const CreatedApiKey = z
-  .object({
-    ...fields,
-    key: z.string().meta({ description: 'The key itself. It is returned only here, and is not stored.' }),
-  })
-  .meta({ id: 'CreatedApiKey' })
+export const CreatedApiKey = field.shape('CreatedApiKey', {
+  ...fields,
+  key: z.string().meta({ description: 'The key itself. It is returned only here, and is not stored.' }),
+})
 
 export const ApiKeyList = field.listOf('ApiKeyList', 'api_keys', ApiKey)
 

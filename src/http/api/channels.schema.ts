@@ -113,19 +113,15 @@ export const CreatedChannel = unionByKind('CreatedChannel', (kind) =>
 
 export const ChannelList = field.listOf('ChannelList', 'channels', Channel)
 
-export const QueuedTest = z
-  .object({
-    delivery_id: z.string().meta({ format: 'uuid', description: 'The delivery has the outcome of the test.' }),
-  })
-  .meta({ id: 'QueuedTest' })
+export const QueuedTest = field.shape('QueuedTest', {
+  delivery_id: z.string().meta({ format: 'uuid', description: 'The delivery has the outcome of the test.' }),
+})
 
-export const RotatedSecret = z
-  .object({
-    secret: z.string().meta({
-      description: 'The new signing secret. It is not shown again. For 24 hours the previous secret signs, too.',
-    }),
-  })
-  .meta({ id: 'RotatedSecret' })
+export const RotatedSecret = field.shape('RotatedSecret', {
+  secret: z.string().meta({
+    description: 'The new signing secret. It is not shown again. For 24 hours the previous secret signs, too.',
+  }),
+})
 
 // Kinds ------------------------------------------------------------------------------------------------------------------
 

@@ -22,6 +22,11 @@ const NO_CONTROL_EXCEPT_LAYOUT = '[^\\x00-\\x08\\x0b\\x0c\\x0e-\\x1f\\x7f-\\x9f]
 /** White space is dropped at both ends, and something must be left. The document does not say that it must be visible. */
 const NOT_BLANK = `^${NO_CONTROL}*[^\\x00-\\x1f\\x7f-\\x9f\\s]${NO_CONTROL}*$`
 
+/** An object with a name in the document. Of a request other fields are rejected, of a response they are dropped. */
+export const shape = <Shape extends z.ZodRawShape>(id: string, fields: Shape) => z.object(fields).meta({ id })
+export const strictShape = <Shape extends z.ZodRawShape>(id: string, fields: Shape) =>
+  z.strictObject(fields).meta({ id })
+
 interface TextOptions {
   readonly min: number
   readonly max: number

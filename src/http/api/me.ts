@@ -17,27 +17,25 @@ import { readList } from './list-page.ts'
 import { inCamelCase } from './present.ts'
 import { endpoint, openEndpoint } from './route.ts'
 
-const Me = z
-  .object({
-    kind: z.enum(['user', 'api_key']),
-    organization: z.object({ id: z.string().meta({ format: 'uuid' }), name: z.string() }),
-    user: z
-      .object({ id: z.string().meta({ format: 'uuid' }), email: z.string() })
-      .nullable()
-      .meta({ description: 'Null for an API key.' }),
-    key: z
-      .object({
-        id: z.string().meta({ format: 'uuid' }),
-        name: z.string(),
-        prefix: z.string().meta({ description: 'The public part of the key, by which it can be recognised.' }),
-        expires_at: field.instant('The time when the key expires. Null: never.').nullable(),
-      })
-      .nullable()
-      .meta({ description: 'The API key of the call. Null for a user.' }),
-    scope: z.enum(SCOPES),
-    project_id: z.string().nullable().meta({ format: 'uuid', description: 'The project that the key is bound to.' }),
-  })
-  .meta({ id: 'Me' })
+const Me = field.shape('Me', {
+  kind: z.enum(['user', 'api_key']),
+  organization: z.object({ id: z.string().meta({ format: 'uuid' }), name: z.string() }),
+  user: z
+    .object({ id: z.string().meta({ format: 'uuid' }), email: z.string() })
+    .nullable()
+    .meta({ description: 'Null for an API key.' }),
+  key: z
+    .object({
+      id: z.string().meta({ format: 'uuid' }),
+      name: z.string(),
+      prefix: z.string().meta({ description: 'The public part of the key, by which it can be recognised.' }),
+      expires_at: field.instant('The time when the key expires. Null: never.').nullable(),
+    })
+    .nullable()
+    .meta({ description: 'The API key of the call. Null for a user.' }),
+  scope: z.enum(SCOPES),
+  project_id: z.string().nullable().meta({ format: 'uuid', description: 'The project that the key is bound to.' }),
+})
 
 export const getMe = endpoint({
   id: 'getMe',
@@ -50,9 +48,10 @@ export const getMe = endpoint({
   }),
 })
 
-export const PasswordChange = z
-  .strictObject({ current_password: field.credential('The present password.'), new_password: field.newPassword() })
-  .meta({ id: 'PasswordChange' })
+export const PasswordChange = field.strictShape('PasswordChange', {
+  current_password: field.credential('The present password.'),
+  new_password: field.newPassword(),
+})
 
 export const changePassword = endpoint({
   id: 'changePassword',
@@ -66,19 +65,17 @@ export const changePassword = endpoint({
   },
 })
 
-const Session = z
-  .object({
-    id: z.string().meta({ format: 'uuid' }),
-    kind: z.enum(['token', 'dashboard']).meta({ description: '`token`: of `POST /auth/login`.' }),
-    created_at: field.instant('When the user logged in.'),
-    last_used_at: field.instant('The time of the last use, accurate to about a minute.'),
-    address: z
-      .string()
-      .nullable()
-      .meta({ description: 'Network address of the log-in or of the last refresh. Null: not known.' }),
-    current: z.boolean().meta({ description: 'Whether this call was made with the session.' }),
-  })
-  .meta({ id: 'Session' })
+const Session = field.shape('Session', {
+  id: z.string().meta({ format: 'uuid' }),
+  kind: z.enum(['token', 'dashboard']).meta({ description: '`token`: of `POST /auth/login`.' }),
+  created_at: field.instant('When the user logged in.'),
+  last_used_at: field.instant('The time of the last use, accurate to about a minute.'),
+  address: z
+    .string()
+    .nullable()
+    .meta({ description: 'Network address of the log-in or of the last refresh. Null: not known.' }),
+  current: z.boolean().meta({ description: 'Whether this call was made with the session.' }),
+})
 
 const SessionList = field.listOf('SessionList', 'sessions', Session)
 
