@@ -134,49 +134,40 @@ export function shownStatusSql(now: string, toSql = (status: ShownStatus): strin
   return `case when s.status = ${statusCode('up')} and s.expected_at <= ${now} then ${toSql('late')} else (array[${values}])[s.status + 1] end`
 }
 
-interface Filter {
-  /** The condition over the check `c` and its state `s`. Parameters are counted from `$first`. */
-  readonly holds: (first: number) => string
-  readonly values: (value: never) => readonly unknown[]
-}
-
 /** What a list of checks can be narrowed to. */
-const FILTERS = {
-  /** One of these statuses. */
-  status: {
-    holds: (first) => `${shownStatusSql(`$${first}::timestamptz`)} = any($${first + 1}::text[])`,
-    values: ({ statuses, now }: { statuses: readonly ShownStatus[]; now: Instant }) => [timestamp(now), statuses],
-  },
-  slug: { holds: (first) => `c.slug = $${first}::text`, values: (slug: string) => [slug] },
+export interface CheckRowsFilter {
+  /** One of these statuses, at this time. */
+  readonly status?: { readonly statuses: readonly ShownStatus[]; readonly now: Instant }
+  readonly slug?: string
   /** Part of the name or of the slug, in any case. */
-  q: {
-    holds: (first) => `(c.name ilike $${first}::text or c.slug ilike $${first}::text)`,
-    values: (part: string) => [`%${part.replace(/[\\%_]/g, '\\$&')}%`],
-  },
+  readonly q?: string
   /** All of these tags. */
-  tag: { holds: (first) => `c.tags @> $${first}::text[]`, values: (tags: readonly string[]) => [tags] },
+  readonly tag?: readonly string[]
   /** All of these labels, of which two can have one name. */
-  label: {
-    holds: (first) => `c.labels @> all($${first}::jsonb[])`,
-    values: (labels: readonly Labels[]) => [labels.map((label) => JSON.stringify(label))],
-  },
-  managedBy: { holds: (first) => `c.managed_by = $${first}::text`, values: (manager: Manager) => [manager] },
-} as const satisfies Record<string, Filter>
-
-export type CheckRowsFilter = {
-  readonly [Name in keyof typeof FILTERS]?: Parameters<(typeof FILTERS)[Name]['values']>[0]
+  readonly label?: readonly Labels[]
+  readonly managedBy?: Manager
 }
 
-/** The conditions of a filter, each with an `and` before it, and their parameters, counted from `$first`. */
+/** The conditions over the check `c` and its state `s`, each with an `and` before it, and their parameters, counted from `$first`. */
 export function narrow(filter: CheckRowsFilter, first: number): { sql: string; values: unknown[] } {
-  let sql = ''
+  const { status, slug, q, tag, label, managedBy } = filter
+  const conditions: string[] = []
   const values: unknown[] = []
-  for (const [name, value] of Object.entries(filter)) {
-    const { holds, values: toValues }: Filter = FILTERS[name as keyof CheckRowsFilter]
-    sql += ` and ${holds(first + values.length)}`
-    values.push(...toValues(value as never))
+  const given = (value: unknown) => `$${first + values.push(value) - 1}`
+  if (status !== undefined) {
+    const shown = shownStatusSql(`${given(timestamp(status.now))}::timestamptz`)
+    conditions.push(`${shown} = any(${given(status.statuses)}::text[])`)
   }
-  return { sql, values }
+  if (slug !== undefined) conditions.push(`c.slug = ${given(slug)}::text`)
+  if (q !== undefined) {
+    const part = given(`%${q.replace(/[\\%_]/g, '\\$&')}%`)
+    conditions.push(`(c.name ilike ${part}::text or c.slug ilike ${part}::text)`)
+  }
+  if (tag !== undefined) conditions.push(`c.tags @> ${given(tag)}::text[]`)
+  if (label !== undefined)
+    conditions.push(`c.labels @> all(${given(label.map((one) => JSON.stringify(one)))}::jsonb[])`)
+  if (managedBy !== undefined) conditions.push(`c.managed_by = ${given(managedBy)}::text`)
+  return { sql: conditions.map((condition) => ` and ${condition}`).join(''), values }
 }
 
 // check_states ---------------------------------------------------------------------------------------------------------------
