@@ -87,4 +87,12 @@ describe('the command import', () => {
     ])
     expect(JSON.stringify(runs)).not.toContain('s3cret')
   })
+
+  it('has not done its work when a signal ends it before it begins', async () => {
+    const absent = Object.assign(new URL(database.url), { port: '1' }).href
+    const program = { command: process.execPath, args: ['src/main.ts', 'import', ...kuma()] }
+    await using command = spawnService(databaseEnvironment(absent), program)
+    await command.waitFor(/waiting for the database/)
+    expect(await command.stop()).toEqual({ status: 1, signal: null })
+  })
 })
