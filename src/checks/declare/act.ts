@@ -1,6 +1,7 @@
 /** Carries a plan out. Each function returns the check as it is stored. */
 
 import { randomUUID } from 'node:crypto'
+import type { Act } from '../../domain/audit.ts'
 import type { CheckSpec } from '../../domain/check.ts'
 import type { CheckEvent } from '../../domain/check-event.ts'
 import { isUuid } from '../../domain/ids.ts'
@@ -21,7 +22,8 @@ import { skipHistory } from '../../store/history/reported-flips.ts'
 import { makeAlertsDue } from '../../store/outbox/alerts.ts'
 import type { Queryable } from '../../store/postgres/database.ts'
 import { addCheck, findFreeSlug } from '../add-check.ts'
-import { type Abouts, aboutPause, applyEvents } from '../with-locked-check.ts'
+import { TURNED } from '../pause-resume.ts'
+import { type Abouts, aboutPause, actOn, actsOfChange, applyEvents } from '../with-locked-check.ts'
 import { originOf } from './place.ts'
 import type { Change, Creation, Declaration } from './plan.ts'
 
@@ -143,4 +145,18 @@ export async function change(
     state,
     updatedAt,
   }
+}
+
+// What was done, for the audit log.
+
+export function actOfCreation(check: StoredCheck, { kind }: Creation): Act {
+  return actOn(check, 'check.created', { managed_by: 'kubernetes', ...(kind === 'revive' ? { revived: true } : {}) })
+}
+
+export function actsOfDeclaration(check: StoredCheck, { check: before, events }: Change): Act[] {
+  return [...actsOfChange(before, check), ...actsOfEvents(check, events)]
+}
+
+export function actsOfEvents(check: StoredCheck, events: readonly CheckEvent[]): Act[] {
+  return events.flatMap(({ kind }) => (kind === 'pause' || kind === 'resume' ? [actOn(check, TURNED[kind])] : []))
 }

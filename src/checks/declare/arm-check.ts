@@ -6,7 +6,7 @@ import type { Resource, StoredCheck } from '../../store/checks/checks.ts'
 import { lockStates } from '../../store/checks/states.ts'
 import type { Context } from '../../store/context.ts'
 import { applyEvents } from '../with-locked-check.ts'
-import { actsOfEvents } from './acts.ts'
+import { actsOfEvents } from './act.ts'
 import { planArming, planDisarming } from './plan.ts'
 
 /**

@@ -15,7 +15,7 @@ import { makeAlertsDue } from '../../store/outbox/alerts.ts'
 import type { Queryable } from '../../store/postgres/database.ts'
 import { completeSpec, readSpec } from '../read-spec.ts'
 import { actOn, actsOfChange, applyEvents } from '../with-locked-check.ts'
-import { actsOfEvents } from './acts.ts'
+import { actsOfEvents } from './act.ts'
 import { lockDeclared } from './gather.ts'
 
 /**
