@@ -15,10 +15,7 @@ export const howRoutes = [page('/checks/{id}/how', 'read', show)]
 async function show({ context, caller, params, pingUrl, now }: Request): Promise<Page> {
   const check = await getCheck(context, caller, params.id ?? '')
   const mayPing = includesScope(caller.scope, 'write')
-  const main = html`${crumbs([
-    ['/checks', 'Checks'],
-    [`/checks/${check.id}`, isolated(check.name)],
-  ])}
+  const main = html`${crumbs([[`/checks/${check.id}`, isolated(check.name)]])}
 <h1>How ${isolated(check.name)} pings</h1>
 <p id="arrived" class="arrived" role="status">${renderArrival(check, now)}</p>
 <p><a href="/checks/${check.id}"${mayPing ? nextStep(check) : ''}>Go to the check</a></p>
