@@ -119,7 +119,7 @@ export async function lockDueStates(
       followed as (select due.*, now() as read_at, a.seen_at from seen_areas a cross join lateral (
           select ${COLUMNS} from check_states
           where job_area = a.area and wake_at <= least(now(), a.seen_at) and check_key <> all(a.held)
-            and exists (select from beating)
+            and exists (select from beating) and check_key <> all(${LOCKED_CHECKS})
           order by wake_at limit $1 for no key update skip locked) due
         order by due.wake_at limit $1)
       select * from pinged union all select * from followed`,

@@ -267,6 +267,21 @@ describe('deadlines wait', () => {
     expect((await listDue()).sort()).toEqual([locked.key, other.key].sort())
   })
 
+  it('of such a check also where it follows a source, whose container pings', async () => {
+    const jobArea = 'c1'
+    const spec = { periodSeconds: 10, graceSeconds: 0, jobArea }
+    const { key } = await t.addCheck({ armed: true, spec }, now() - 60_000)
+    await t.database.query(
+      `insert into seen_areas (area, cluster, seen_at) values ($1, $1, now()) on conflict (area) do update set seen_at = now()`,
+      [jobArea],
+    )
+    const process = aProcess()
+    await process.beat({ ...DRAINED, lockedChecks: [key] })
+    expect(await listDue()).toEqual([])
+    await process.beat()
+    expect(await listDue()).toEqual([key])
+  })
+
   it('of such a check no longer than 15 s after the last beat of the process', async () => {
     const { key } = await addOverdue()
     const process = aProcess()
