@@ -27,11 +27,14 @@ const MAX_LOCKED_MS = 2_000
 /** So many such pings are tried again: each of them is in each group, and must leave room for others. */
 const MAX_LOCKED = 100
 
-/** `isForDisk`: the disk takes what the database does not store now. */
+/**
+ * `isForDisk`: the disk takes what the database does not store now. `hasRoom`: or it is full, and is tried with what is
+ * not sent again, as if there were no disk.
+ */
 export function sortOutcomes<Entry extends Sent>(
   group: readonly Entry[],
   outcomes: readonly PingOutcome[],
-  { isForDisk, now }: { readonly isForDisk: boolean; readonly now: number },
+  { isForDisk, hasRoom, now }: { readonly isForDisk: boolean; readonly hasRoom: boolean; readonly now: number },
 ): Sorted<Entry> {
   const settled: [Entry, PingResult][] = []
   const unstored: Entry[] = []
@@ -42,14 +45,15 @@ export function sortOutcomes<Entry extends Sent>(
     group.some(({ ping }, at) => at > index && typeof outcomes[at] === 'string' && ping.publicId === publicId)
   for (const [index, entry] of group.entries()) {
     const outcome = outcomes[index]!
-    const mayBeTriedAgain = () =>
-      again.length < MAX_LOCKED && now - entry.since < MAX_LOCKED_MS && !isNewerStored(entry, index)
+    const isLocked = isLockedElsewhere(outcome)
+    const mayWait = () => again.length < MAX_LOCKED && now - entry.since < MAX_LOCKED_MS && !isNewerStored(entry, index)
+    const isSentAgain = (kind: PingFailure['kind']) => (isLocked ? mayWait() : kind === 'unsent' && !entry.isRetry)
     if (typeof outcome === 'string') settled.push([entry, outcome])
-    else if (isForDisk && outcome.kind !== 'rejected') unstored.push({ ...entry, pingId: outcome.pingId ?? null })
-    else if (isLockedElsewhere(outcome) && mayBeTriedAgain()) again.push({ ...entry, isLocked: true })
-    else if (outcome.kind === 'unsent' && !entry.isRetry) again.push({ ...entry, isRetry: true })
+    else if (isForDisk && outcome.kind !== 'rejected' && (hasRoom || !isSentAgain(outcome.kind)))
+      unstored.push({ ...entry, pingId: outcome.pingId ?? null })
+    else if (isSentAgain(outcome.kind)) again.push({ ...entry, ...(isLocked ? { isLocked } : { isRetry: true }) })
     else {
-      if (!isLockedElsewhere(outcome)) errors.set(outcome.error, (errors.get(outcome.error) ?? 0) + 1)
+      if (!isLocked) errors.set(outcome.error, (errors.get(outcome.error) ?? 0) + 1)
       settled.push([entry, 'unavailable'])
     }
   }

@@ -128,7 +128,8 @@ export function createPingRecorder(options: PingRecorderOptions, commit = create
     }
     if (mode() === 'direct') disk.onBegin(error)
     kept = 'spooling'
-    disk.append([...failed, ...queue.takeAll()])
+    // Where the disk is full, what waits goes on waiting for the database.
+    disk.append(disk.takes() ? [...failed, ...queue.takeAll()] : failed)
   }
 
   function drain(work: () => Promise<void>): Promise<void> {
@@ -180,7 +181,9 @@ export function createPingRecorder(options: PingRecorderOptions, commit = create
     beginSpooling([], error)
     const stale = queue.takeOlderThan(now() - retryMs)
     // Without a connection a group fails at each attempt, or it would be tried for ever.
-    giveUp(stale.length > 0 || wasConnected ? stale : queue.takeGroup(), error)
+    const left = stale.length > 0 || wasConnected ? stale : queue.takeGroup()
+    if (disk.mayTake()) disk.append(left)
+    else giveUp(left, error)
   }
 
   /** Resolves when nothing waits. Throws the error that broke the connection, once its group is settled. */
@@ -214,7 +217,11 @@ export function createPingRecorder(options: PingRecorderOptions, commit = create
   function settle(group: readonly QueuedPing[], outcomes: readonly PingOutcome[]): void {
     const out = outcomes.find(isOut)
     const isForDisk = out !== undefined && disk.mayTake()
-    const { settled, unstored, again, errors } = sortOutcomes(group, outcomes, { isForDisk, now: now() })
+    const { settled, unstored, again, errors } = sortOutcomes(group, outcomes, {
+      isForDisk,
+      hasRoom: disk.takes(),
+      now: now(),
+    })
     for (const [{ settle }, result] of settled) settle(result)
     queue.putBack(again)
     if (out !== undefined) beginSpooling(unstored, out.error)

@@ -243,8 +243,25 @@ describe('while the database is unavailable', () => {
     now += 2_000
     await send('c')
     await groups[1]!.end(unsent)
-    if (hasRoom) expect(groups[2]!.pings).toEqual(['b', 'c'])
-    else expect(spooled().flat()).toEqual(['b', 'c'])
+    expect(groups[2]!.pings).toEqual(['b', 'c'])
+    expect([spooled(), settled]).toEqual([[], [['a', 'stored']]])
+  })
+
+  it('what is not sent twice, or has waited for too long, tries whether a full disk has room again', async () => {
+    hasRoom = false
+    await send('a', 'b')
+    await send('c')
+    await groups[0]!.end([unsent, outage])
+    expect([spooled(), groups[1]!.pings]).toEqual([[['b']], ['a', 'c']])
+    await send('d')
+    await groups[1]!.end([unsent, 'stored'])
+    expect([spooled(), groups[2]!.pings]).toEqual([[['b'], ['a']], ['d']])
+    isConnectable = false
+    await groups[2]!.end(unsent)
+    await settle()
+    expect(spooled()).toEqual([['b'], ['a'], ['d']])
+    await appends[2]!.end(new Error('full'))
+    expect([resultOf('d'), settled.length]).toEqual(['unavailable', 2])
   })
 
   it('a disk that hangs is the same as none until it responds: pings go to the database', async () => {
