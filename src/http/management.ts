@@ -1,10 +1,13 @@
 /** The management port: the API below /api/, the badges below /badge/, and the dashboard everywhere else. */
 
-import type { RequestListener } from 'node:http'
+import type { IncomingMessage, RequestListener } from 'node:http'
 import { LIMITS } from '../domain/limits.ts'
 import { belowSite } from '../domain/site.ts'
 import { BADGE_PREFIX } from './badges/path.ts'
 import type { BodyLimits } from './body.ts'
+import { isOfHealthchecks } from './healthchecks/app.ts'
+import { presentFault } from './middleware/errors.ts'
+import type { FaultText } from './server.ts'
 
 /** Of the API and of the forms of the dashboard. */
 export const MANAGEMENT_BODY: BodyLimits = { keepBytes: LIMITS.apiBodyBytes, mostBytes: LIMITS.apiBodyBytes }
@@ -32,5 +35,14 @@ export function routeManagement({
     if (path.startsWith(BADGE_PREFIX)) return badges(request, response)
     if (dashboard === null) return api(request, response)
     return path.startsWith('/api/') || /^\/api(\?|$)/.test(path) ? api(request, response) : dashboard(request, response)
+  }
+}
+
+/** The body of an error before any handler: badges and healthchecks' API know no codes (design, section 3.2). */
+export function createFaultText(sitePath: () => string) {
+  return (message: string, status: number, request?: IncomingMessage): FaultText => {
+    if (request === undefined) return presentFault(message, status, false)
+    const [path = ''] = belowSite(sitePath(), request.url!).split('?', 1)
+    return presentFault(message, status, path.startsWith(BADGE_PREFIX) || isOfHealthchecks(path, request.headers))
   }
 }

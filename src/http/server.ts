@@ -21,6 +21,11 @@ export interface HttpServer {
   close(graceMs: number): Promise<void>
 }
 
+export interface FaultText {
+  readonly type: string
+  readonly text: string
+}
+
 export interface HttpServerOptions {
   readonly name: string
   readonly handler: (request: IncomingMessage, response: ServerResponse) => unknown
@@ -35,8 +40,8 @@ export interface HttpServerOptions {
   readonly body?: BodyLimits
   /** Default, and null: a request may name any host. */
   readonly isKnownHost?: IsKnownHost | null
-  /** The body of the response to a request that is not valid HTTP or too slow: no Accept header is known then. */
-  readonly errorText: (message: string, status: number) => { type: string; text: string }
+  /** The body of the response to a request that no handler sees. `request`: absent where its head is not known. */
+  readonly errorText: (message: string, status: number, request?: IncomingMessage) => FaultText
   /** The longest time in which a request's head, and the whole request, must arrive; for tests. */
   readonly headersMs?: number
   readonly requestMs?: number
@@ -120,13 +125,14 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
     }
     // The broken request may have its response already: it was rejected before all of it had arrived.
     if (response !== undefined && !response.req.complete && response.headersSent) return void endConnection(socket, '')
-    const { type, text } = errorText(message, status)
+    const broken = response?.req.complete === false ? response.req : undefined
+    const { type, text } = errorText(message, status, broken)
     const head = `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\nConnection: close\r\nContent-Type: ${type}\r\n`
     endConnection(socket, `${head}Content-Length: ${Buffer.byteLength(text)}\r\n\r\n${text}`)
   }
 
   function reject(response: ServerResponse, [status, message]: Fault): void {
-    const { type, text } = errorText(message, status)
+    const { type, text } = errorText(message, status, response.req)
     response.statusCode = status
     response.setHeader('Content-Type', type)
     void respondAndDrain(response.req, response, text)

@@ -33,8 +33,7 @@ import { createFindClientAddress } from '../http/client-address.ts'
 import { createDashboardApp } from '../http/dashboard/app.ts'
 import { createLive } from '../http/dashboard/live.ts'
 import { createHostRule } from '../http/head.ts'
-import { MANAGEMENT_BODY, routeManagement } from '../http/management.ts'
-import { presentFault } from '../http/middleware/errors.ts'
+import { createFaultText, MANAGEMENT_BODY, routeManagement } from '../http/management.ts'
 import { createPingApp } from '../http/ping/app.ts'
 import { addressOf, createHttpServer } from '../http/server.ts'
 import { observeHttp } from '../runtime/metrics.ts'
@@ -234,20 +233,21 @@ export function createApiRole(base: ApiRoleOptions) {
     ...limitConnections(base, 'ping'),
     errorText: (text) => ({ type: 'text/plain; charset=utf-8', text }),
   })
+  const sitePath = () => sitePathOf(baseUrl)
   const apiServer = createHttpServer({
     name: 'api',
     handler: routeManagement({
       api: apiApp.callback(),
       badges: badgeApp.callback(),
       dashboard: dashboardApp?.callback() ?? null,
-      sitePath: () => sitePathOf(baseUrl),
+      sitePath,
     }),
     bindAddress,
     port: config.apiPort,
     ...limitConnections(base, 'api'),
     body: MANAGEMENT_BODY,
     isKnownHost: createHostRule(bindAddress, [config.baseUrl, config.pingUrl]),
-    errorText: presentFault,
+    errorText: createFaultText(sitePath),
   })
 
   /** Null when pings can be stored in the database. */

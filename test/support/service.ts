@@ -18,8 +18,7 @@ import { createBadgeApp } from '../../src/http/badges/app.ts'
 import { createFindClientAddress } from '../../src/http/client-address.ts'
 import { createDashboardApp, type DashboardParts } from '../../src/http/dashboard/app.ts'
 import { createLive, type Live } from '../../src/http/dashboard/live.ts'
-import { routeManagement } from '../../src/http/management.ts'
-import { presentFault } from '../../src/http/middleware/errors.ts'
+import { createFaultText, routeManagement } from '../../src/http/management.ts'
 import { createHttpServer } from '../../src/http/server.ts'
 import { type Clock, systemClock } from '../../src/runtime/clock.ts'
 import type { Context } from '../../src/store/context.ts'
@@ -123,12 +122,13 @@ export async function startTestApi(
   const api = createApiApp(parts).callback()
   const dashboard = createDashboardApp(parts).callback()
   const badges = createBadgeApp({ ...parts, clock: context.clock, find: createFindBadge(context) }).callback()
+  const sitePath = () => sitePathOf(parts.baseUrl())
   const server = createHttpServer({
     name: 'api',
-    handler: around(routeManagement({ api, badges, dashboard, sitePath: () => sitePathOf(parts.baseUrl()) })),
+    handler: around(routeManagement({ api, badges, dashboard, sitePath })),
     bindAddress: '127.0.0.1',
     port: 0,
-    errorText: presentFault,
+    errorText: createFaultText(sitePath),
   })
   const { port } = await server.listen()
   url = `http://127.0.0.1:${port}${API_PREFIX}`

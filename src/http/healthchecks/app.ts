@@ -4,7 +4,7 @@
  * ours, which have the same addresses in version 1. Versions 2 and 3 of these addresses are its own.
  */
 
-import type { IncomingMessage } from 'node:http'
+import type { IncomingHttpHeaders, IncomingMessage } from 'node:http'
 import type { Context, Middleware } from 'koa'
 import type { Authenticate } from '../../auth/authenticate.ts'
 import type { ChannelContext } from '../../channels/context.ts'
@@ -43,8 +43,8 @@ export function serveHealthchecks(parts: HealthchecksParts): Middleware {
   const checkDatabase = createDatabaseCheck(parts.context)
   return async (ctx, next) => {
     const found = findPath(ctx.path)
+    ctx.state.hasPlainErrors = isOfHealthchecks(ctx.path, ctx.req.headers)
     if (found === null) return redirect(ctx, parts.siteUrl()) ? undefined : next()
-    ctx.state.hasPlainErrors = found.version !== 1
     const operation = Object.hasOwn(found.methods, ctx.method) ? found.methods[ctx.method] : undefined
     const selected = operation === undefined && found.version === 1 ? null : await select(ctx, found, parts.pace)
     if (selected === null) return next()
@@ -59,10 +59,21 @@ export function serveHealthchecks(parts: HealthchecksParts): Middleware {
   }
 }
 
+/**
+ * Whether a request is one of healthchecks' API, as far as its head says. With a key of theirs, each path of versions 2
+ * and 3 is theirs, also where an id is none.
+ */
+export function isOfHealthchecks(path: string, headers: IncomingHttpHeaders): boolean {
+  const found = findPath(path)
+  const hasKey = headers['x-api-key'] !== undefined
+  if (found !== null) return hasKey || found.version !== 1
+  return hasKey && (/^\/api\/v[23]\//.test(path) || (!isBearer(headers) && findPath(`${path}/`) !== null))
+}
+
 /** Some clients leave out the slash at the end, with any method. In version 1 these addresses are also ours. */
 function redirect(ctx: Context, siteUrl: string): boolean {
   const found = ctx.req.headers['x-api-key'] === undefined ? null : findPath(`${ctx.path}/`)
-  if (found === null || (found.version === 1 && isBearer(ctx.req))) return false
+  if (found === null || (found.version === 1 && isBearer(ctx.req.headers))) return false
   ctx.state.route = found.route
   ctx.status = 301
   ctx.set('Location', `${sitePathOf(siteUrl)}${ctx.path}/${ctx.search}`)
@@ -80,7 +91,7 @@ async function select(ctx: Context, { version }: Found, pace: () => Promise<void
   const header = ctx.req.headers['x-api-key']
   if (header !== undefined) return { key: String(header), body: null }
   const isOurs = version === 1
-  if (isOurs && isBearer(ctx.req)) return null
+  if (isOurs && isBearer(ctx.req.headers)) return null
   if (ctx.method !== 'POST') return isOurs ? null : { key: '', body: null }
   // Our API rejects such a request without a look at its body: what was read is of no concern to it.
   const body = await readJson(ctx.req, pace).catch((error: unknown) => {
@@ -91,7 +102,7 @@ async function select(ctx: Context, { version }: Found, pace: () => Promise<void
   return isOurs ? null : { key: '', body }
 }
 
-const isBearer = ({ headers }: IncomingMessage) => /^bearer( |$)/i.test(headers.authorization ?? '')
+const isBearer = ({ authorization = '' }: IncomingHttpHeaders) => /^bearer( |$)/i.test(authorization)
 
 /** Throws AppError `invalid_request` in the words of healthchecks, or `too_large`. */
 async function readJson(request: IncomingMessage, pace: () => Promise<void>): Promise<Body> {

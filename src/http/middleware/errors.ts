@@ -7,6 +7,7 @@ import type { Log } from '../../runtime/log.ts'
 import { createSteadyLog } from '../../runtime/steady-log.ts'
 import { hasBody, isNearlyRead, RequestAborted, respondAndDrain } from '../body.ts'
 import { codeOfStatus, STATUS } from '../error-codes.ts'
+import type { FaultText } from '../server.ts'
 import { UNMATCHED } from './observe.ts'
 
 /** For logs and metrics only: other web servers use it too for a request whose client left. */
@@ -67,9 +68,9 @@ function present(failure: AppError, isPlain: boolean) {
   return withDetails(code, text, failure.details)
 }
 
-/** The body of the response to a request that no handler sees. */
-export function presentFault(message: string, status: number): { readonly type: string; readonly text: string } {
-  const text = JSON.stringify(withDetails(codeOfStatus(status), message))
+/** The body of the response to a request that no handler sees. `isPlain`: the message alone. */
+export function presentFault(message: string, status: number, isPlain: boolean): FaultText {
+  const text = JSON.stringify(isPlain ? { error: message } : withDetails(codeOfStatus(status), message))
   return { type: 'application/json; charset=utf-8', text }
 }
 

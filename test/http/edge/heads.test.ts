@@ -63,6 +63,67 @@ describe('a header that something parses', () => {
   })
 })
 
+describe('of an API without codes, a fault has its message alone:', () => {
+  const KEY = 'X-Api-Key: x'
+  const [ID, UNIQUE] = ['00000000-0000-4000-8000-000000000000', '0'.repeat(40)]
+
+  const bodyOf = async (target: string, ...lines: string[]) =>
+    JSON.parse((await exchange(app.apiUrl, writeHead('GET', target, ...lines))).text)
+  const long = `Accept: ${'x'.repeat(1_025)}`
+  const twoHosts = 'Host: b'
+
+  it.each([
+    ['/api/v3/checks/'],
+    ['/api/v2/checks/?tag=a'],
+    ['/api/v3/status/'],
+    ['/api/v3/checks', KEY],
+    ['/api/v3/checks/none', KEY],
+    ['/badge/x.svg'],
+    ['/badge/x.svg?states=2'],
+    ['/api/v1/checks/', KEY],
+    ['/api/v1/checks', KEY],
+    [`/api/v1/checks/${ID}`, KEY],
+    [`/api/v1/checks/${UNIQUE}/flips/`, KEY],
+  ])('%s', async (target, ...lines) => {
+    expect(await bodyOf(target, ...lines, long)).toEqual({ error: 'the header Accept has more than 1024 bytes' })
+    expect(await bodyOf(target, ...lines, twoHosts)).toEqual({ error: 'the request has more than one Host header' })
+  })
+
+  it.each([
+    ['/api/v1/checks/'],
+    ['/api/v2/checks'],
+    ['/api/v3/checks/none', 'Authorization: Bearer x'],
+    ['/api/v1/me', KEY],
+    [`/api/v1/checks/${ID}/pings`, KEY, 'Authorization: Bearer x'],
+    ['/api/v30/checks/', KEY],
+    ['/badges/', KEY],
+  ])('%s is not of such an API', async (target, ...lines) => {
+    expect(await bodyOf(target, ...lines, long)).toMatchObject({ code: 'too_large' })
+    expect(await bodyOf(target, ...lines, twoHosts)).toMatchObject({ code: 'invalid_request' })
+  })
+
+  it('where a proxy serves the site below a path', async () => {
+    await using own = await startTestApp({ environment: { BASE_URL: 'https://a.example/heartbeat/api/v1' } })
+    const ask = (target: string) => exchange(own.listeningApiUrl, writeHead('GET', target, long))
+    for (const target of ['/heartbeat/api/v3/checks/', '/heartbeat/badge/x.svg', '/badge/x.svg'])
+      expect(JSON.parse((await ask(target)).text), target).toEqual({ error: expect.any(String) })
+    expect(JSON.parse((await ask('/heartbeat/api/v1/me')).text)).toHaveProperty('code')
+  })
+
+  it('also where its body is not valid HTTP', async () => {
+    for (const [target, hasCode] of [
+      ['/api/v3/checks/', false],
+      ['/api/v1/checks', true],
+    ] as const) {
+      const connection = openConnection(app.apiUrl)
+      connection.send(writeHead('POST', target, 'Transfer-Encoding: chunked'), 'no chunk\r\n')
+      const { status, text } = await connection.receive()
+      expect([status, 'code' in JSON.parse(text)]).toEqual([400, hasCode])
+      await connection.ended
+    }
+  })
+})
+
 describe('a ping is not lost over', () => {
   it.each(['User-Agent', 'Traceparent', 'Baggage', 'X-Forwarded-Client-Cert', 'X-Custom'])(
     'a long %s, which nothing parses',
