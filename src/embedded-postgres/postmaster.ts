@@ -43,7 +43,8 @@ const LEAST_FREE_BYTES = 1_048_576
 export async function findPostmaster({ folder, password }: Cluster): Promise<Postmaster | null> {
   const { clusterDir } = folder
   const { pid, port, status } = await readPidFile(clusterDir)
-  const client = status === 'ready' ? await connect(port, password).catch(() => null) : null
+  // Where the server is gone, anyone may listen on its port: the password is for a process of ours alone.
+  const client = status === 'ready' && isOurs(pid) ? await connect(port, password).catch(() => null) : null
   if (client === null) return null
   const { rows } = await client.query(`select current_setting('data_directory') as folder`)
   const served = await realpath(rows[0].folder).catch(() => null)
@@ -55,6 +56,15 @@ export async function findPostmaster({ folder, password }: Cluster): Promise<Pos
   // The file was copied with the cluster, or is older than the machine's last start: the port is of another server.
   await client.end()
   return null
+}
+
+/** False for a process that is gone, and for one that this account may not signal. */
+function isOurs(pid: number): boolean {
+  try {
+    return process.kill(pid, 0)
+  } catch {
+    return false
+  }
 }
 
 /** Starts the server on `port` and waits until it takes connections. Throws EmbeddedPostgresError, or the signal's reason. */

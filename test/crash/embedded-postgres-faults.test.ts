@@ -1,4 +1,6 @@
+import { once } from 'node:events'
 import { readdir, rm, writeFile } from 'node:fs/promises'
+import { createServer } from 'node:net'
 import { join } from 'node:path'
 import pg from 'pg'
 import { afterAll, beforeAll, expect, test } from 'vitest'
@@ -103,6 +105,24 @@ test('a pid file of a server that is gone does not hold a start up', async () =>
   await using second = await start(dataDir)
   expect(await query(second.url, 'select 1 as one')).toEqual([{ one: 1 }])
 })
+
+test('what listens on the port of a server that is gone is not asked, and gets no password', async () => {
+  const dataDir = await dirs.newDatabase()
+  const first = await start(dataDir)
+  process.kill(first.pid, 'SIGKILL')
+  await first.exited
+  await first.stop()
+  let connections = 0
+  await using listener = createServer((socket) => {
+    connections += 1
+    // As a server does that wants the password itself.
+    socket.on('error', () => {}).end(Buffer.from([0x52, 0, 0, 0, 8, 0, 0, 0, 3]))
+  })
+  await once(listener.listen(first.port, '127.0.0.1'), 'listening')
+  await using second = await start(dataDir)
+  expect(await query(second.url, 'select 1 as one')).toEqual([{ one: 1 }])
+  expect([connections, second.port === first.port]).toEqual([0, false])
+}, 30_000)
 
 test('Ctrl-C in the terminal reaches the service, but not its server', async () => {
   await using child = startEmbeddedChild(await dirs.newDatabase())
