@@ -36,18 +36,24 @@ export interface ListOptions {
   readonly onBroken: (error: unknown) => void
 }
 
-/** Throws what reading the first part throws. */
+/** A list of one part is a response like any other. Throws what reading the first two parts throws. */
 export async function sendList(ctx: Context, list: AsyncIterator<string>, options: ListOptions): Promise<void> {
   const { lists, organizationId, onBroken } = options
   const { res } = ctx
   await lists.hold(res, organizationId, WHOLE_LIST_MS)
   const next = () => lists.inTurn(organizationId, () => list.next())
+  const first = await next()
   let part = await next()
+  ctx.type = 'json'
+  if (part.done) {
+    ctx.body = first.value
+    return
+  }
   ctx.respond = false
   ctx.status = 200
-  ctx.type = 'json'
   res.on('error', () => {})
   try {
+    await writeBytes(res, Buffer.from(first.value))
     for (; !part.done; part = await next()) await writeBytes(res, Buffer.from(part.value))
     res.end()
   } catch (error) {

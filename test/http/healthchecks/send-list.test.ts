@@ -78,14 +78,26 @@ it('is one JSON of all pieces', async () => {
   expect(await wordsOf(`${url}/large`)).toEqual(large)
 })
 
-it('is an error when it fails before the first part, and a broken connection after that', async () => {
+it('has a Content-Length where it is one part', async () => {
+  const wordOf = (length: number) =>
+    async function* () {
+      yield ['x'.repeat(length)]
+    }
+  const shell = '{"words":[{"word":""}'.length
+  const { url } = await start({ one: wordOf(32_767 - shell), two: wordOf(32_768 - shell) })
+  const lengthOf = async (path: string) => (await open(`${url}/${path}`)).headers['content-length']
+  expect([await lengthOf('one'), await lengthOf('two')]).toEqual(['32769', undefined])
+})
+
+it('is an error when it fails before the second part, and a broken connection after that', async () => {
   const failing = (words: string[]) =>
     async function* () {
       yield words
       throw new AppError('not_found', 'check not found')
     }
-  const { url, broken } = await start({ early: failing(['a']), late: failing(['x'.repeat(100_000)]) })
-  expect((await fetch(`${url}/early`)).status).toBe(404)
+  const [one, two] = [['x'.repeat(100_000)], ['x'.repeat(100_000), 'y'.repeat(100_000)]]
+  const { url, broken } = await start({ none: failing(['a']), early: failing(one), late: failing(two) })
+  for (const path of ['none', 'early']) expect((await fetch(`${url}/${path}`)).status).toBe(404)
   expect(broken).toEqual([])
   await expect(open(`${url}/late`).then((response) => response.toArray())).rejects.toMatchObject({ code: 'ECONNRESET' })
   expect(broken).toMatchObject([{ code: 'not_found' }])
