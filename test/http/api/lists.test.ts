@@ -12,10 +12,13 @@ import { until } from '../../support/until.ts'
 /** By path: reads a list. The query is the organization. Each list of `unread` is larger than what the kernel takes. */
 async function start(reads: Record<string, () => Promise<string>>, options: Parameters<typeof createLists>[0] = {}) {
   const lists = createLists(options)
-  const counts = { begun: 0, read: 0 }
+  const counts = { begun: 0, read: 0, closed: 0 }
   const server = createServer(async ({ url = '' }, response) => {
     const [path, organization = ''] = url.slice(1).split('?')
     counts.begun += 1
+    response.once('close', () => {
+      counts.closed += 1
+    })
     try {
       const text = await lists.read(response, organization, async () => {
         counts.read += 1
@@ -100,6 +103,19 @@ describe('lists', () => {
       const sent = await Promise.all(Array.from({ length: LISTS.perKey }, () => open(`${url}/unread?a`)))
       for (const response of sent) response.destroy()
     }
+    expect((await fetch(`${url}/list?a`)).status).toBe(200)
+  })
+
+  it('take no place for a client that has left while it waited', async () => {
+    const { url, counts } = await start({ unread, list }, { waitMs: 10_000 })
+    const sent = await Promise.all(Array.from({ length: LISTS.perKey }, () => open(`${url}/unread?a`)))
+    const leaving = new AbortController()
+    const waiting = Array.from({ length: LISTS.perKey }, () => fetch(`${url}/list?a`, { signal: leaving.signal }))
+    await until(() => counts.begun === 2 * LISTS.perKey)
+    leaving.abort()
+    await Promise.allSettled(waiting)
+    await until(() => counts.closed === LISTS.perKey)
+    for (const response of sent) response.destroy()
     expect((await fetch(`${url}/list?a`)).status).toBe(200)
   })
 

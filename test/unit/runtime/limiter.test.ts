@@ -1,4 +1,4 @@
-import { describe, expect, it } from 'vitest'
+import { describe, expect, it, onTestFinished, vi } from 'vitest'
 import { createLimiter } from '../../../src/runtime/limiter.ts'
 
 /** Work whose end the test decides. */
@@ -123,6 +123,28 @@ describe('a limiter', () => {
       expect(await inTurn(async () => 'next', keys)).toBe('next')
       expect(await inTurn(async () => 'next', others)).toBe('next')
     }
+  })
+
+  it('counts the waits for a key and for all together', async () => {
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance'] })
+    onTestFinished(() => void vi.useRealTimers())
+    const inTurn = createLimiter({ atOnce: 1, perKey: 1, waitMs: 1_000, createError })
+    const [a, b] = [aWork(), aWork()]
+    const running = [inTurn(() => a.run(), ['a']), inTurn(() => b.run(), ['b'], 60_000)]
+    const outcomes: string[] = []
+    const late = inTurn(async () => 'done', ['a']).then(
+      () => outcomes.push('done'),
+      () => outcomes.push('rejected'),
+    )
+    await vi.advanceTimersByTimeAsync(600)
+    // Now b runs, and what waited for the key waits for b.
+    a.finish('done')
+    await vi.advanceTimersByTimeAsync(399)
+    expect(outcomes).toEqual([])
+    await vi.advanceTimersByTimeAsync(1)
+    expect(outcomes).toEqual(['rejected'])
+    b.finish('done')
+    await Promise.all([...running, late])
   })
 
   it('gives work with several keys the turn of one after the other', async () => {
