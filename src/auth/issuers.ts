@@ -38,7 +38,8 @@ export function createIssuers(
   return {
     /**
      * The address of the token's user, null when the token names none; whether such a user exists is not checked here.
-     * Null for a token of another issuer. Throws AppError `unauthenticated`, or `unavailable` without the issuer's keys.
+     * Null for a token of another issuer. Throws AppError `unauthenticated`, or `unavailable` without the issuer's
+     * keys.
      */
     async verify(token: string): Promise<{ readonly issuer: string; readonly email: string | null } | null> {
       const known = issuers.get(readIssuer(token) ?? '')

@@ -40,8 +40,8 @@ const REFRESH_TOKEN = /^hbr_[\w-]{43}$/
 
 /**
  * Throws AppError `unauthenticated` for an unknown e-mail address and for a wrong password, with the same text after
- * the same time, `invalid_request` instead if the address has characters beyond ASCII; `too_many_requests` when throttled;
- * `unavailable` when too many log in at once.
+ * the same time, `invalid_request` instead if the address has characters beyond ASCII; `too_many_requests` when
+ * throttled; `unavailable` when too many log in at once.
  */
 export async function logIn(context: Context, tokens: Tokens, attempt: PasswordAttempt): Promise<TokenPair> {
   return toPair(tokens, await beginByPassword(context, attempt, 'token', null))

@@ -35,7 +35,10 @@ export function locatePackage(): string {
   }
 }
 
-/** Finds initdb and postgres in `native` (a folder with bin/, lib/, share/). Throws EmbeddedPostgresError `unsupported` for a damaged package. */
+/**
+ * Finds initdb and postgres in `native` (a folder with bin/, lib/, share/). Throws EmbeddedPostgresError `unsupported`
+ * for a damaged package.
+ */
 export async function findBinaries(native: string): Promise<Binaries> {
   const [postgres, initdb] = [join(native, 'bin', 'postgres'), join(native, 'bin', 'initdb')]
   const catalog = join(native, 'share', 'postgresql', 'postgres.bki')

@@ -103,8 +103,8 @@ async function readVersion({ clusterDir, name }: DataFolder): Promise<string | n
 }
 
 /**
- * Makes the cluster in a staging folder and renames it into its place, so that a start that is killed half way leaves no cluster. Of two
- * first starts at the same time the faster one makes the cluster.
+ * Makes the cluster in a staging folder and renames it into its place, so that a start that is killed half way leaves
+ * no cluster. Of two first starts at the same time the faster one makes the cluster.
  */
 async function createCluster({ folder, binaries, settings, signal }: Preparation, password: string): Promise<void> {
   const { staging } = folder

@@ -39,7 +39,10 @@ const MAX_LOG_BYTES = 4_194_304
 /** PostgreSQL needs one segment of its log to start. */
 const LEAST_FREE_BYTES = 1_048_576
 
-/** The server that works on the cluster: of a process that runs, or left behind by a killed process. Null when none is ready. */
+/**
+ * The server that works on the cluster: of a process that runs, or left behind by a killed process. Null when none is
+ * ready.
+ */
 export async function findPostmaster({ folder, password }: Cluster): Promise<Postmaster | null> {
   const { clusterDir } = folder
   const { pid, port, status } = await readPidFile(clusterDir)
@@ -67,7 +70,10 @@ function isOurs(pid: number): boolean {
   }
 }
 
-/** Starts the server on `port` and waits until it takes connections. Throws EmbeddedPostgresError, or the signal's reason. */
+/**
+ * Starts the server on `port` and waits until it takes connections. Throws EmbeddedPostgresError, or the signal's
+ * reason.
+ */
 export async function startPostmaster(cluster: Cluster, port: number, signal?: AbortSignal): Promise<Postmaster> {
   const { folder, binaries, account, password, settings, note } = cluster
   const { name: dataDir, clusterDir, logFile } = folder

@@ -1,8 +1,8 @@
 import { type SpawnOptions, spawn } from 'node:child_process'
 
 /**
- * The whole environment of the programs. Ours holds secrets that PostgreSQL does not need, and settings (LC_*, PG*) that would
- * change what it does and prints.
+ * The whole environment of the programs. Ours holds secrets that PostgreSQL does not need, and settings (LC_*, PG*)
+ * that would change what it does and prints.
  */
 export const PROGRAM_ENV = {
   PATH: '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin',
@@ -10,7 +10,9 @@ export const PROGRAM_ENV = {
   TZ: 'UTC',
 }
 
-/** Runs a program in a session of its own, which the terminal's Ctrl-C does not reach. `output` is of stdout and stderr. */
+/**
+ * Runs a program in a session of its own, which the terminal's Ctrl-C does not reach. `output` is of stdout and stderr.
+ */
 export function runProgram(
   file: string,
   args: readonly string[],

@@ -39,8 +39,9 @@ export async function connect(port: number, password: string): Promise<Client> {
 }
 
 /**
- * Makes this process the owner of the server for as long as the connection lasts: the owner alone stops the server, and the server
- * notices when the owner was killed. Throws EmbeddedPostgresError `in-use` when another process is the owner.
+ * Makes this process the owner of the server for as long as the connection lasts: the owner alone stops the server, and
+ * the server notices when the owner was killed. Throws EmbeddedPostgresError `in-use` when another process is the
+ * owner.
  */
 export async function own(client: Client, dataDir: string): Promise<void> {
   for (let tries = 1; ; tries += 1) {
@@ -61,8 +62,8 @@ export async function own(client: Client, dataDir: string): Promise<void> {
 }
 
 /**
- * Makes the application's role and database where they are missing. The role owns the database and is not a superuser, so
- * that everything which works here works on any other PostgreSQL.
+ * Makes the application's role and database where they are missing. The role owns the database and is not a superuser,
+ * so that everything which works here works on any other PostgreSQL.
  */
 export async function ensureApplicationDatabase(client: Client, password: string): Promise<void> {
   const { rows } = await client.query<{ role: boolean; database: boolean }>(

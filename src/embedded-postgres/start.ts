@@ -22,7 +22,10 @@ export interface EmbeddedPostgresOptions {
   readonly port?: number | undefined
   /** Server settings that win over ours. With `fsync: 'off'` the first start does not wait for the disk either. */
   readonly settings?: Readonly<Record<string, string>> | undefined
-  /** Uses the server of another process where one runs, and leaves it running. Default: that is EmbeddedPostgresError `in-use`. */
+  /**
+   * Uses the server of another process where one runs, and leaves it running. Default: that is EmbeddedPostgresError
+   * `in-use`.
+   */
   readonly shares?: boolean
   /** Ends a start in progress. */
   readonly signal?: AbortSignal | undefined
@@ -44,17 +47,23 @@ export interface EmbeddedPostgres extends AsyncDisposable {
   stop(): Promise<void>
 }
 
-/** For obstacles that last a moment: a server that starts or stops, children of a killed one, a port that another program has just taken. */
+/**
+ * For obstacles that last a moment: a server that starts or stops, children of a killed one, a port that another
+ * program has just taken.
+ */
 const START_TRIES = 40
 const RETRY_MS = 100
-/** Below the range from which the system takes the ports of outgoing connections (from 32768 on Linux, higher elsewhere). */
+/**
+ * Below the range from which the system takes the ports of outgoing connections (from 32768 on Linux, higher
+ * elsewhere).
+ */
 const FIRST_PORT = 15_000
 const LAST_PORT = 32_000
 
 /**
- * Starts PostgreSQL 18 on the data folder and waits until it takes connections: about a second the first time, a tenth of
- * that later, longer after a crash. A server that a killed process left behind is used as it is. Throws EmbeddedPostgresError, or the
- * reason of `signal`.
+ * Starts PostgreSQL 18 on the data folder and waits until it takes connections: about a second the first time, a tenth
+ * of that later, longer after a crash. A server that a killed process left behind is used as it is. Throws
+ * EmbeddedPostgresError, or the reason of `signal`.
  */
 export async function startEmbeddedPostgres(options: EmbeddedPostgresOptions): Promise<EmbeddedPostgres> {
   const { dataDir, note, settings = {}, shares = false, signal } = options

@@ -50,8 +50,8 @@ export const FAULT_TEXTS: Readonly<Record<Exclude<BodyFault, 'too_large'>, strin
 
 /**
  * Empty when the request has no body. Throws RequestAborted when the client closes the connection, AppError `too_large`
- * above `limitBytes` (at once when Content-Length says so), `invalid_request` or `unavailable` for the other faults: then
- * respond with `respondAndDrain`.
+ * above `limitBytes` (at once when Content-Length says so), `invalid_request` or `unavailable` for the other faults:
+ * then respond with `respondAndDrain`.
  */
 export async function readBody(request: IncomingMessage, limitBytes: number): Promise<Buffer> {
   const read = await readTail(request, { keepBytes: limitBytes, mostBytes: limitBytes })

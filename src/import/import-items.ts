@@ -122,8 +122,8 @@ function reasonOf(error: AppError): string {
 type TakeSlug = ReturnType<typeof createTakeSlug>
 
 /**
- * Returns a function that calls `use` with `wanted`, or with the next number that no check of the project has, also when
- * `use` finds the slug taken since, and returns the slug. `taken`: the slugs of the project.
+ * Returns a function that calls `use` with `wanted`, or with the next number that no check of the project has, also
+ * when `use` finds the slug taken since, and returns the slug. `taken`: the slugs of the project.
  */
 function createTakeSlug(taken: Set<string>) {
   /** The number that was tried last of each wanted slug: thousands may share one. */

@@ -329,7 +329,8 @@ export function createApiRole(base: ApiRoleOptions) {
     [{ start: spool.open, stop: spool.close }],
     [{ stop: recorder.stop }],
     [
-      // Before the first ping: only a ping of a known check goes behind older pings on disk, or to the disk in an outage.
+      // Before the first ping: only a ping of a known check goes behind older pings on disk, or to the disk in an
+      // outage.
       { start: (signal) => base.whenAvailable(() => known.refresh(signal), signal) },
       { stop: changes.stop },
       pings,

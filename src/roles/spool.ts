@@ -55,8 +55,8 @@ export function createSpoolRole(options: SpoolRoleOptions) {
   const loop = loopOf(options, 'read_back', READ_BACK_MS, () => whileReadable(async () => readBack?.run()))
 
   /**
-   * What cannot be read must not keep what comes later: pings of all checks would wait behind it. The files stay as they
-   * are: another try would find the same.
+   * What cannot be read must not keep what comes later: pings of all checks would wait behind it. The files stay as
+   * they are: another try would find the same.
    */
   async function whileReadable<T>(work: () => Promise<T>): Promise<T | undefined> {
     try {

@@ -16,8 +16,8 @@ export async function readIfThere(file: string): Promise<string | null> {
 }
 
 /**
- * Makes the file, of mode 0600. It appears whole and on the disk: what else is kept would be lost with its text. Returns
- * what the file holds: `text`, or the text of another process that was faster.
+ * Makes the file, of mode 0600. It appears whole and on the disk: what else is kept would be lost with its text.
+ * Returns what the file holds: `text`, or the text of another process that was faster.
  */
 export async function makeOnce(file: string, text: string): Promise<string> {
   const draft = `${file}.${randomBytes(8).toString('hex')}`

@@ -7,7 +7,10 @@ import { LIMITS } from '../../domain/limits.ts'
 import { hasBody, readBody } from '../body.ts'
 import { invalidFields } from './faults.ts'
 
-/** At most 65,536 bytes. `pace` resolves when they may be parsed. Throws AppError `unsupported_media_type` (other type or charset, or compressed), `too_large`, or `invalid_request`. */
+/**
+ * At most 65,536 bytes. `pace` resolves when they may be parsed. Throws AppError `unsupported_media_type` (other type
+ * or charset, or compressed), `too_large`, or `invalid_request`.
+ */
 export async function readJsonObject(request: IncomingMessage, pace: () => Promise<void>): Promise<object> {
   if (!hasBody(request)) throw emptyBody()
   assertPlainJson(request)

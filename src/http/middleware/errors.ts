@@ -50,8 +50,8 @@ export function catchErrors(log: Log, respond: (ctx: Context, failure: AppError)
 }
 
 /**
- * Responds with `{"error": message, "code": ...}`, and with `details` for an error that concerns fields (design, section
- * 3.2). Where `ctx.state.hasPlainErrors` is set, with the message alone. Unexpected errors get a fixed text.
+ * Responds with `{"error": message, "code": ...}`, and with `details` for an error that concerns fields (design,
+ * section 3.2). Where `ctx.state.hasPlainErrors` is set, with the message alone. Unexpected errors get a fixed text.
  */
 export const renderErrors = (log: Log): Middleware =>
   catchErrors(log, (ctx, failure) => {

@@ -234,8 +234,8 @@ const LF = 10
 const NO_BODY: PingBody = { bytes: null, loss: null }
 
 /**
- * The body of a POST or PUT; null when empty. It is stored as bytes: the output of a job may not be valid text. Of a body
- * that is not read, Node would keep what comes while the database is asked: it is dropped.
+ * The body of a POST or PUT; null when empty. It is stored as bytes: the output of a job may not be valid text. Of a
+ * body that is not read, Node would keep what comes while the database is asked: it is dropped.
  */
 async function readPingBody(req: IncomingMessage): Promise<PingBody> {
   if (!hasBody(req)) return NO_BODY

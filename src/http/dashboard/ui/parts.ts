@@ -83,8 +83,10 @@ export type Query = Readonly<Record<string, string | null | undefined>>
 /** The words for a list whose first page has the newest. */
 export const BY_TIME = ['Newest', 'Older'] as const
 
-/** `query`: of this page; the first page has no cursor. `next`: the cursor of the next page; null on the last page. `note`
- * stands before the links. */
+/**
+ * `query`: of this page; the first page has no cursor. `next`: the cursor of the next page; null on the last page.
+ * `note` stands before the links.
+ */
 export function pager(
   path: string,
   { cursor: after, ...query }: Query,

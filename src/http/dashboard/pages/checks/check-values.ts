@@ -95,8 +95,8 @@ export interface FormBody {
 }
 
 /**
- * The body of a new check, where a field that is left empty has the API's default, or of a change: a field that the user
- * did not change keeps its value, also one that changed meanwhile. `changed`: null for a new check.
+ * The body of a new check, where a field that is left empty has the API's default, or of a change: a field that the
+ * user did not change keeps its value, also one that changed meanwhile. `changed`: null for a new check.
  */
 export function toBody(values: Values, changed: ReadonlySet<FieldName> | null): FormBody {
   const isNew = changed === null
