@@ -65,11 +65,11 @@ type RunPing = PingChange & { readonly ping: { readonly runId: string } }
 export const hasRunId = (change: PingChange): change is RunPing => change.ping.runId !== null
 
 /** Pings that repeat a ping of the same run and type, by their index. The value is the index of the first one, or STORED_BEFORE. */
-export function findRepeats(group: readonly (PingChange | null)[], stored: ReadonlySet<string>): Map<number, number> {
+export function findRepeats(group: readonly PingChange[], stored: ReadonlySet<string>): Map<number, number> {
   const repeats = new Map<number, number>()
   const firsts = new Map<string, number>()
   group.forEach((change, index) => {
-    if (change === null || !hasRunId(change)) return
+    if (!hasRunId(change)) return
     const runPing = runPingKey(change.key, change.ping.runId, change.ping.type)
     const first = stored.has(runPing) ? STORED_BEFORE : firsts.get(runPing)
     if (first === undefined) firsts.set(runPing, index)

@@ -151,21 +151,16 @@ export function createReadBack(options: ReadBackOptions): ReadBack {
   ): Promise<readonly LockedPing[]> {
     const publicIds = [...new Set(pings.map(({ ping }) => ping.publicId))]
     const keys = await session.within(budgetMs, (db) => findKeys(db, publicIds))
-    const changes = pings.map((read) => {
+    const group = pings.map((read) => {
       const key = keys.get(read.ping.publicId)
-      return key === undefined ? null : toLateChange(toChange(read.ping, key), idOf(read), now())
+      return { read, change: key === undefined ? null : toLateChange(toChange(read.ping, key), idOf(read), now()) }
     })
-    const known = changes.filter((change) => change !== null)
+    const known = group.flatMap(({ change }) => change ?? [])
     const runPings = known.filter(hasRunId).map(({ key, ping }) => ({ key, ...ping }))
-    const doubtful = pings.flatMap(({ pingId }, index) => {
-      const change = changes[index]
-      return pingId === null || !change ? [] : [{ key: change.key, id: pingId }]
-    })
-    const {
-      decisions,
-      removed,
-      locked: left,
-    } = await session.groupTransaction(
+    const doubtful = group.flatMap(({ read: { pingId }, change }) =>
+      pingId === null || change === null ? [] : { key: change.key, id: pingId },
+    )
+    const result = await session.groupTransaction(
       budgetMs,
       async (tx) => {
         const [readTo, states, storedRuns, storedIds] = await inOrder([
@@ -174,38 +169,39 @@ export function createReadBack(options: ReadBackOptions): ReadBack {
           runPings.length === 0 ? new Set<string>() : findRunPings(tx, runPings),
           doubtful.length === 0 ? new Set<string>() : findStoredPings(tx, doubtful),
         ])
-        // Another commit of the same pings was not known to be one.
-        const isNew = ({ position: at, pingId }: ReadPing) =>
-          at > readTo && (pingId === null || !storedIds.has(pingId.toString('hex')))
-        const isLocked = new Set(states.map(({ key }) => key))
-        const locked = pings.flatMap((read, index): LockedPing[] => {
-          const change = changes[index]
-          const isElsewhere = wait === 'skip locked' && change != null && isNew(read) && !isLocked.has(change.key)
-          return isElsewhere ? [{ ...read, pingId: idOf(read), key: change.key }] : []
-        })
+        // Another commit of the same pings may have been stored although its response was lost.
+        const unstored = group.filter(
+          ({ read: { position: at, pingId } }) =>
+            at > readTo && (pingId === null || !storedIds.has(pingId.toString('hex'))),
+        )
+        const mine = new Set(states.map(({ key }) => key))
+        const locked: LockedPing[] = []
+        const changes: PingChange[] = []
+        let removed = 0
+        for (const { read, change } of unstored) {
+          if (change === null) removed += 1
+          else if (wait === 'wait' || mine.has(change.key)) changes.push(change)
+          else locked.push({ ...read, pingId: idOf(read), key: change.key })
+        }
         const isLeft = locked.length === pings.length && isRest(pings)
         // Before the position moves past them: a process that is killed in between finds both, and their ids.
         if (!isLeft) await spool.postpone(locked)
-        return { readTo, states, storedRuns, locked, isLeft, isNew }
+        return { states, storedRuns, removed, locked, changes, isLeft }
       },
-      async (tx, { readTo, states, storedRuns, locked, isLeft, isNew }) => {
-        const skipped = new Set(locked.map((one) => one.position))
-        const isWanted = (read: ReadPing) => isNew(read) && !skipped.has(read.position)
-        const group = changes.map((change, index) => (isWanted(pings[index]!) ? change : null))
-        const repeats = findRepeats(group, storedRuns)
-        const fresh = group.filter((change, index) => change !== null && !repeats.has(index)) as PingChange[]
+      async (tx, { states, storedRuns, removed, locked, changes, isLeft }) => {
+        const repeats = findRepeats(changes, storedRuns)
+        const fresh = changes.filter((_, index) => !repeats.has(index))
         const { decisions, changeSet } = decideChanges(states, fresh, 'earlier')
         const moved = isLeft ? undefined : moveSpoolPosition(tx, spool.id, pings.at(-1)!.position)
         await inOrder([saveChanges(tx, changeSet), moved])
-        const removed = changes.filter((change, index) => change === null && pings[index]!.position > readTo)
-        return { decisions, removed: removed.length, locked }
+        return { decisions, removed, locked }
       },
     )
     for (const { key } of known) counts?.add(key)
-    const gone = removed + decisions.filter(({ kind }) => kind === 'unknown').length
+    const gone = result.removed + result.decisions.filter(({ kind }) => kind === 'unknown').length
     if (gone > 0) onDropped('check_removed', gone)
-    for (const decision of decisions) if (decision.kind === 'failed') onDropped('rejected', 1, decision.error)
-    return left
+    for (const decision of result.decisions) if (decision.kind === 'failed') onDropped('rejected', 1, decision.error)
+    return result.locked
   }
 
   /** Which id the ping has once it is recorded. Of a copy of a postponed ping it is that of the ping. */
