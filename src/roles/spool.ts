@@ -5,7 +5,7 @@ import { createPingSpool, type PingSpool } from '../checks/ping/ping-spool.ts'
 import { createReadBack, type ReadBack } from '../checks/ping/read-back.ts'
 import type { PingRecorder } from '../checks/ping/record.ts'
 import { UnknownFormat } from '../checks/ping/spooled-ping.ts'
-import { startTimer } from '../runtime/clock.ts'
+import { waitAtMost } from '../runtime/clock.ts'
 import { createLimiter } from '../runtime/limiter.ts'
 import { SyncFailed } from '../spool/errors.ts'
 import type { Files } from '../spool/files.ts'
@@ -202,13 +202,10 @@ export function createSpoolRole(options: SpoolRoleOptions) {
       const left = pings?.pings() ?? 0
       if (left > 0) log.warn({ pings: left, folder }, 'pings stay in the spool: the next start records them')
       // A disk that hangs must not keep the process.
-      await new Promise<void>((resolve, reject) => {
-        const stopTimer = startTimer(CLOSE_MS, resolve)
-        stopped
-          .then(() => spool?.close())
-          .then(resolve, reject)
-          .finally(stopTimer)
-      })
+      await waitAtMost(
+        CLOSE_MS,
+        stopped.then(() => spool?.close()),
+      )
     },
   }
 }

@@ -44,3 +44,10 @@ export function startTimer(ms: number, act: () => void): () => void {
   timer.unref()
   return () => clearTimeout(timer)
 }
+
+/** Settles as `work` does, or resolves after `ms`, whichever is first. Does not keep the process alive. */
+export async function waitAtMost(ms: number, work: Promise<unknown>): Promise<void> {
+  const { promise, resolve } = Promise.withResolvers<void>()
+  const stopTimer = startTimer(ms, resolve)
+  await Promise.race([work, promise]).finally(stopTimer)
+}

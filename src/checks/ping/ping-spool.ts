@@ -5,7 +5,7 @@
 
 import type { Instant } from '../../domain/check.ts'
 import { stampAfter } from '../../domain/instant.ts'
-import { startTimer } from '../../runtime/clock.ts'
+import { waitAtMost } from '../../runtime/clock.ts'
 import { SpoolFull } from '../../spool/errors.ts'
 import type { Spool } from '../../spool/spool.ts'
 import { decodePing, encodePing, type SpooledPing } from './spooled-ping.ts'
@@ -140,13 +140,6 @@ export function createPingSpool(spool: Spool, now: () => Instant) {
     },
 
     /** Resolves when all that was appended is on disk, or has failed; after a second at the latest, because a disk may hang. */
-    flushed: () =>
-      new Promise<void>((resolve) => {
-        const stopTimer = startTimer(MAX_FLUSH_MS, resolve)
-        void Promise.allSettled(writing).then(() => {
-          stopTimer()
-          resolve()
-        })
-      }),
+    flushed: () => waitAtMost(MAX_FLUSH_MS, Promise.allSettled(writing)),
   }
 }
