@@ -39,20 +39,18 @@ export function createSpoolRole(options: SpoolRoleOptions) {
   const { config, log, metrics, clock, databaseClock, pingDatabase } = options
   const { counts, recorder, files } = options
   const { spoolDir: folder, spoolMaxBytes: maxBytes } = config
-  let spool: Spool | null = null
-  let pings: PingSpool | null = null
-  let readBack: ReadBack | null = null
+  let opened: { readonly spool: Spool; readonly pings: PingSpool; readonly readBack: ReadBack } | null = null
   let warnedAt = Number.NEGATIVE_INFINITY
   /** False: not in this process. */
   let mayOpen = maxBytes > 0
-  /** Null: it has not failed since it was open. */
-  let failed: { readonly retryAt: number; readonly message: string } | null = null
+  /** What was said about the last failure to open it. */
+  let failure: string | null = null
   /** One opens or closes it at a time. */
   const change = createLimiter({ atOnce: 1 })
 
   const openLoop = loopOf(options, 'open_spool', OPEN_MS, () => change(openLate))
 
-  const loop = loopOf(options, 'read_back', READ_BACK_MS, () => whileReadable(async () => readBack?.run()))
+  const loop = loopOf(options, 'read_back', READ_BACK_MS, () => whileReadable(async () => opened?.readBack.run()))
 
   /**
    * What cannot be read must not keep what comes later: pings of all checks would wait behind it. The files stay as
@@ -66,11 +64,9 @@ export function createSpoolRole(options: SpoolRoleOptions) {
       mayOpen = false
       log.error({ error, folder }, 'the spool cannot be read: pings are rejected while the database is unavailable')
       await change(async () => {
-        const left = spool
-        spool = null
-        pings = null
-        readBack = null
-        await left?.close()
+        const left = opened
+        opened = null
+        await left?.spool.close()
       })
       return undefined
     }
@@ -109,26 +105,27 @@ export function createSpoolRole(options: SpoolRoleOptions) {
   }
 
   async function openLate(): Promise<void> {
-    if (spool !== null || !mayOpen || failed === null || clock.now() < failed.retryAt) return
-    await openNow()
+    if (opened !== null || !mayOpen) return
+    const pings = await openNow()
     if (pings === null) return
     // What came before got 503, so that the time until now is no time whose pings were all spooled.
     pings.noteRefusal()
     log.info({ folder }, 'the spool is open now: pings are stored there while the database is unavailable')
   }
 
-  async function openNow(): Promise<void> {
+  async function openNow(): Promise<PingSpool | null> {
+    let spool: Spool
     try {
       spool = await openSpool({ folder, maxBytes, onProblem, ...(files === undefined ? {} : { files }) })
-      failed = null
     } catch (error) {
       onOpenFailed(error)
-      return
+      return null
     }
-    pings = createPingSpool(spool, databaseClock.now)
+    failure = null
+    const pings = createPingSpool(spool, databaseClock.now)
     const left = pings.pings()
     if (left > 0) log.info({ pings: left }, 'pings wait in the spool; they are recorded first')
-    readBack = createReadBack({
+    const readBack = createReadBack({
       database: pingDatabase,
       spool: pings,
       counts,
@@ -142,18 +139,20 @@ export function createSpoolRole(options: SpoolRoleOptions) {
       onLocked,
       onEnd: (count) => log.info({ pings: count }, 'all pings of the spool are recorded'),
     })
+    opened = { spool, pings, readBack }
+    return pings
   }
 
   /** Says each error once. After a failed fsync nothing that the files seem to have is believed, until the process starts again. */
   function onOpenFailed(error: unknown): void {
     if (error instanceof SyncFailed) mayOpen = false
     const message = String(error)
-    if (message !== failed?.message)
+    if (message !== failure)
       log.error(
         { error, folder },
         'the spool cannot be opened: pings are rejected while the database is unavailable. Set SPOOL_DIR to a folder that this process alone can write, or SPOOL_MAX_BYTES=0',
       )
-    failed = { retryAt: clock.now() + OPEN_MS, message }
+    failure = message
   }
 
   function onLocked(count: number): void {
@@ -167,16 +166,17 @@ export function createSpoolRole(options: SpoolRoleOptions) {
 
   /** Records what a process before this one left, or as much until `signal` aborts. Throws AppError `unavailable`. */
   async function drain(signal?: AbortSignal): Promise<void> {
-    await whileReadable(async () => readBack?.drain(signal))
+    await whileReadable(async () => opened?.readBack.drain(signal))
   }
 
   return {
     open,
     /** Null: there is none. */
-    pings: () => pings,
+    pings: () => opened?.pings ?? null,
     /** Of this process, for its beat; null: there is none. */
     report(): SpoolReport | null {
-      if (pings === null) return null
+      if (opened === null) return null
+      const { pings } = opened
       const lockedChecks = pings.lockedKeys()
       const isPending = !pings.isCaughtUp() || lockedChecks.length > MAX_LOCKED
       return {
@@ -189,6 +189,7 @@ export function createSpoolRole(options: SpoolRoleOptions) {
     /** Records what waits, as soon as the database is available. */
     loop,
     setGauges(): void {
+      const pings = opened?.pings
       const oldestAt = pings?.oldestAt() ?? null
       metrics.spoolAccepting.set(pings?.hasRoom() ? 1 : 0)
       metrics.spoolPings.set(pings?.pings() ?? 0)
@@ -199,12 +200,12 @@ export function createSpoolRole(options: SpoolRoleOptions) {
     async close(): Promise<void> {
       const stopped = openLoop.stop()
       await drain(AbortSignal.timeout(STOP_MS)).catch((error) => log.warn({ error }, 'the spool could not be recorded'))
-      const left = pings?.pings() ?? 0
+      const left = opened?.pings.pings() ?? 0
       if (left > 0) log.warn({ pings: left, folder }, 'pings stay in the spool: the next start records them')
       // A disk that hangs must not keep the process.
       await waitAtMost(
         CLOSE_MS,
-        stopped.then(() => spool?.close()),
+        stopped.then(() => opened?.spool.close()),
       )
     },
   }
