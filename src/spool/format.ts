@@ -9,6 +9,7 @@
  */
 
 import { crc32 } from 'node:zlib'
+import { toUuid } from '../runtime/ids.ts'
 
 export const HEADER_BYTES = 40
 export const RECORD_HEADER_BYTES = 12
@@ -32,8 +33,7 @@ export function encodeHeader({ id, first }: Header): Buffer {
 export function decodeHeader(bytes: Buffer): Header | null {
   if (bytes.length < HEADER_BYTES || !bytes.subarray(0, 12).equals(MAGIC)) return null
   if (crc32(bytes.subarray(0, 36)) !== bytes.readUInt32LE(36)) return null
-  const id = bytes.toString('hex', 20, 36).replace(/^(.{8})(.{4})(.{4})(.{4})/, '$1-$2-$3-$4-')
-  return { id, first: Number(bytes.readBigUInt64LE(12)) }
+  return { id: toUuid(bytes.subarray(20, 36)), first: Number(bytes.readBigUInt64LE(12)) }
 }
 
 export const encodedBytes = (records: readonly Buffer[]) =>

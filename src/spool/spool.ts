@@ -15,8 +15,6 @@ export interface Spool {
    * nothing is accepted until the spool is opened anew, but what was stored before can be read.
    */
   readonly state: 'open' | 'full' | 'broken'
-  /** Of the newest stored record, also when it is forgotten; 0 before the first. Positions of damaged records count. */
-  readonly last: number
   /** Records that can be read and are not forgotten. */
   readonly records: number
   /** Of all files. A file is deleted when all its records are forgotten. */
@@ -192,9 +190,6 @@ export function runSpool(options: SpoolOptions, recovered: Recovered, unlock: ()
     id,
     get state() {
       return broken === null ? (isFull ? 'full' : 'open') : 'broken'
-    },
-    get last() {
-      return newest.next - 1
     },
     get records() {
       const countOf = ({ first, next }: Segment) => Math.max(0, next - Math.max(first, forgotten + 1))

@@ -94,7 +94,7 @@ it('another process is rejected until the first one is killed, and then the fold
     if (attempts === 3) writer.kill('SIGKILL')
   }
   const spool = await open()
-  expect(spool.last).toBeGreaterThan(0)
+  expect(spool.records).toBeGreaterThan(0)
   // An attempt in the process that has the lock does not end it for others.
   await expect(open()).rejects.toThrow(SpoolRejected)
   const other = spawn(process.execPath, [WRITER, folder.path, 'other'], { stdio: ['ignore', 'ignore', 'pipe'] })

@@ -113,7 +113,7 @@ describe('on a full disk', () => {
     await spool.close()
     // With a full disk a start still reads what is there.
     const again = await open()
-    expect([again.state, again.bytes, again.last]).toEqual(['full', files.used(), 3])
+    expect([again.state, again.bytes]).toEqual(['full', files.used()])
     expect(await readAll(again)).toEqual(['1 r1', '2 r2', '3 r3'])
     await expect(again.append(text('r4'))).rejects.toThrow(SpoolFull)
     await again.forget(3)
@@ -232,7 +232,7 @@ it.each([
     }
     await append('r1')
     await Promise.all([append('r2', 'r3'), append('r4')])
-    const forgotten = part === 'all' ? spool.last : 2
+    const forgotten = part === 'all' ? Math.max(0, ...stored.map(positionOf)) : 2
     await spool.forget(forgotten).catch(() => {})
     await append('r5', 'r6')
     await append('r7')

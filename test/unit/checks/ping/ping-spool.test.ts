@@ -10,7 +10,6 @@ function createMemorySpool(overrides: Partial<Spool> = {}): Spool {
   return {
     id: randomUUID(),
     state: 'open',
-    last: 0,
     get records() {
       return stored.length - forgotten
     },
