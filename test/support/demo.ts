@@ -11,6 +11,7 @@ import { pauseCheck } from '../../src/checks/pause-resume.ts'
 import { createPingRecorder, type Ping } from '../../src/checks/ping/record.ts'
 import { applyEvents, withLockedCheck } from '../../src/checks/with-locked-check.ts'
 import { createTargetRule } from '../../src/delivery/targets.ts'
+import { NO_TEXTS } from '../../src/domain/check.ts'
 import { nextSlot, parseCron } from '../../src/domain/cron.ts'
 import { deriveSlug } from '../../src/domain/slug.ts'
 import { systemClock } from '../../src/runtime/clock.ts'
@@ -93,13 +94,7 @@ export async function fillDemo(options: DemoOptions): Promise<Demo> {
   for (const job of jobs) {
     const spec = specOf(job)
     const projectId = projects.get(job.project)!
-    const texts = {
-      name: job.name,
-      description: job.description ?? null,
-      tags: [...job.tags],
-      labels: {},
-      channels: null,
-    }
+    const texts = { ...NO_TEXTS, name: job.name, description: job.description ?? null, tags: [...job.tags] }
     const start = at(job.ending === 'new' ? now - HOUR : now - days * DAY)
     const check =
       job.namespace === undefined

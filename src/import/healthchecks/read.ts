@@ -1,7 +1,7 @@
 /** From what the management API of healthchecks shows to our checks. */
 
 import { z } from 'zod'
-import type { CheckTexts } from '../../domain/check.ts'
+import { type CheckTexts, NO_TEXTS } from '../../domain/check.ts'
 import { isUuid } from '../../domain/ids.ts'
 import { LIMITS } from '../../domain/limits.ts'
 import type { GivenSpec } from '../../store/checks/columns.ts'
@@ -101,10 +101,10 @@ function toCheck(check: Check, publicId: string, everyChannel: readonly string[]
   const slug = check.slug ?? ''
   const name = fitName(check.name ?? '', slug || `check-${publicId.slice(0, 8)}`, notes)
   const texts: CheckTexts = {
+    ...NO_TEXTS,
     name,
     description: fitDescription(check.desc ?? '', notes),
     tags: fitTags((check.tags ?? '').split(/\s+/).filter(Boolean), notes),
-    labels: {},
     channels: toChannels(check.channels, everyChannel, notes),
   }
   const lost = WITHOUT_COUNTERPART.filter((field) => check[field])

@@ -7,6 +7,7 @@ import { access, constants } from 'node:fs/promises'
 import { resolve } from 'node:path'
 import type { DatabaseSync } from 'node:sqlite'
 import { pathToFileURL } from 'node:url'
+import { NO_TEXTS } from '../../domain/check.ts'
 import { LIMITS } from '../../domain/limits.ts'
 import { PUSH_TOKEN, PUSH_TOKEN_LENGTH } from '../../domain/push-token.ts'
 import { type SourceCheck, SourceError, type SourceItem } from '../source.ts'
@@ -190,11 +191,10 @@ function toCheck(monitor: Monitor, pushToken: string, known: Known): SourceCheck
     identity: { pushToken },
     slug: fitSlug('', name, notes),
     texts: {
+      ...NO_TEXTS,
       name,
       description: fitDescription(monitor.description ?? '', notes),
       tags: fitTags(tags, notes),
-      labels: {},
-      channels: null,
     },
     spec: {
       periodSeconds: fitSeconds(interval, LIMITS.periodSeconds, 'interval', notes),

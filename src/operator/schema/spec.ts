@@ -5,7 +5,7 @@
  */
 
 import { z } from 'zod'
-import { type CheckTexts, TAGS } from '../../domain/check.ts'
+import { type CheckTexts, NO_TEXTS, TAGS } from '../../domain/check.ts'
 import { FOLLOWED_DEFAULTS } from '../../domain/followed-defaults.ts'
 import { LIMITS } from '../../domain/limits.ts'
 import { isVisible } from '../../domain/plain-text.ts'
@@ -242,15 +242,12 @@ export type SpecOutput = z.output<typeof Spec>
 /** The name of a check whose resource gives none. A resource's name may be longer than a check's. */
 export const nameOf = (resourceName: string): string => resourceName.slice(0, LIMITS.nameLength)
 
-/** What the service keeps of it for people. `resourceName`: the name of a check that has no other. */
-export function toTexts(
-  { displayName, description, tags }: SpecOutput,
-  resourceName: string,
-): Omit<CheckTexts, 'labels'> {
+/** What the service keeps of it for people; the labels are those of the resource. `resourceName`: the name of a check that has no other. */
+export function toTexts({ displayName, description, tags }: SpecOutput, resourceName: string): CheckTexts {
   return {
+    ...NO_TEXTS,
     name: displayName?.trim() ?? nameOf(resourceName),
     description: description ?? null,
     tags: tags ?? [],
-    channels: null,
   }
 }

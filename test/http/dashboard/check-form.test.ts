@@ -1,8 +1,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { parseAllDocuments } from 'yaml'
 import { declareCheck } from '../../../src/checks/declare/declare-check.ts'
-import { NO_TEXTS } from '../../../src/domain/check.ts'
-import type { Labels } from '../../../src/domain/labels.ts'
+import { type CheckTexts, NO_TEXTS } from '../../../src/domain/check.ts'
 import { resolveProject } from '../../../src/tenancy/namespace-projects.ts'
 import { decodeHtml, readFields, readForm } from '../../support/form.ts'
 import { startTestApi, type TestApi } from '../../support/service.ts'
@@ -472,13 +471,7 @@ describe('the form of a change', () => {
 describe('a check that Kubernetes manages', () => {
   const RESOURCE = { cluster: 'default', namespace: 'payments', name: 'nightly-backup' }
   let id: string
-  const declare = async (texts: {
-    name: string
-    description: string | null
-    tags: string[]
-    labels: Labels
-    channels: string[] | null
-  }) => {
+  const declare = async (texts: CheckTexts) => {
     const projectId = (await resolveProject(api.context, { ...RESOURCE, allowed: null, wanted: null })).id
     const spec = {
       periodSeconds: null,
