@@ -3,11 +3,23 @@
 import type { CheckSpec, Manager, Schedule } from '../domain/check.ts'
 import { type Cron, comes, type Dialect, InvalidSchedule, parseCron } from '../domain/cron.ts'
 import { invalidField } from '../domain/errors.ts'
+import { LIMITS } from '../domain/limits.ts'
 import { NEVER } from '../domain/schedule.ts'
 import { isTimeZone } from '../domain/time-zone.ts'
 import { type GivenSpec, type StoredSpec, withSchedule } from '../store/checks/columns.ts'
 
 export const DEFAULT_TIME_ZONE = 'UTC'
+
+/** The configuration of which nothing was given, not even a period or a schedule. */
+export const NO_SPEC: GivenSpec = {
+  periodSeconds: null,
+  schedule: null,
+  timeZone: null,
+  graceSeconds: LIMITS.graceSeconds.default,
+  maxRuntimeSeconds: null,
+  jobArea: null,
+  resumeOnPing: false,
+}
 
 /** Cron starts the job of a check of the API, Kubernetes that of a HeartbeatCheck: each reads a schedule in its own way. */
 const DIALECT_OF: Readonly<Record<Manager, Dialect>> = { api: 'cron', kubernetes: 'kubernetes' }

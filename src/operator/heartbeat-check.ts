@@ -1,6 +1,6 @@
 /** The HeartbeatCheck in the operator: its names, its types, and how its specification is read. */
 
-import { completeSpec, DEFAULT_TIME_ZONE, readSpec } from '../checks/read-spec.ts'
+import { completeSpec, DEFAULT_TIME_ZONE, NO_SPEC, readSpec } from '../checks/read-spec.ts'
 import type { CheckTexts } from '../domain/check.ts'
 import { AppError, describeError } from '../domain/errors.ts'
 import { limitLabels } from '../domain/labels.ts'
@@ -123,13 +123,12 @@ function readStoredSpec(spec: SpecOutput): GivenSpec | string {
   const { periodSeconds = null, schedule = null, timeZone, graceSeconds = 0, maxRuntimeSeconds = null } = spec
   const zone = schedule === null ? null : (timeZone ?? DEFAULT_TIME_ZONE)
   const stored = {
+    ...NO_SPEC,
     periodSeconds,
     schedule,
     timeZone: zone,
     graceSeconds,
     maxRuntimeSeconds,
-    jobArea: null,
-    resumeOnPing: false,
   }
   try {
     const read = readSpec(completeSpec(stored, 'kubernetes'))

@@ -6,6 +6,7 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { text } from 'node:stream/consumers'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { parseAllDocuments } from 'yaml'
+import { NO_TEXTS } from '../../src/domain/check.ts'
 import { renderHeartbeatCheck } from '../../src/http/dashboard/pages/checks/heartbeat-check.ts'
 import { snippetsOf } from '../../src/http/dashboard/pages/checks/snippets.ts'
 import { type HeartbeatCheck, readHeartbeatCheck } from '../../src/operator/heartbeat-check.ts'
@@ -177,7 +178,7 @@ describe('on an API server that has never seen us', () => {
     const spec = { ...SCHEDULE, graceSeconds: 60, maxRuntimeSeconds: 3_600, jobArea: null, resumeOnPing: false }
     const texts = { name: text, description: `${text}\n---\n${text}\t`, tags: ['a:b', '-'] }
     const labels = { true: '', 'example.com/1.5': '0x1', team: 'no' }
-    const check = { kubernetes: resource, ...texts, labels, spec }
+    const check = { kubernetes: resource, ...NO_TEXTS, ...texts, labels, spec }
     await cluster.kubectlWith({ input: renderHeartbeatCheck(check) }, 'apply', ...strictly, '-f', '-')
     const stored = JSON.parse(await kubectl('get', 'hbc', 'by-dashboard', '-o', 'json')) as HeartbeatCheck
     expect(stored.metadata.labels).toEqual(labels)

@@ -2,6 +2,7 @@
 
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { declareCheck } from '../../src/checks/declare/declare-check.ts'
+import { NO_SPEC } from '../../src/checks/read-spec.ts'
 import { NO_TEXTS } from '../../src/domain/check.ts'
 import { systemClock } from '../../src/runtime/clock.ts'
 import { type Alertmanager, type ShownAlert, startAlertmanagers } from '../support/alertmanager.ts'
@@ -212,13 +213,9 @@ describe('the Alertmanager of the installation', () => {
           name,
           ...NO_TEXTS,
           spec: {
+            ...NO_SPEC,
             periodSeconds: 3_600,
-            schedule: null,
-            timeZone: null,
             graceSeconds: 300,
-            maxRuntimeSeconds: null,
-            jobArea: null,
-            resumeOnPing: false,
           },
           suspend: null,
           adoptId: null,

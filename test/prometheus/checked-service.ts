@@ -1,6 +1,7 @@
 /** Two replicas of the service over one database, with checks in every status. */
 
 import { declareCheck } from '../../src/checks/declare/declare-check.ts'
+import { NO_SPEC } from '../../src/checks/read-spec.ts'
 import { NO_TEXTS } from '../../src/domain/check.ts'
 import { systemClock } from '../../src/runtime/clock.ts'
 import { createDatabase } from '../../src/store/postgres/database.ts'
@@ -46,13 +47,9 @@ export async function startCheckedService(): Promise<CheckedService> {
         name,
         ...NO_TEXTS,
         spec: {
+          ...NO_SPEC,
           periodSeconds: 3_600,
-          schedule: null,
-          timeZone: null,
           graceSeconds: 300,
-          maxRuntimeSeconds: null,
-          jobArea: null,
-          resumeOnPing: false,
         },
         suspend: null,
         adoptId: null,

@@ -1,4 +1,5 @@
 import { createCheck, type NewCheck } from '../../src/checks/create-check.ts'
+import { NO_SPEC } from '../../src/checks/read-spec.ts'
 import { systemClock } from '../../src/runtime/clock.ts'
 import type { CheckRecord } from '../../src/store/checks/checks.ts'
 import type { Context } from '../../src/store/context.ts'
@@ -17,13 +18,9 @@ export function addCheck(
     name: 'Nightly backup',
     ...input,
     spec: {
+      ...NO_SPEC,
       periodSeconds: spec?.schedule === undefined ? 3_600 : null,
-      schedule: null,
-      timeZone: null,
       graceSeconds: 300,
-      maxRuntimeSeconds: null,
-      jobArea: null,
-      resumeOnPing: false,
       ...spec,
     },
   })

@@ -9,6 +9,7 @@ import { createCheck } from '../../src/checks/create-check.ts'
 import { declareCheck } from '../../src/checks/declare/declare-check.ts'
 import { pauseCheck } from '../../src/checks/pause-resume.ts'
 import { createPingRecorder, type Ping } from '../../src/checks/ping/record.ts'
+import { NO_SPEC } from '../../src/checks/read-spec.ts'
 import { applyEvents, withLockedCheck } from '../../src/checks/with-locked-check.ts'
 import { createTargetRule } from '../../src/delivery/targets.ts'
 import { NO_TEXTS } from '../../src/domain/check.ts'
@@ -147,13 +148,12 @@ export async function fillDemo(options: DemoOptions): Promise<Demo> {
 function specOf({ schedule, timeZone, graceMs, maxRuntimeMs }: DemoJob): GivenSpec {
   const isCron = typeof schedule === 'string'
   return {
+    ...NO_SPEC,
     periodSeconds: isCron ? null : schedule / 1_000,
     schedule: isCron ? schedule : null,
     timeZone: isCron ? (timeZone ?? 'UTC') : null,
     graceSeconds: graceMs / 1_000,
     maxRuntimeSeconds: maxRuntimeMs === undefined ? null : maxRuntimeMs / 1_000,
-    jobArea: null,
-    resumeOnPing: false,
   }
 }
 

@@ -16,6 +16,7 @@ import { findPushed } from '../../store/checks/push-tokens.ts'
 import type { Context } from '../../store/context.ts'
 import type { Database, Queryable } from '../../store/postgres/database.ts'
 import { createCheck } from '../create-check.ts'
+import { NO_SPEC } from '../read-spec.ts'
 import { createLastFound } from './last-found.ts'
 
 export interface FindAddressedOptions {
@@ -171,13 +172,9 @@ const addressOf = ({ pingKey, slug }: CheckName) => `${pingKey}/${slug}`
 const PINGS = 'pings by name'
 
 const DEFAULTS = {
+  ...NO_SPEC,
   periodSeconds: LIMITS.periodSeconds.default,
-  schedule: null,
-  timeZone: null,
   graceSeconds: LIMITS.graceSeconds.default,
-  maxRuntimeSeconds: null,
-  resumeOnPing: false,
-  jobArea: null,
 } as const
 
 const LIMITED = ['too_many_requests', 'forbidden'] as const

@@ -10,6 +10,7 @@ import {
   searchCheck,
 } from '../../checks/find-checks.ts'
 import { pauseCheck as pause, resumeCheck as resume } from '../../checks/pause-resume.ts'
+import { NO_SPEC } from '../../checks/read-spec.ts'
 import { removeCheck } from '../../checks/remove-check.ts'
 import { type CheckUpdate, updateCheck as update } from '../../checks/update-check.ts'
 import { isTag } from '../../domain/badge.ts'
@@ -67,12 +68,11 @@ export async function createCheck(call: Call): Promise<Reply> {
     ...textsOf(spec),
     ...given({ channels: await readChannels(call, spec) }),
     spec: {
+      ...NO_SPEC,
       periodSeconds: schedule === null ? timeout : null,
       schedule,
       timeZone: schedule === null ? null : (spec.tz ?? null),
       graceSeconds: grace,
-      maxRuntimeSeconds: null,
-      jobArea: null,
       resumeOnPing: !(spec.manual_resume ?? false),
     },
   }

@@ -1,6 +1,7 @@
 /** From what the management API of healthchecks shows to our checks. */
 
 import { z } from 'zod'
+import { NO_SPEC } from '../../checks/read-spec.ts'
 import { type CheckTexts, NO_TEXTS } from '../../domain/check.ts'
 import { isUuid } from '../../domain/ids.ts'
 import { LIMITS } from '../../domain/limits.ts'
@@ -125,9 +126,8 @@ function toCheck(check: Check, publicId: string, everyChannel: readonly string[]
 function toSpec(check: Check, notes: string[]): GivenSpec {
   const { schedule, timeout, tz, grace, manual_resume } = check
   const limits = {
+    ...NO_SPEC,
     graceSeconds: fitSeconds(grace, LIMITS.graceSeconds, 'grace time', notes),
-    maxRuntimeSeconds: null,
-    jobArea: null,
     resumeOnPing: manual_resume !== true,
   }
   // As in healthchecks a schedule comes before a period.

@@ -7,6 +7,7 @@ import { access, constants } from 'node:fs/promises'
 import { resolve } from 'node:path'
 import type { DatabaseSync } from 'node:sqlite'
 import { pathToFileURL } from 'node:url'
+import { NO_SPEC } from '../../checks/read-spec.ts'
 import { NO_TEXTS } from '../../domain/check.ts'
 import { LIMITS } from '../../domain/limits.ts'
 import { PUSH_TOKEN, PUSH_TOKEN_LENGTH } from '../../domain/push-token.ts'
@@ -197,13 +198,9 @@ function toCheck(monitor: Monitor, pushToken: string, known: Known): SourceCheck
       tags: fitTags(tags, notes),
     },
     spec: {
+      ...NO_SPEC,
       periodSeconds: fitSeconds(interval, LIMITS.periodSeconds, 'interval', notes),
-      schedule: null,
-      timeZone: null,
       graceSeconds: fitSeconds(grace, LIMITS.graceSeconds, 'time for retries', notes),
-      maxRuntimeSeconds: null,
-      jobArea: null,
-      resumeOnPing: false,
     },
     armed: active,
     past: { isUp: false, isPaused: !active, lastPingAt: null, lastDurationMs: null },

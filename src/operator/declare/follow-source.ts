@@ -3,7 +3,7 @@
  * take. Pure, apart from the cache of sources that it reads.
  */
 
-import { completeSpec, readSpec } from '../../checks/read-spec.ts'
+import { completeSpec, NO_SPEC, readSpec } from '../../checks/read-spec.ts'
 import type { Instant } from '../../domain/check.ts'
 import { AppError, describeError } from '../../domain/errors.ts'
 import { FOLLOWED_DEFAULTS, type LimitFrom } from '../../domain/followed-defaults.ts'
@@ -120,11 +120,11 @@ function toSpec(
   schedule: Exclude<SourceSchedule, { fault: string }> | typeof NO_SCHEDULE,
 ): GivenSpec {
   return {
+    ...NO_SPEC,
     ...schedule,
     graceSeconds: graceSeconds ?? FOLLOWED_DEFAULTS.graceSeconds,
     maxRuntimeSeconds: maxRuntimeSeconds ?? longestRun(source),
     jobArea,
-    resumeOnPing: false,
   }
 }
 

@@ -3,6 +3,7 @@
 import { fileURLToPath } from 'node:url'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { declareCheck } from '../../../src/checks/declare/declare-check.ts'
+import { NO_SPEC } from '../../../src/checks/read-spec.ts'
 import { NO_TEXTS } from '../../../src/domain/check.ts'
 import type { OperatorOptions } from '../../../src/operator/operator.ts'
 import { createFollower } from '../../../src/operator/reconcile/follow-changes.ts'
@@ -193,13 +194,9 @@ async function loseCheck({ client }: TestOperator) {
   const context = { database: testDatabase.database, clock: systemClock }
   const resource = { cluster: 'default', namespace: NAMESPACE, name: 'lost' }
   const spec = {
+    ...NO_SPEC,
     periodSeconds: 60,
-    schedule: null,
-    timeZone: null,
     graceSeconds: 60,
-    maxRuntimeSeconds: null,
-    jobArea: null,
-    resumeOnPing: false,
   }
   const { id: projectId } = await resolveProject(context, { ...resource, allowed: null, wanted: null })
   await declareCheck(context, {

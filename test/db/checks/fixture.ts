@@ -10,6 +10,7 @@ import {
   type PrunePosition,
   pruneHistory,
 } from '../../../src/checks/prune-history.ts'
+import { NO_SPEC } from '../../../src/checks/read-spec.ts'
 import { PING_TYPES, type PingType } from '../../../src/domain/check.ts'
 import { newId } from '../../../src/runtime/ids.ts'
 import { saveChanges } from '../../../src/store/checks/change-sets.ts'
@@ -63,14 +64,10 @@ export function contextWithin({ context }: Fixture, tx: Queryable): Context {
 
 export function periodSpec(spec: Partial<StoredSpec> = {}): StoredSpec {
   return {
+    ...NO_SPEC,
     periodSeconds: 3_600,
-    schedule: null,
-    timeZone: null,
     dialect: null,
     graceSeconds: 600,
-    maxRuntimeSeconds: null,
-    jobArea: null,
-    resumeOnPing: false,
     ...spec,
   }
 }

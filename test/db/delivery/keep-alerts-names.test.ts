@@ -3,6 +3,7 @@
 import { describe, expect, it } from 'vitest'
 import { declareCheck } from '../../../src/checks/declare/declare-check.ts'
 import { retireCheck } from '../../../src/checks/declare/retire-check.ts'
+import { NO_SPEC } from '../../../src/checks/read-spec.ts'
 import { removeCheck } from '../../../src/checks/remove-check.ts'
 import { updateCheck } from '../../../src/checks/update-check.ts'
 import { NO_TEXTS } from '../../../src/domain/check.ts'
@@ -37,13 +38,9 @@ describe('the alert of a check', () => {
       name: 'Backup',
       ...NO_TEXTS,
       spec: {
+        ...NO_SPEC,
         periodSeconds: 3_600,
-        schedule: null,
-        timeZone: null,
         graceSeconds: 300,
-        maxRuntimeSeconds: null,
-        jobArea: null,
-        resumeOnPing: false,
       },
       suspend: null,
       adoptId,

@@ -5,6 +5,7 @@ import { declareCheck, type GivenDeclaration } from '../../../src/checks/declare
 import { retireCheck } from '../../../src/checks/declare/retire-check.ts'
 import type { JobEntry } from '../../../src/checks/jobs/job-report.ts'
 import { recordJobs } from '../../../src/checks/jobs/record-jobs.ts'
+import { NO_SPEC } from '../../../src/checks/read-spec.ts'
 import { NO_TEXTS } from '../../../src/domain/check.ts'
 import type { StoredCheck } from '../../../src/store/checks/checks.ts'
 import { saveSource } from '../../../src/store/jobs/cron-jobs.ts'
@@ -30,13 +31,9 @@ beforeEach(async () => {
 
 async function declare(given: Partial<GivenDeclaration> = {}): Promise<StoredCheck> {
   const spec = {
-    periodSeconds: null,
+    ...NO_SPEC,
     schedule: '0 2 * * *',
-    timeZone: null,
     graceSeconds: 60,
-    maxRuntimeSeconds: null,
-    jobArea: null,
-    resumeOnPing: false,
   }
   const declaration = { resource: RESOURCE, projectId, name: 'Nightly', ...NO_TEXTS, spec, suspend: null }
   return (await declareCheck(api.context, { ...declaration, adoptId: null, ...given })).check
@@ -44,13 +41,10 @@ async function declare(given: Partial<GivenDeclaration> = {}): Promise<StoredChe
 
 describe('a check that follows a CronJob', () => {
   const spec = {
-    periodSeconds: null,
+    ...NO_SPEC,
     schedule: '0 2 * * *',
-    timeZone: null,
     graceSeconds: 300,
-    maxRuntimeSeconds: null,
     jobArea: RESOURCE.cluster,
-    resumeOnPing: false,
   }
   const ENDED = '2026-06-15T02:01:33Z'
   const FAILED = {
@@ -113,13 +107,11 @@ describe('a check that follows a CronJob', () => {
 
 describe('why a check that follows a CronJob has its status', () => {
   const spec = {
-    periodSeconds: null,
+    ...NO_SPEC,
     schedule: '0 2 * * *',
-    timeZone: null,
     graceSeconds: 300,
     maxRuntimeSeconds: 60,
     jobArea: RESOURCE.cluster,
-    resumeOnPing: false,
   }
   const HOSTILE = '</script><script>alert("1")</script>\u202e'
   const report = (job: string, ...entries: readonly JobEntry[]) =>

@@ -2,6 +2,7 @@
 
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { declareCheck } from '../../../src/checks/declare/declare-check.ts'
+import { NO_SPEC } from '../../../src/checks/read-spec.ts'
 import { NO_TEXTS } from '../../../src/domain/check.ts'
 import type { ErrorCode } from '../../../src/domain/errors.ts'
 import { STATUS } from '../../../src/http/error-codes.ts'
@@ -18,13 +19,9 @@ afterAll(() => api.close())
 type Answer = Promise<{ readonly status: number; readonly body: unknown }>
 const NO_ID = '01999999-9999-7999-8999-999999999999'
 const SPEC = {
+  ...NO_SPEC,
   periodSeconds: 3_600,
-  schedule: null,
-  timeZone: null,
   graceSeconds: 60,
-  maxRuntimeSeconds: null,
-  jobArea: null,
-  resumeOnPing: false,
 }
 const SLACK = { kind: 'slack', config: { url: 'https://hooks.slack.com/services/T/B/x' } }
 

@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { parseAllDocuments } from 'yaml'
 import { declareCheck } from '../../../src/checks/declare/declare-check.ts'
+import { NO_SPEC } from '../../../src/checks/read-spec.ts'
 import { type CheckTexts, NO_TEXTS } from '../../../src/domain/check.ts'
 import { resolveProject } from '../../../src/tenancy/namespace-projects.ts'
 import { decodeHtml, readFields, readForm } from '../../support/form.ts'
@@ -474,13 +475,9 @@ describe('a check that Kubernetes manages', () => {
   const declare = async (texts: CheckTexts) => {
     const projectId = (await resolveProject(api.context, { ...RESOURCE, allowed: null, wanted: null })).id
     const spec = {
-      periodSeconds: null,
+      ...NO_SPEC,
       schedule: '0 2 * * *',
-      timeZone: null,
       graceSeconds: 60,
-      maxRuntimeSeconds: null,
-      jobArea: null,
-      resumeOnPing: false,
     }
     const declaration = { resource: RESOURCE, projectId, ...texts, spec, suspend: null, adoptId: null }
     return (await declareCheck(api.context, declaration)).check.id

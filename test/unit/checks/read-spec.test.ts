@@ -1,18 +1,15 @@
 import { describe, expect, it } from 'vitest'
-import { readSpec } from '../../../src/checks/read-spec.ts'
+import { NO_SPEC, readSpec } from '../../../src/checks/read-spec.ts'
 import { nextSlot } from '../../../src/domain/cron.ts'
 import { type AppError, describeError } from '../../../src/domain/errors.ts'
 import { describeInvalid } from '../../../src/operator/heartbeat-check.ts'
 
 const PERIOD = {
+  ...NO_SPEC,
   periodSeconds: 60,
-  schedule: null,
-  timeZone: null,
   dialect: null,
   graceSeconds: 5,
   maxRuntimeSeconds: 7,
-  jobArea: null,
-  resumeOnPing: false,
 }
 const CRON = { ...PERIOD, periodSeconds: null, schedule: '0 2 * * *', timeZone: 'Europe/Berlin' }
 

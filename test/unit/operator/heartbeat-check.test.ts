@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { describe, expect, it } from 'vitest'
+import { NO_SPEC } from '../../../src/checks/read-spec.ts'
 import { parseCron } from '../../../src/domain/cron.ts'
 import {
   type HeartbeatCheck,
@@ -34,13 +35,9 @@ describe('reading a HeartbeatCheck', () => {
       labels: {},
       droppedLabels: [],
       spec: {
+        ...NO_SPEC,
         periodSeconds: 3_600,
-        schedule: null,
-        timeZone: null,
         graceSeconds: 360,
-        maxRuntimeSeconds: null,
-        jobArea: null,
-        resumeOnPing: false,
       },
       suspend: null,
       project: null,
@@ -80,13 +77,11 @@ describe('reading a HeartbeatCheck', () => {
       labels: {},
       droppedLabels: [],
       spec: {
-        periodSeconds: null,
+        ...NO_SPEC,
         schedule: '0 2 * * *',
         timeZone: 'Europe/Berlin',
         graceSeconds: 0,
         maxRuntimeSeconds: 7_200,
-        jobArea: null,
-        resumeOnPing: false,
       },
       suspend: false,
       project: 'payments',

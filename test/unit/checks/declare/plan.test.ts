@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { type Declaration, type Facts, NOTHING_THERE, plan, planArming } from '../../../../src/checks/declare/plan.ts'
+import { NO_SPEC } from '../../../../src/checks/read-spec.ts'
 import { NO_TEXTS } from '../../../../src/domain/check.ts'
 import { newState } from '../../../../src/domain/transition.ts'
 import type { StoredCheck } from '../../../../src/store/checks/checks.ts'
@@ -9,14 +10,10 @@ import { aState, NOON } from '../../../support/builders.ts'
 
 const RESOURCE = { cluster: 'default', namespace: 'payments', name: 'nightly' }
 const SPEC = {
+  ...NO_SPEC,
   periodSeconds: 3_600,
-  schedule: null,
-  timeZone: null,
   dialect: null,
   graceSeconds: 300,
-  maxRuntimeSeconds: null,
-  jobArea: null,
-  resumeOnPing: false,
 }
 const ID = '0190b8a0-0000-7000-8000-00000000000a'
 const OTHER_ID = '0190b8a0-0000-7000-8000-00000000000b'

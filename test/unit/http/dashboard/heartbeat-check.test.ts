@@ -1,18 +1,16 @@
 import { describe, expect, it } from 'vitest'
+import { NO_SPEC } from '../../../../src/checks/read-spec.ts'
+import { NO_TEXTS } from '../../../../src/domain/check.ts'
 import { LIMIT_WORDS } from '../../../../src/domain/followed-defaults.ts'
 import { renderHeartbeatCheck } from '../../../../src/http/dashboard/pages/checks/heartbeat-check.ts'
 
 const spec = {
+  ...NO_SPEC,
   periodSeconds: 60,
-  schedule: null,
-  timeZone: null,
   graceSeconds: 60,
-  maxRuntimeSeconds: null,
-  jobArea: null,
-  resumeOnPing: false,
 }
 const kubernetes = { cluster: 'default', namespace: 'shop', name: 'nightly' }
-const TEXTS = { name: 'nightly', description: null, tags: [], labels: {} }
+const TEXTS = { ...NO_TEXTS, name: 'nightly' }
 
 describe('of a check that follows a CronJob', () => {
   const follow = (limitFrom: string | null, given: object = {}) =>

@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest'
+import { NO_SPEC } from '../../../../src/checks/read-spec.ts'
 import { type CheckState, type FlipReason, NO_TEXTS } from '../../../../src/domain/check.ts'
 import type { LastRun } from '../../../../src/domain/last-run.ts'
 import { NO_SCHEDULE } from '../../../../src/operator/declare/no-schedule.ts'
@@ -43,14 +44,10 @@ function record(state: Partial<CheckState> = {}): CheckRecord {
     createdAt: NOW,
     updatedAt: NOW,
     spec: {
+      ...NO_SPEC,
       periodSeconds: 3_600,
-      schedule: null,
-      timeZone: null,
       dialect: null,
       graceSeconds: 600,
-      maxRuntimeSeconds: null,
-      jobArea: null,
-      resumeOnPing: false,
     },
     state: {
       status: 'up',

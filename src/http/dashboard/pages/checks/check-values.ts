@@ -4,7 +4,7 @@
  */
 
 import type { CheckRecord } from '../../../../checks/find-checks.ts'
-import { completeSpec, readSpec } from '../../../../checks/read-spec.ts'
+import { completeSpec, NO_SPEC, readSpec } from '../../../../checks/read-spec.ts'
 import type { Cron } from '../../../../domain/cron.ts'
 import { LABELS as CHECK_LABELS, sortLabels } from '../../../../domain/labels.ts'
 import { LIMITS } from '../../../../domain/limits.ts'
@@ -201,8 +201,7 @@ export function readCron(texts: {
       },
     }
   try {
-    const others = { periodSeconds: null, graceSeconds: 0, maxRuntimeSeconds: null, jobArea: null, resumeOnPing: false }
-    const { schedule } = readSpec(completeSpec({ ...texts, ...others }, 'api'))
+    const { schedule } = readSpec(completeSpec({ ...NO_SPEC, ...texts }, 'api'))
     if (schedule.kind !== 'cron') throw new TypeError('a schedule has no period')
     return { cron: schedule.cron }
   } catch (error) {
