@@ -6,6 +6,7 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { text } from 'node:stream/consumers'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { parseAllDocuments } from 'yaml'
+import { NO_SPEC } from '../../src/checks/read-spec.ts'
 import { NO_TEXTS } from '../../src/domain/check.ts'
 import { renderHeartbeatCheck } from '../../src/http/dashboard/pages/checks/heartbeat-check.ts'
 import { snippetsOf } from '../../src/http/dashboard/pages/checks/snippets.ts'
@@ -175,7 +176,7 @@ describe('on an API server that has never seen us', () => {
     '夜間バックアップ',
   ])("the dashboard's HeartbeatCheck is applied strictly, whatever its texts: %j", async (text) => {
     const resource = { cluster: 'default', namespace: 'jobs', name: 'by-dashboard' }
-    const spec = { ...SCHEDULE, graceSeconds: 60, maxRuntimeSeconds: 3_600, jobArea: null, resumeOnPing: false }
+    const spec = { ...NO_SPEC, ...SCHEDULE, graceSeconds: 60, maxRuntimeSeconds: 3_600 }
     const texts = { name: text, description: `${text}\n---\n${text}\t`, tags: ['a:b', '-'] }
     const labels = { true: '', 'example.com/1.5': '0x1', team: 'no' }
     const check = { kubernetes: resource, ...NO_TEXTS, ...texts, labels, spec }
