@@ -17,7 +17,8 @@ const warn = vi.fn()
 beforeAll(async () => {
   issuer = await startIssuer()
   lost = await startIssuer()
-  await lost.receiver.close()
+  // It keeps its port: another server would answer on a port that is closed.
+  lost.receiver.answer('reset')
   const entries = [
     { issuer: issuer.url, audience: AUDIENCE, users: { robot: 'admin@example.com' } },
     { issuer: lost.url, audience: AUDIENCE },
@@ -37,6 +38,7 @@ beforeAll(async () => {
 afterAll(async () => {
   await app?.close()
   await issuer[Symbol.asyncDispose]()
+  await lost[Symbol.asyncDispose]()
 })
 beforeEach(() => {
   warn.mockClear()
