@@ -49,7 +49,9 @@ export function createDisk(
     }
     void open()!
       .append(pings)
-      .then(onStored, (error) => onFailed(pings, error))
+      .then(onStored, (error) => {
+        if (!isLate) onFailed(pings, error)
+      })
       .finally(() => {
         stopTimer()
         if (isLate) hanging -= 1

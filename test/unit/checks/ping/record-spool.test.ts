@@ -288,6 +288,20 @@ describe('while the database is unavailable', () => {
     }
   })
 
+  it('a disk that hangs and then fails gives the pings up once', async () => {
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
+    try {
+      await send('a')
+      await groups[0]!.end(unsent)
+      vi.advanceTimersByTime(2_500)
+      const once = errors.length
+      await appends[0]!.end(new Error('no such device'))
+      expect([once, errors.length, refusals]).toEqual([1, 1, 1])
+    } finally {
+      vi.useRealTimers()
+    }
+  })
+
   it('pings go to the database while the disk is full, and a read-back makes room', async () => {
     await send('a')
     await groups[0]!.end(unsent)
