@@ -1,5 +1,5 @@
 /**
- * The spine: the only place where a check changes. Pings, deadlines, pause, resume and changed specs are changes to
+ * The spine: the only place where a check changes, but for a common ping that one statement stores (ping/plain.ts). Pings, deadlines, pause, resume and changed specs are changes to
  * rows that are locked. `transition` decides. The new states, history, flips and events form one ChangeSet, which the
  * caller saves in the transaction that holds the locks.
  */

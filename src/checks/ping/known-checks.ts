@@ -1,5 +1,5 @@
 /**
- * The public ids of all checks with their keys and specs, in memory: a ping of a check that this process has not seen
+ * The public ids of all checks with their keys, and the specs of the checks whose next success is plain, in memory: a ping of a check that this process has not seen
  * needs no look-up, a plain success needs no read (plain.ts), and while the database is away, an id of a check can be
  * distinguished from an invented id. A million checks take about 115 MB.
  *

@@ -22,7 +22,7 @@ export interface Sorted<Entry> {
   readonly errors: ReadonlyMap<unknown, number>
 }
 
-/** A ping whose row another session has locked gets 503 after this time. */
+/** A ping whose row another session has locked is sent again for so long. Then it gets 503. */
 const MAX_LOCKED_MS = 2_000
 /** So many such pings are tried again: each of them is in each group, and must leave room for others. */
 const MAX_LOCKED = 100

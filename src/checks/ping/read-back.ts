@@ -58,7 +58,7 @@ export interface ReadBack {
 const BUDGET_MS = 4_000
 /** So few are recorded in a moment, for which new pings may queue. */
 const FEW = 1_000
-/** A ping waits for two seconds at most. */
+/** New pings wait for it, and half a second longer at most (record.ts). */
 const DRAIN_MS = 1_000
 
 type Wait = 'wait' | 'skip locked'
@@ -71,6 +71,7 @@ export function createReadBack(options: ReadBackOptions): ReadBack {
 
   /** Returns whether more waits. */
   async function readBack(): Promise<boolean> {
+    // Nothing is left to record: this only ends the spooling.
     if (spool.isCaughtUp() && recorder.isWell()) await recorder.drain(async () => {})
     if (spool.isEmpty()) return false
     if (position === null) {

@@ -8,7 +8,7 @@
  * - draining: pings queue, for a second and a half at most, while the read-back records the rest. Then: direct.
  *
  * So all pings of a process have one order, on the disk and in the queue. What a process before this one left on its
- * disk comes first. Without a disk that takes pings the mode does not matter: all pings queue.
+ * disk comes first. While the disk takes no pings, all pings queue in each mode.
  */
 
 import { pause, startTimer } from '../../runtime/clock.ts'
@@ -24,9 +24,12 @@ export type { Ping, PingResult } from './ping.ts'
 export interface PingRecorder {
   /** `since`: when it began to wait, where its check had to be looked up first. Default: now. */
   record(ping: Ping, since?: number): Promise<PingResult>
-  /** False from a group that the database failed to store until one commits, or until `recovered()`. */
+  /** False from a group that the database failed to store until it stores a ping, or until `recovered()`. */
   isWell(): boolean
-  /** Whether pings are stored on disk, or wait there: what is recorded may lack pings that came in before. */
+  /**
+   * Whether pings are stored on disk, or wait there: what is recorded may lack pings that came in before. False again
+   * when pings are still there ten minutes after the database was available again: deadlines do not wait for ever.
+   */
   isSpooling(): boolean
   recovered(): void
   /** New pings queue while `work` records the last ones on disk. */
@@ -61,7 +64,6 @@ type QueuedPing = Sent & Unstored
 const LIMITS = { alone: PING_LIMITS, spool: SPOOL_LIMITS }
 const MAX_YIELD_MS = 20
 const PAUSE_MS = 1_000
-/** Pings that are still on disk so long after the database was available again do not keep deadlines waiting. */
 const MAX_PENDING_MS = 600_000
 /** The database may have gone away again while the last pings on disk are recorded. */
 const MAX_DRAIN_MS = 1_500

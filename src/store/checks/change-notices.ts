@@ -1,6 +1,6 @@
 /**
  * Notices about checks that changed, for those who look at them: sent in the transaction of each flip
- * (../history/new-flips.ts), of a declared check that is new (new-checks.ts), and of each change or removal
+ * (../history/new-flips.ts), also of the first one of a new check, and of each change or removal
  * (../audit/entries.ts). The notice of a flip of a declared check names its resource, which saves the operator a look-up.
  */
 

@@ -46,7 +46,7 @@ export function isPlain({ status, runs, changes, notified, quietAt }: CheckState
 export const plainSpecHash = (key: string): string =>
   `coalesce((select s.spec_hash from check_states s where s.check_key = ${key} and s.job_area is null and ${IS_PLAIN}), 0)`
 
-/** The deadline of a row may come earlier than `wake_at` says, and never later: then the evaluator would miss it. */
+/** The deadline of a row may come later than `wake_at` says, and never earlier: then the evaluator would miss it. */
 const TEXT = `with given as (
     select unnest($1::int8[]) as check_key, unnest($2::int8[]) as spec_hash, unnest($3::timestamptz[]) as at,
       unnest($4::timestamptz[]) as expected_at, unnest($5::timestamptz[]) as due_at, unnest($6::uuid[]) as id,
