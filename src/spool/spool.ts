@@ -23,8 +23,10 @@ export interface Spool {
    * Stores records in order and resolves with their positions when they are on disk: numbers that increase by one, also over
    * restarts, and are never used again. Calls that arrive during a write are written together, with one fsync. Rejects with
    * SpoolFull or SpoolBroken; a call is stored as a whole or not at all. After SpoolBroken it may be found stored at the next start.
+   * `move`: the records are copies of older records, which the caller forgets next. Copies may exceed `maxBytes` by two
+   * files, so that a full spool can be read past the records that have to stay.
    */
-  append(records: readonly Buffer[]): Promise<readonly number[]>
+  append(records: readonly Buffer[], kind?: 'new' | 'move'): Promise<readonly number[]>
   /**
    * The oldest records after a position, in order: up to a limit, but one at least if there is one. A damaged record ends
    * its file: it is reported, and the records of the next file follow.
@@ -39,13 +41,15 @@ export interface Spool {
 export interface SpoolOptions {
   /** Made if it is missing. One process at a time uses it. */
   readonly folder: string
-  /** All files together. */
+  /** All files together, but for copies that were just moved. */
   readonly maxBytes: number
   /** One file, and so the most that one append may have. */
   readonly segmentBytes: number
   readonly onProblem: (problem: Problem) => void
   readonly files: Files
 }
+
+const MOVED_FILES = 2
 
 interface Call {
   readonly records: readonly Buffer[]
@@ -158,7 +162,9 @@ export function runSpool(options: SpoolOptions, recovered: Recovered, unlock: ()
         }
         sealed.shift()
       }
-      isFull = false
+      // Copies may still exceed the limit.
+      isFull = fileBytes > maxBytes
+      isLastRejected = isFull
       await sync(files.syncFolder(folder))
     } catch (error) {
       throw await fail(error)
@@ -199,15 +205,18 @@ export function runSpool(options: SpoolOptions, recovered: Recovered, unlock: ()
       return fileBytes
     },
 
-    append(records) {
+    append(records, kind = 'new') {
       if (broken !== null) return Promise.reject(broken)
       const bytes = encodedBytes(records)
       if (bytes > segmentBytes - HEADER_BYTES)
         return Promise.reject(new RangeError(`an append of ${bytes} bytes is longer than a file of ${segmentBytes}`))
       if (records.length === 0) return Promise.resolve([])
       const grown = pendingBytes + bytes
-      isLastRejected = fileBytes + grown + (isTooLong(grown) ? HEADER_BYTES : 0) > maxBytes
-      if (isLastRejected) {
+      const limit = kind === 'new' ? maxBytes : maxBytes + MOVED_FILES * segmentBytes
+      const isRejected = fileBytes + grown + (isTooLong(grown) ? HEADER_BYTES : 0) > limit
+      // A copy that fits says nothing about other records.
+      isLastRejected = isRejected || (isLastRejected && kind === 'move')
+      if (isRejected) {
         isFull = true
         return Promise.reject(new SpoolFull(`the spool has reached its limit of ${maxBytes} bytes`))
       }

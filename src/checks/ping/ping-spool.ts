@@ -118,7 +118,7 @@ export function createPingSpool(spool: Spool, now: () => Instant) {
     async postpone(pings: readonly LockedPing[]): Promise<void> {
       for (let from = 0; from < pings.length; from += MAX_POSTPONED) {
         const some = pings.slice(from, from + MAX_POSTPONED)
-        const positions = await spool.append(some.map(encodePing))
+        const positions = await spool.append(some.map(encodePing), 'move')
         for (const [index, position] of positions.entries()) locked.set(position, some[index]!.key)
       }
     },

@@ -46,8 +46,8 @@ afterEach(async () => {
   await rm(folder, { recursive: true })
 })
 
-async function open(): Promise<void> {
-  spool = await openSpool({ folder, maxBytes: 2 ** 24, onProblem: () => {} })
+async function open(sizes: { maxBytes?: number; segmentBytes?: number } = {}): Promise<void> {
+  spool = await openSpool({ folder, maxBytes: 2 ** 24, onProblem: () => {}, ...sizes })
   pings = createPingSpool(spool, t.context.clock.now)
 }
 
@@ -315,8 +315,30 @@ describe('a row that another session has locked', () => {
     expect((await t.stateOf(held)).pingsTotal).toBe(700)
   })
 
+  it('keeps no ping of another check waiting in a full spool either', async () => {
+    await spool.close()
+    await open({ maxBytes: 60_000, segmentBytes: 10_000 })
+    const [held, ...others] = await t.addChecks(20)
+    await store(pingOf(held!, { at: ago(9_000) }))
+    const fill = async (size: number) => {
+      for (;;) await store(...others.slice(0, size).map((check) => pingOf(check, { at: ago(8_000) })))
+    }
+    for (const size of [others.length, 1]) await expect(fill(size)).rejects.toThrow(SpoolFull)
+    const waited = pings.pings()
+    const holder = await t.holdRow(held!)
+    const readBack = aReadBack()
+    while ((await readBack.run()) === 'again');
+    expect([pings.isCaughtUp(), pings.hasRoom(), pings.pings(), dropped]).toEqual([true, true, 1, []])
+    const { rows } = await t.database.query('select sum(pings_total)::int8 as pings from check_states')
+    expect(rows).toEqual([{ pings: waited - 1 }])
+    await holder.end()
+    await readBack.run()
+    expect(pings.isEmpty()).toBe(true)
+    await t.expectOrdered(held!, 1)
+  })
+
   it.each([
-    ['is full', () => new SpoolFull('full')],
+    ['has no room on its disk', () => new SpoolFull('full')],
     ['is broken', () => new SpoolBroken('broken')],
   ])('loses no ping where the spool %s: they wait until the row is free', async (_name, errorOf) => {
     const [held, other] = await t.addChecks(2)

@@ -158,6 +158,26 @@ describe('limits', () => {
     expect(none.files.names()).toHaveLength(1)
   })
 
+  it('a copy of a record may exceed maxBytes by two files, and leaves no room for a new record', async () => {
+    const segmentBytes = HEADER + RECORD
+    const { open } = createStage({ segmentBytes, maxBytes: 2 * segmentBytes })
+    const spool = await open()
+    for (const record of ['r1', 'r2']) await spool.append(text(record))
+    await expect(spool.append(text('r3'))).rejects.toThrow(SpoolFull)
+    expect(await spool.append(text('r1'), 'move')).toEqual([3])
+    expect(await spool.append(text('r2'), 'move')).toEqual([4])
+    expect(spool.bytes).toBe(4 * segmentBytes)
+    await expect(spool.append(text('r3'), 'move')).rejects.toThrow(SpoolFull)
+    const states = [spool.state]
+    for (const upTo of [1, 2, 3]) {
+      await spool.forget(upTo)
+      states.push(spool.state)
+    }
+    expect(states).toEqual(['full', 'full', 'open', 'open'])
+    expect(await spool.append(text('r3'))).toEqual([5])
+    expect(await readAll(spool)).toEqual(['4 r2', '5 r3'])
+  })
+
   it('a file is at most segmentBytes long', async () => {
     const { files, open } = createStage({ segmentBytes: HEADER + 2 * RECORD })
     const spool = await open()
