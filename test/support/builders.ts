@@ -3,6 +3,7 @@
 import fc from 'fast-check'
 import type { CheckSpec, CheckState } from '../../src/domain/check.ts'
 import { parseCron } from '../../src/domain/cron.ts'
+import type { LockedCheck } from '../../src/store/checks/states.ts'
 
 export const SECOND = 1_000
 export const MINUTE = 60 * SECOND
@@ -15,6 +16,21 @@ export const NOON = Date.UTC(2026, 10, 21, 12)
 /** A text of any UTF-16 units. fast-check's unit `binary` is so slow at first that a busy machine exceeds a test's time. */
 export const anyText = (maxLength: number) =>
   fc.string({ unit: fc.nat(0xff_ff).map((unit) => String.fromCharCode(unit)), maxLength })
+
+/** Of a row whose stored spec nothing reads. */
+export const UNREAD_SPEC: Pick<LockedCheck, 'specHash' | 'stored'> = {
+  specHash: 0,
+  stored: {
+    periodSeconds: null,
+    schedule: null,
+    timeZone: null,
+    dialect: null,
+    graceSeconds: 0,
+    maxRuntimeSeconds: null,
+    jobArea: null,
+    resumeOnPing: false,
+  },
+}
 
 /** Every hour, five minutes of grace. */
 export function aSpec(overrides: Partial<CheckSpec> = {}): CheckSpec {

@@ -98,9 +98,9 @@ function createEntries() {
     keyOf,
     plainSpecOf: (key: number) => plain.get(key),
     learn: (publicId: string, key: number) => void entries.set(publicId, key * MARKS + mark),
-    noteRow({ key, specHash: hash, spec, state }: LockedCheck) {
+    noteRow({ key, specHash: hash, stored, spec, state }: LockedCheck) {
       const isPlainNext = spec !== null && spec.awaits === 'completion' && isPlain(state)
-      setPlain(key, isPlainNext ? addSpec({ hash, spec }) : undefined)
+      setPlain(key, isPlainNext ? addSpec({ hash, stored, spec }) : undefined)
     },
     forget,
     addSpec,

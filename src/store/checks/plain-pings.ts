@@ -14,15 +14,16 @@ import {
   int2Array,
   int4Array,
   int8Array,
+  textArray,
   uuidArray,
 } from '../postgres/binary-arrays.ts'
 import type { Queryable } from '../postgres/database.ts'
-import { pingSourceCode, pingTypeCode, statusCode } from './columns.ts'
+import { pingSourceCode, pingTypeCode, type StoredSpec, statusCode } from './columns.ts'
 
 export interface PlainPing {
   readonly key: number
-  /** Of the spec that the times below follow from. */
-  readonly specHash: number
+  /** What the times below follow from. */
+  readonly spec: Pick<StoredSpec, 'periodSeconds' | 'schedule' | 'timeZone' | 'dialect' | 'graceSeconds'>
   /** To the microsecond. */
   readonly at: Instant
   readonly expectedAt: Instant
@@ -46,17 +47,22 @@ export function isPlain({ status, runs, changes, notified, quietAt }: CheckState
 export const plainSpecHash = (key: string): string =>
   `coalesce((select s.spec_hash from check_states s where s.check_key = ${key} and s.job_area is null and ${IS_PLAIN}), 0)`
 
+/** Not the hash of the spec: everybody can make a spec with the hash of another one. */
+const IS_SPEC = `s.job_area is null and (s.period_seconds, s.schedule, s.time_zone, s.dialect, s.grace_seconds)
+        is not distinct from (g.period_seconds, g.schedule, g.time_zone, g.dialect, g.grace_seconds)`
+
 /** The deadline of a row may come later than `wake_at` says, and never earlier: then the evaluator would miss it. */
 const TEXT = `with given as (
-    select unnest($1::int8[]) as check_key, unnest($2::int8[]) as spec_hash, unnest($3::timestamptz[]) as at,
-      unnest($4::timestamptz[]) as expected_at, unnest($5::timestamptz[]) as due_at, unnest($6::uuid[]) as id,
-      unnest($7::int2[]) as exit_code, unnest($8::int4[]) as duration_ms, unnest($9::bytea[]) as body,
-      unnest($10::bool[]) as is_truncated),
+    select unnest($1::int8[]) as check_key, unnest($2::timestamptz[]) as at,
+      unnest($3::timestamptz[]) as expected_at, unnest($4::timestamptz[]) as due_at, unnest($5::uuid[]) as id,
+      unnest($6::int2[]) as exit_code, unnest($7::int4[]) as duration_ms, unnest($8::bytea[]) as body,
+      unnest($9::bool[]) as is_truncated, unnest($10::int4[]) as period_seconds, unnest($11::text[]) as schedule,
+      unnest($12::text[]) as time_zone, unnest($13::text[]) as dialect, unnest($14::int4[]) as grace_seconds),
   saved as (
     update check_states s set last_ping_at = date_trunc('milliseconds', g.at),
       last_success_at = date_trunc('milliseconds', g.at), last_duration_ms = g.duration_ms,
       pings_total = s.pings_total + 1, expected_at = g.expected_at, due_at = g.due_at, stamped_at = g.at
-    from given g where s.check_key = g.check_key and s.spec_hash = g.spec_hash and ${IS_PLAIN}
+    from given g where s.check_key = g.check_key and ${IS_PLAIN} and ${IS_SPEC}
       and s.stamped_at < g.at and s.wake_at <= g.due_at
     returning s.check_key),
   added as (
@@ -79,7 +85,6 @@ export async function savePlainPings(db: Queryable, pings: readonly PlainPing[])
     text: TEXT,
     values: [
       int8Array(pings.map((ping) => ping.key)),
-      int8Array(pings.map((ping) => ping.specHash)),
       instantArray(pings.map((ping) => ping.at)),
       instantArray(pings.map((ping) => ping.expectedAt)),
       instantArray(pings.map((ping) => ping.dueAt)),
@@ -88,6 +93,11 @@ export async function savePlainPings(db: Queryable, pings: readonly PlainPing[])
       int4Array(pings.map((ping) => ping.durationMs)),
       byteaArray(pings.map((ping) => ping.body)),
       boolArray(pings.map((ping) => ping.isBodyTruncated)),
+      int4Array(pings.map(({ spec }) => spec.periodSeconds)),
+      textArray(pings.map(({ spec }) => spec.schedule)),
+      textArray(pings.map(({ spec }) => spec.timeZone)),
+      textArray(pings.map(({ spec }) => spec.dialect)),
+      int4Array(pings.map(({ spec }) => spec.graceSeconds)),
     ],
   })
   return new Set(rows.map(([key]) => key as number))

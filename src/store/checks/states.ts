@@ -32,8 +32,8 @@ import {
 /** A check whose row is locked by the transaction at hand. */
 export interface LockedCheck extends CheckTiming {
   readonly key: number
-  /** Stands for the spec: another spec has another hash. */
   readonly specHash: number
+  readonly stored: StoredSpec
   /** Null when the stored schedule cannot be parsed, or a stored time is not a moment (`infinity`, written by hand). */
   readonly spec: CheckSpec | null
   readonly state: CheckState
@@ -72,9 +72,10 @@ export async function lockStates(
   return rows.map(toLockedCheck)
 }
 
-/** A spec, and its hash in `check_states`. */
 export interface KnownSpec {
+  /** In `check_states`: checks with the same hash share one spec in memory. It has 48 bits, so that another spec may have it. */
   readonly hash: number
+  readonly stored: StoredSpec
   readonly spec: CheckSpec
 }
 
@@ -86,8 +87,9 @@ export async function readSpecs(db: Queryable, keys: readonly number[]): Promise
     values: [int8Array(keys)],
   })
   return rows.flatMap((row) => {
-    const spec = toSpec(toStoredSpec(row, 1))
-    return spec === null ? [] : [{ hash: row[0] as number, spec }]
+    const stored = toStoredSpec(row, 1)
+    const spec = toSpec(stored)
+    return spec === null ? [] : [{ hash: row[0] as number, stored, spec }]
   })
 }
 
@@ -139,10 +141,12 @@ const INSTANTS_AT = [...Object.values(SPEC), ...Object.values(STATE), ...Object.
 )
 
 function toLockedCheck(row: unknown[]): LockedCheck {
+  const stored = toStoredSpec(row, SPEC_AT)
   return {
     key: row[0] as number,
     specHash: row[HASH_AT] as number,
-    spec: INSTANTS_AT.some((at) => Number.isNaN(row[at])) ? null : toSpec(toStoredSpec(row, SPEC_AT)),
+    stored,
+    spec: INSTANTS_AT.some((at) => Number.isNaN(row[at])) ? null : toSpec(stored),
     state: toState(row, STATE_AT),
     stampedAt: row[TIMING_AT] as Instant,
     wakeAt: row[TIMING_AT + 1] as Instant | null,

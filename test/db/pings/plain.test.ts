@@ -5,6 +5,7 @@ import fc from 'fast-check'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { decideChanges } from '../../../src/checks/change.ts'
 import { pauseCheck } from '../../../src/checks/pause-resume.ts'
+import { createKnownKeys } from '../../../src/checks/ping/known-checks.ts'
 import { toChange } from '../../../src/checks/ping/ping.ts'
 import { commitPlain } from '../../../src/checks/ping/plain.ts'
 import type { Ping } from '../../../src/checks/ping/record.ts'
@@ -14,6 +15,7 @@ import { type CheckState, PING_TYPES, STATUS_REASONS, STATUSES } from '../../../
 import { newState } from '../../../src/domain/transition.ts'
 import { saveChanges } from '../../../src/store/checks/change-sets.ts'
 import type { CheckRecord } from '../../../src/store/checks/checks.ts'
+import type { StoredSpec } from '../../../src/store/checks/columns.ts'
 import { type LockedCheck, lockStates } from '../../../src/store/checks/states.ts'
 import type { Session } from '../../../src/store/postgres/database.ts'
 import { DAY, HOUR, MINUTE, NOON, SECOND } from '../../support/builders.ts'
@@ -115,8 +117,9 @@ describe('the statement', () => {
       })
       const before = await rowOf(check)
       const ping = pingOf(check, { at, durationMs, exitCode, body: text === null ? null : Buffer.from(text) })
-      const hash = given.isOtherSpec ? before.specHash + 1 : before.specHash
-      const candidate = { ping, key: check.key, spec: { hash, spec: before.spec! } }
+      const { specHash: hash, stored: own, spec } = before
+      const stored = given.isOtherSpec ? { ...own, graceSeconds: own.graceSeconds + 1 } : own
+      const candidate = { ping, key: check.key, spec: { hash, stored, spec: spec! } }
       const [isStored] = await t.database.session((session) => commitPlain(session, 5_000, [candidate]))
       const after = await rowOf(check)
       const { rows } = await readPings()
@@ -161,13 +164,19 @@ describe('the statement', () => {
     dueAt: NOON + MINUTE,
     pingsTotal: 7,
   }
-  const storePlain = async (check: CheckRecord, state: Partial<CheckState>, timing: Partial<LockedCheck> = {}) => {
+  const storePlain = async (
+    check: CheckRecord,
+    state: Partial<CheckState>,
+    timing: Partial<LockedCheck> = {},
+    otherSpec: Partial<StoredSpec> = {},
+  ) => {
     const states = [
       { key: check.key, state: { ...PLAIN_STATE, ...state }, stampedAt: NOON - HOUR, wakeAt: NOON, ...timing },
     ]
     await saveChanges(t.database, { states, pings: [], flips: [], events: [] })
-    const { spec, specHash: hash } = await rowOf(check)
-    const candidate = { ping: pingOf(check, { at: NOON }), key: check.key, spec: { hash, spec: spec! } }
+    const { spec, stored, specHash: hash } = await rowOf(check)
+    const known = { hash, stored: { ...stored, ...otherSpec }, spec: spec! }
+    const candidate = { ping: pingOf(check, { at: NOON }), key: check.key, spec: known }
     const [isStored] = await t.database.session((session) => commitPlain(session, 5_000, [candidate]))
     return isStored
   }
@@ -189,6 +198,18 @@ describe('the statement', () => {
   ])('%s', async (_, state, timing, expected) => {
     const check = await t.addCheck({ spec: { periodSeconds: 3_600, graceSeconds: 300 } })
     expect(await storePlain(check, state, timing)).toBe(expected)
+  })
+
+  it.each<Partial<StoredSpec>>([
+    { periodSeconds: 3_600 },
+    { schedule: '5 * * * *' },
+    { timeZone: 'Europe/Berlin' },
+    { dialect: 'kubernetes' },
+    { graceSeconds: 301 },
+  ])('a spec in memory with %o, which is not that of the row', async (otherSpec) => {
+    const check = await t.addCheck({ spec: { schedule: '0 * * * *', timeZone: 'UTC', graceSeconds: 300 } })
+    expect(await storePlain(check, {}, {}, otherSpec)).toBe(false)
+    expect(await storePlain(check, {})).toBe(true)
   })
 })
 
@@ -308,6 +329,11 @@ describe('a check that is not as this process knows it', () => {
       { status: 'up', dueIn: 67_000 },
     ],
     [
+      'a resource has changed what it follows',
+      ({ key }) => t.database.query(`update check_states set job_area = 'area' where check_key = $1`, [key]),
+      { status: 'up' },
+    ],
+    [
       'an SQL statement has changed it',
       ({ key }) => t.database.query(GRACE, [key]),
       { status: 'up', dueIn: 3_611_000 },
@@ -333,6 +359,19 @@ describe('a check that is not as this process knows it', () => {
     expect(await commit(check)).toEqual(PLAIN)
     const { lastPingAt, dueAt } = await t.stateOf(check)
     expect(dueAt).toBe(lastPingAt! + 67_000)
+  })
+
+  it('because the spec of a check of others has the same hash, is left to the locks', async () => {
+    const [check, ofOthers] = await t.addUp(one, 2)
+    await updateCheck(t.context, t.tenant(), ofOthers.id, { periodSeconds: 31_536_000 })
+    const known = createKnownKeys()
+    known.learn(check.publicId, check.key)
+    const { specHash } = await rowOf(check)
+    known.noteRow({ ...(await rowOf(ofOthers)), specHash })
+    known.noteRow(await rowOf(check))
+    expect(await t.addReplica('three', known).commit([pingOf(check)])).toEqual(LEFT)
+    const { lastPingAt, dueAt } = await t.stateOf(check)
+    expect(dueAt).toBe(lastPingAt! + 3_900_000)
   })
 
   it('because an SQL statement has left it without a schedule: its ping is rejected', async () => {

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest'
 import { type Change, decideChanges } from '../../../src/checks/change.ts'
 import type { CheckEvent } from '../../../src/domain/check-event.ts'
 import type { LockedCheck } from '../../../src/store/checks/states.ts'
-import { aCronSpec, aState, HOUR, MINUTE, NOON, SECOND } from '../../support/builders.ts'
+import { aCronSpec, aState, HOUR, MINUTE, NOON, SECOND, UNREAD_SPEC } from '../../support/builders.ts'
 
 /** What Jobs report of one check, recorded at 18:00. */
 
@@ -12,7 +12,7 @@ const at = (hours: number, minutes = 0) => NOON + hours * HOUR + minutes * MINUT
 const UP = aState({ expectedAt: at(1), dueAt: at(1, 5) })
 
 function aCheck(given: Partial<LockedCheck> = {}): LockedCheck {
-  return { key: 1, specHash: 0, spec: SPEC, state: UP, stampedAt: NOON, wakeAt: at(1, 5), ...given }
+  return { key: 1, ...UNREAD_SPEC, spec: SPEC, state: UP, stampedAt: NOON, wakeAt: at(1, 5), ...given }
 }
 
 const start = (runId: string, slotAt: number): Change => ({

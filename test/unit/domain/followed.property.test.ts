@@ -7,7 +7,7 @@ import type { CheckEvent } from '../../../src/domain/check-event.ts'
 import { deadlineOf, newState, transition } from '../../../src/domain/transition.ts'
 import type { NewFlip, NewPing } from '../../../src/store/checks/change-sets.ts'
 import type { LockedCheck } from '../../../src/store/checks/states.ts'
-import { aCronSpec, HOUR, MINUTE, NOON, SECOND } from '../../support/builders.ts'
+import { aCronSpec, HOUR, MINUTE, NOON, SECOND, UNREAD_SPEC } from '../../support/builders.ts'
 import {
   anyJobs,
   entriesOf,
@@ -40,7 +40,7 @@ function createCheck() {
   const state = transition(SPEC, newState(CHECK.createdAt), { kind: 'arm' }, CHECK.createdAt).state
   let row: LockedCheck = {
     key: 1,
-    specHash: 0,
+    ...UNREAD_SPEC,
     spec: SPEC,
     state,
     stampedAt: CHECK.createdAt,

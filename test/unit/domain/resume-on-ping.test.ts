@@ -5,7 +5,7 @@ import { decideChanges } from '../../../src/checks/change.ts'
 import type { CheckState } from '../../../src/domain/check.ts'
 import type { CheckEvent } from '../../../src/domain/check-event.ts'
 import { deadlineOf } from '../../../src/domain/transition.ts'
-import { aSpec, aState, HOUR, MINUTE, NOON } from '../../support/builders.ts'
+import { aSpec, aState, HOUR, MINUTE, NOON, UNREAD_SPEC } from '../../support/builders.ts'
 
 const PAUSED = { status: 'paused', reason: 'paused', expectedAt: null, dueAt: null } as const
 const AT = NOON + 2 * HOUR
@@ -17,7 +17,7 @@ const pause: CheckEvent = { kind: 'pause' }
 
 /** The events one after the other, a minute between them. */
 function apply(events: readonly CheckEvent[], spec = aSpec({ resumesOnPing: true }), state: Partial<CheckState> = {}) {
-  const check = { key: 1, specHash: 0, spec, state: aState({ ...PAUSED, ...state }), stampedAt: NOON, wakeAt: null }
+  const check = { key: 1, ...UNREAD_SPEC, spec, state: aState({ ...PAUSED, ...state }), stampedAt: NOON, wakeAt: null }
   const changes = events.map((event, place) => ({ key: 1, event, at: AT + place * MINUTE }))
   const { changeSet, after } = decideChanges([check], changes, 'first')
   return {
