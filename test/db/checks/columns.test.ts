@@ -4,8 +4,8 @@ import { afterAll, beforeAll, expect, it } from 'vitest'
 import { SCOPES } from '../../../src/domain/access.ts'
 import { CHANNEL_KINDS } from '../../../src/domain/channel.ts'
 import { MANAGERS, PING_SOURCES, PING_TYPES, STATUSES } from '../../../src/domain/check.ts'
-import { type Column, columnOf } from '../../../src/store/checks/column-lists.ts'
-import { CHECK, STORED_STATE } from '../../../src/store/checks/columns.ts'
+import { type Column, columnOf, fieldsOf } from '../../../src/store/checks/column-lists.ts'
+import { CHECK, SPEC, STORED_STATE, type StoredSpec } from '../../../src/store/checks/columns.ts'
 import { TOMBSTONE } from '../../../src/store/checks/tombstones.ts'
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts'
 
@@ -59,4 +59,32 @@ it.each([
     [`${table}_${column}_check`],
   )
   expect(Array.from(rows[0]!.definition.matchAll(/'([^']*)'/g), ([, word]) => word)).toEqual(words)
+})
+
+it('each column of a spec changes its hash', async () => {
+  // Without the constraints of check_states, so that one column can change alone.
+  await test.database.query('create table specs (like check_states including generated)')
+  await test.database.query(
+    'insert into specs (check_key, grace_seconds, resume_on_ping, status, since, pings_total, stamped_at) values (1, 0, false, 0, now(), 0, now())',
+  )
+  const others: StoredSpec = {
+    periodSeconds: 60,
+    schedule: '0 * * * *',
+    timeZone: 'UTC',
+    dialect: 'cron',
+    graceSeconds: 60,
+    maxRuntimeSeconds: 60,
+    jobArea: 'area',
+    resumeOnPing: true,
+  }
+  const fields = fieldsOf<StoredSpec>(SPEC)
+  const hashes = new Set<number>()
+  for (const field of fields) {
+    const { rows } = await test.database.query<{ hash: number }>(
+      `update specs set ${columnOf(field)} = $1 returning spec_hash as hash`,
+      [others[field]],
+    )
+    hashes.add(rows[0]!.hash)
+  }
+  expect(hashes.size).toBe(fields.length)
 })
