@@ -21,16 +21,13 @@ import { given, inCamelCase } from './present.ts'
 import { endpoint } from './route.ts'
 
 export const listApiKeys = endpoint({
-  id: 'listApiKeys',
   summary: 'List the API keys, without their secrets',
   query: ApiKeyListQuery,
-  status: 200,
   response: ApiKeyList,
   handle: ({ context, caller, query }) => readList('api_keys', ApiKey, query, (piece) => list(context, caller, piece)),
 })
 
 export const createApiKey = endpoint({
-  id: 'createApiKey',
   summary: 'Create an API key',
   body: NewApiKey,
   status: 201,
@@ -40,30 +37,23 @@ export const createApiKey = endpoint({
 })
 
 export const getApiKey = endpoint({
-  id: 'getApiKey',
   summary: 'Get an API key without its secret',
   params: ApiKeyParams,
-  status: 200,
   response: ApiKey,
   handle: ({ context, caller, params }) => get(context, caller, params.id),
 })
 
 export const updateApiKey = endpoint({
-  id: 'updateApiKey',
   summary: 'Change the name of an API key',
   params: ApiKeyParams,
   body: ApiKeyUpdate,
-  status: 200,
   response: ApiKey,
   handle: ({ context, caller, params, body }) => update(context, caller, params.id, given(body)),
 })
 
 export const revokeApiKey = endpoint({
-  id: 'revokeApiKey',
   summary: 'Revoke an API key: it becomes invalid at once; the last admin cannot be removed',
   params: ApiKeyParams,
-  status: 204,
-  response: null,
   errors: ['last_admin'],
   handle: ({ context, caller, params }) => revoke(context, caller, params.id),
 })

@@ -25,7 +25,7 @@ import { createLists, type Lists } from './lists.ts'
 import { describeRoutes, withServers } from './openapi.ts'
 import { present } from './present.ts'
 import { isList, readQuery } from './query.ts'
-import { type Api, PlainText, type Route, SharedText, Text } from './route.ts'
+import { type Api, PlainText, type Route, SharedText, statusOf, Text } from './route.ts'
 import { ROUTES } from './routes.ts'
 
 export interface ApiParts {
@@ -108,13 +108,13 @@ function serve({ path, scope, endpoint }: Route, { api, admit, lists, findClient
     const query = asked === undefined ? {} : parsePart('query', asked, readQuery(asked, ctx.querystring))
     const body = sent === undefined ? undefined : parsePart('body', sent, await readJsonObject(ctx.req, pace))
 
-    const { status, response } = endpoint
+    const { response } = endpoint
     const handle = async () => endpoint.handle({ ...api, caller, params, query, body, address })
     const result = await (caller !== null && asked !== undefined && isList(asked)
       ? lists.read(ctx.res, caller.organizationId, handle)
       : handle())
-    ctx.status = status
-    if (response === null) return
+    ctx.status = statusOf(endpoint)
+    if (response === undefined) return
     if (result === null) ctx.status = 204
     else if (result instanceof SharedText) await sendShared(ctx, result)
     else if (result instanceof Text) await sendText(ctx, result, response === PlainText ? TEXT_TYPE : 'json')

@@ -7,10 +7,8 @@ import { inCamelCase } from './present.ts'
 import { endpoint } from './route.ts'
 
 export const listAudit = endpoint({
-  id: 'listAudit',
   summary: 'List the audit log, newest first',
   query: AuditQuery,
-  status: 200,
   response: AuditList,
   handle({ context, caller, query }) {
     const { limit: _limit, cursor: _cursor, ...filter } = inCamelCase(query)

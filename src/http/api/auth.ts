@@ -8,10 +8,8 @@ import { inCamelCase } from './present.ts'
 import { openEndpoint } from './route.ts'
 
 export const logIn = openEndpoint({
-  id: 'logIn',
   summary: 'Log in',
   body: LogIn,
-  status: 200,
   response: TokenPair,
   errors: ['unauthenticated', 'forbidden', 'too_many_requests'],
   async handle({ context, tokens, isPasswordLoginOn, body, address }) {
@@ -21,11 +19,9 @@ export const logIn = openEndpoint({
 })
 
 export const refresh = openEndpoint({
-  id: 'refresh',
   summary:
     'Exchange a refresh token for the next pair, until 90 days after the log-in; a token that was used before ends the whole log-in',
   body: RefreshToken,
-  status: 200,
   response: TokenPair,
   errors: ['unauthenticated', 'too_many_requests'],
   async handle({ context, tokens, isPasswordLoginOn, body, address }) {
@@ -36,11 +32,8 @@ export const refresh = openEndpoint({
 })
 
 export const logOut = openEndpoint({
-  id: 'logOut',
   summary: 'Log out: the session ends, with its access and refresh tokens',
   body: RefreshToken,
-  status: 204,
-  response: null,
   handle: ({ context, body, address }) => leave(context, { ...inCamelCase(body), address }),
 })
 

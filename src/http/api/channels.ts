@@ -25,10 +25,8 @@ import { inCamelCase } from './present.ts'
 import { endpoint } from './route.ts'
 
 export const listChannels = endpoint({
-  id: 'listChannels',
   summary: 'List the channels without their secrets',
   query: ChannelListQuery,
-  status: 200,
   response: ChannelList,
   handle({ context, caller, query }) {
     const show = (channel: ChannelRecord) => toShown(showFor(caller.scope, channel))
@@ -37,7 +35,6 @@ export const listChannels = endpoint({
 })
 
 export const createChannel = endpoint({
-  id: 'createChannel',
   summary: 'Create a channel',
   body: NewChannel,
   status: 201,
@@ -50,20 +47,16 @@ export const createChannel = endpoint({
 })
 
 export const getChannel = endpoint({
-  id: 'getChannel',
   summary: 'Get a channel without its secrets',
   params: ChannelParams,
-  status: 200,
   response: Channel,
   handle: async ({ context, caller, params }) => toShown(showFor(caller.scope, await get(context, caller, params.id))),
 })
 
 export const updateChannel = endpoint({
-  id: 'updateChannel',
   summary: 'Change a channel. Omitted fields, and URLs that are sent back as they are shown, keep their values',
   params: ChannelParams,
   body: ChannelUpdate,
-  status: 200,
   response: Channel,
   errors: ['conflict', 'channel_in_use'],
   async handle({ context, caller, params, body }) {
@@ -74,18 +67,14 @@ export const updateChannel = endpoint({
 })
 
 export const removeChannel = endpoint({
-  id: 'removeChannel',
   summary: 'Remove a channel and its deliveries',
   params: ChannelParams,
   query: RemoveChannelQuery,
-  status: 204,
-  response: null,
   errors: ['conflict', 'channel_in_use'],
   handle: ({ context, caller, params, query }) => remove(context, caller, params.id, { force: query.force === 'true' }),
 })
 
 export const testChannel = endpoint({
-  id: 'testChannel',
   summary: 'Send a test to a channel, muted or not; its delivery has the outcome',
   params: ChannelParams,
   status: 202,
@@ -95,10 +84,8 @@ export const testChannel = endpoint({
 })
 
 export const rotateSecret = endpoint({
-  id: 'rotateSecret',
   summary: 'Give a webhook a new signing secret; the previous one stays valid for 24 hours',
   params: ChannelParams,
-  status: 200,
   response: RotatedSecret,
   errors: ['conflict'],
   handle: ({ context, caller, params }) => rotate(context, caller, params.id),

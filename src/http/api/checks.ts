@@ -20,10 +20,8 @@ import { inCamelCase, present } from './present.ts'
 import { type Api, endpoint } from './route.ts'
 
 export const listChecks = endpoint({
-  id: 'listChecks',
   summary: 'List the checks of a project, oldest first unless `sort` says otherwise',
   query: CheckListQuery,
-  status: 200,
   response: CheckList,
   errors: ['not_found'],
   handle({ context, caller, query, pingUrl }) {
@@ -35,7 +33,6 @@ export const listChecks = endpoint({
 })
 
 export const createCheck = endpoint({
-  id: 'createCheck',
   summary: 'Create a check',
   body: NewCheck,
   status: 201,
@@ -47,21 +44,17 @@ export const createCheck = endpoint({
 })
 
 export const getCheck = endpoint({
-  id: 'getCheck',
   summary: 'Get a check',
   params: CheckParams,
-  status: 200,
   response: Check,
   handle: async ({ context, caller, params, pingUrl }) =>
     toShown(await get(context, caller, params.id), caller, { context, pingUrl }),
 })
 
 export const updateCheck = endpoint({
-  id: 'updateCheck',
   summary: 'Change a check; omitted fields keep their values',
   params: CheckParams,
   body: CheckUpdate,
-  status: 200,
   response: Check,
   errors: ['slug_taken', 'managed_by_kubernetes'],
   handle: async ({ context, caller, params, body, pingUrl }) =>
@@ -69,20 +62,15 @@ export const updateCheck = endpoint({
 })
 
 export const removeCheck = endpoint({
-  id: 'removeCheck',
   summary: 'Remove a check and its history; its ping address is unknown from then on',
   params: CheckParams,
-  status: 204,
-  response: null,
   errors: ['managed_by_kubernetes'],
   handle: ({ context, caller, params }) => remove(context, caller, params.id),
 })
 
 export const pauseCheck = endpoint({
-  id: 'pauseCheck',
   summary: 'Pause a check: pings are kept, no alerts are sent',
   params: CheckParams,
-  status: 200,
   response: Check,
   errors: ['managed_by_kubernetes', 'conflict'],
   handle: async ({ context, caller, params, pingUrl }) =>
@@ -90,10 +78,8 @@ export const pauseCheck = endpoint({
 })
 
 export const resumeCheck = endpoint({
-  id: 'resumeCheck',
   summary: 'Resume a paused check; its next completion is awaited from now on',
   params: CheckParams,
-  status: 200,
   response: Check,
   errors: ['managed_by_kubernetes', 'conflict'],
   handle: async ({ context, caller, params, pingUrl }) =>

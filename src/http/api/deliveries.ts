@@ -8,10 +8,8 @@ import { inCamelCase } from './present.ts'
 import { endpoint } from './route.ts'
 
 export const listDeliveries = endpoint({
-  id: 'listDeliveries',
   summary: 'List the deliveries, newest first',
   query: DeliveryListQuery,
-  status: 200,
   response: DeliveryList,
   handle({ context, caller, query }) {
     const { limit: _limit, cursor: _cursor, ...filter } = inCamelCase(query)
@@ -20,16 +18,13 @@ export const listDeliveries = endpoint({
 })
 
 export const getDelivery = endpoint({
-  id: 'getDelivery',
   summary: 'Get a delivery',
   params: DeliveryParams,
-  status: 200,
   response: Delivery,
   handle: ({ context, caller, params }) => get(context, caller, params.id),
 })
 
 export const retryDelivery = endpoint({
-  id: 'retryDelivery',
   summary: 'Send a delivery again at once, and retry it as long as a new one',
   params: DeliveryParams,
   status: 202,

@@ -16,11 +16,9 @@ import { given } from './present.ts'
 import { endpoint, PlainText, Text } from './route.ts'
 
 export const listPings = endpoint({
-  id: 'listPings',
   summary: 'List the pings of a check, newest first',
   params: CheckParams,
   query: PingListQuery,
-  status: 200,
   response: PingList,
   handle({ context, caller, params, query }) {
     const { type, since, until, body } = query
@@ -31,20 +29,16 @@ export const listPings = endpoint({
 })
 
 export const getPing = endpoint({
-  id: 'getPing',
   summary: 'Get a ping of a check',
   params: PingParams,
-  status: 200,
   response: Ping,
   handle: async ({ context, caller, params }) =>
     toShown(await findPing(context, caller, params.id, params.ping_id), 'full'),
 })
 
 export const getPingBody = endpoint({
-  id: 'getPingBody',
   summary: 'Get the text of a ping, with the bytes as they were sent',
   params: PingParams,
-  status: 200,
   response: PlainText,
   async handle({ context, caller, params }) {
     const { body } = await findPing(context, caller, params.id, params.ping_id)
@@ -53,11 +47,9 @@ export const getPingBody = endpoint({
 })
 
 export const listFlips = endpoint({
-  id: 'listFlips',
   summary: 'List the changes of status of a check, newest first',
   params: CheckParams,
   query: FlipListQuery,
-  status: 200,
   response: FlipList,
   handle({ context, caller, params, query }) {
     const filter = given({ since: query.since, until: query.until })

@@ -38,9 +38,7 @@ const Me = field.shape('Me', {
 })
 
 export const getMe = endpoint({
-  id: 'getMe',
   summary: 'Get the caller: its kind, organization, scope, and which key or user it is',
-  status: 200,
   response: Me,
   handle: async ({ context, caller }) => ({
     ...(await describeCaller(context, caller)),
@@ -54,11 +52,8 @@ export const PasswordChange = field.strictShape('PasswordChange', {
 })
 
 export const changePassword = endpoint({
-  id: 'changePassword',
   summary: 'Change your own password: all your other sessions end',
   body: PasswordChange,
-  status: 204,
-  response: null,
   async handle({ context, caller, isPasswordLoginOn, body, address }) {
     if (!isPasswordLoginOn) throw new AppError('forbidden', PASSWORD_LOGIN_OFF)
     await changeOwnPassword(context, caller, { ...inCamelCase(body), address })
@@ -80,10 +75,8 @@ const Session = field.shape('Session', {
 const SessionList = field.listOf('SessionList', 'sessions', Session)
 
 export const listSessions = endpoint({
-  id: 'listSessions',
   summary: 'List your own sessions; not for API keys',
   query: field.pageQuery('sessions'),
-  status: 200,
   response: SessionList,
   handle({ context, caller, query }) {
     const show = (session: SessionRecord) => ({ ...session, current: session.isCurrent })
@@ -92,11 +85,8 @@ export const listSessions = endpoint({
 })
 
 export const endSession = endpoint({
-  id: 'endSession',
   summary: 'End one of your own sessions, with its tokens',
   params: field.idOf('session'),
-  status: 204,
-  response: null,
   handle: ({ context, caller, params }) => endOwnSession(context, caller, params.id),
 })
 
@@ -105,9 +95,7 @@ const Document = z
   .meta({ id: 'OpenApiDocument', description: 'An OpenAPI 3.1 document.' })
 
 export const getDocument = openEndpoint({
-  id: 'getDocument',
   summary: 'This document',
-  status: 200,
   response: Document,
   // Of HTTP that is not valid, such as two Host headers.
   errors: ['invalid_request'],

@@ -15,7 +15,7 @@ import {
 } from './examples.ts'
 import { describePings, PING_TAG, PingError } from './openapi-pings.ts'
 import { describeObject, describeSchemas, type Json, refTo } from './openapi-schemas.ts'
-import { PlainText, type Route } from './route.ts'
+import { PlainText, type Route, statusOf } from './route.ts'
 
 const RESPONSES = '#/components/responses/'
 const HEADERS = '#/components/headers/'
@@ -111,7 +111,9 @@ export function describeRoutes(routes: readonly Route[]): Json {
         ErrorBody,
         PingError,
         WebhookPayload,
-        ...routes.flatMap(({ endpoint: { body, response } }) => [body, response].filter((schema) => schema != null)),
+        ...routes.flatMap(({ endpoint: { body, response } }) =>
+          [body, response].filter((schema) => schema !== undefined),
+        ),
       ]),
       headers: Object.fromEntries(
         Object.entries(RATE_LIMIT_HEADERS).map(([name, description]) => [
@@ -178,8 +180,8 @@ function describeWebhook(operationId: string): Json {
 /** Channels of the kind webhook have a URL. Beside `webhooks`, so that generators that read only paths keep the schemas of events. */
 const CALLBACK_URL = '{$request.body#/config/url}'
 
-function describeOperation({ path, scope, endpoint, sameAs }: Route): Json {
-  const { id, summary, params, query, body, status, response } = endpoint
+function describeOperation({ id, path, scope, endpoint, sameAs }: Route): Json {
+  const { summary, params, query, body, response } = endpoint
   const example = EXAMPLES[sameAs ?? id]
   const headers = scope === null ? {} : { headers: RATE_LIMIT_REFS }
   return {
@@ -191,7 +193,7 @@ function describeOperation({ path, scope, endpoint, sameAs }: Route): Json {
     parameters: [...describeParameters('path', params), ...describeParameters('query', query)],
     ...(body === undefined ? {} : { requestBody: { required: true, content: asJson(body, example?.body) } }),
     responses: {
-      ...describeSuccess(status, response, example?.response, headers),
+      ...describeSuccess(statusOf(endpoint), response, example?.response, headers),
       ...Object.fromEntries(
         listErrors({ scope, endpoint }).map((code) => [STATUS[code], { $ref: RESPONSES + responseOf(code) }]),
       ),
@@ -209,8 +211,8 @@ function describeNeeds(scope: Route['scope'], { errors = [] }: Route['endpoint']
   return conflicts.length === 0 ? needs : `${needs} Codes of 409: ${conflicts.join(', ')}.`
 }
 
-function describeSuccess(status: number, response: z.ZodType | null, example: unknown, headers: Json): Json {
-  if (response === null) return { [status]: { description: 'Done.', ...headers } }
+function describeSuccess(status: number, response: z.ZodType | undefined, example: unknown, headers: Json): Json {
+  if (response === undefined) return { [status]: { description: 'Done.', ...headers } }
   if (response !== PlainText)
     return { [status]: { description: 'Done.', ...headers, content: asJson(response, example) } }
   const content = { 'text/plain': { schema: { type: 'string' }, example } }

@@ -6,10 +6,8 @@ import { ProjectParams } from './projects.schema.ts'
 import { endpoint } from './route.ts'
 
 export const getPingKey = endpoint({
-  id: 'getPingKey',
   summary: 'Get the ping key of a project',
   params: ProjectParams,
-  status: 200,
   response: PingKey,
   handle: async ({ context, caller, params }) => ({
     pingKey: await getProjectKey(context, caller, params.id, 'ping'),
@@ -17,7 +15,6 @@ export const getPingKey = endpoint({
 })
 
 export const createPingKey = endpoint({
-  id: 'createPingKey',
   summary: 'Create the ping key of a project; the one before is revoked at once',
   params: ProjectParams,
   status: 201,
@@ -28,19 +25,14 @@ export const createPingKey = endpoint({
 })
 
 export const revokePingKey = endpoint({
-  id: 'revokePingKey',
   summary: 'Revoke the ping key of a project',
   params: ProjectParams,
-  status: 204,
-  response: null,
   handle: ({ context, caller, params }) => revokeProjectKey(context, caller, params.id, 'ping'),
 })
 
 export const getBadgeKey = endpoint({
-  id: 'getBadgeKey',
   summary: 'Get the badge key of a project',
   params: ProjectParams,
-  status: 200,
   response: BadgeKey,
   handle: async ({ context, caller, params }) => ({
     badgeKey: await getProjectKey(context, caller, params.id, 'badge'),
@@ -48,7 +40,6 @@ export const getBadgeKey = endpoint({
 })
 
 export const createBadgeKey = endpoint({
-  id: 'createBadgeKey',
   summary: 'Create the badge key of a project; the one before is revoked at once',
   params: ProjectParams,
   status: 201,
@@ -59,10 +50,7 @@ export const createBadgeKey = endpoint({
 })
 
 export const revokeBadgeKey = endpoint({
-  id: 'revokeBadgeKey',
   summary: 'Revoke the badge key of a project',
   params: ProjectParams,
-  status: 204,
-  response: null,
   handle: ({ context, caller, params }) => revokeProjectKey(context, caller, params.id, 'badge'),
 })

@@ -13,16 +13,13 @@ import { NewProject, Project, ProjectList, ProjectListQuery, ProjectParams, Proj
 import { endpoint } from './route.ts'
 
 export const listProjects = endpoint({
-  id: 'listProjects',
   summary: 'List the projects',
   query: ProjectListQuery,
-  status: 200,
   response: ProjectList,
   handle: ({ context, caller, query }) => readList('projects', Project, query, (piece) => list(context, caller, piece)),
 })
 
 export const createProject = endpoint({
-  id: 'createProject',
   summary: 'Create a project',
   body: NewProject,
   status: 201,
@@ -32,30 +29,23 @@ export const createProject = endpoint({
 })
 
 export const getProject = endpoint({
-  id: 'getProject',
   summary: 'Get a project',
   params: ProjectParams,
-  status: 200,
   response: Project,
   handle: ({ context, caller, params }) => get(context, caller, params.id),
 })
 
 export const updateProject = endpoint({
-  id: 'updateProject',
   summary: 'Change the name of a project; its slug stays',
   params: ProjectParams,
   body: ProjectUpdate,
-  status: 200,
   response: Project,
   handle: ({ context, caller, params, body }) => update(context, caller, params.id, given(body)),
 })
 
 export const removeProject = endpoint({
-  id: 'removeProject',
   summary: 'Remove a project; it must hold no checks',
   params: ProjectParams,
-  status: 204,
-  response: null,
   errors: ['project_not_empty'],
   handle: ({ context, caller, params }) => remove(context, caller, params.id),
 })

@@ -62,10 +62,8 @@ export interface Endpoint<
   Params extends Schema = Schema,
   Query extends z.ZodObject = z.ZodObject,
   Body extends Schema = Schema,
-  Response extends Schema | null = Schema | null,
+  Response extends Schema | undefined = Schema | undefined,
 > {
-  /** operationId in the document. */
-  readonly id: string
   readonly summary: string
   /** A fault is reported as `not_found`: a malformed id gets the same error as an unknown one. */
   readonly params?: Params
@@ -73,9 +71,10 @@ export interface Endpoint<
   readonly query?: Query
   /** Without it, a body is ignored. */
   readonly body?: Body
-  readonly status: 200 | 201 | 202 | 204
-  /** Fields that it does not declare are dropped. Null with 204. */
-  readonly response: Response
+  /** Default: 200, or 204 without a response. */
+  readonly status?: 201 | 202
+  /** Fields that it does not declare are dropped. */
+  readonly response?: Response
   /** Errors besides those that follow from the rest of the declaration. */
   readonly errors?: readonly ErrorCode[]
   // A method, not a property: then endpoints with different inputs fit into one list.
@@ -84,9 +83,13 @@ export interface Endpoint<
   ): Response extends Schema ? Promise<Shown<z.output<Response>> | Text> : Promise<void>
 }
 
+export const statusOf = ({ status, response }: Endpoint): number => status ?? (response === undefined ? 204 : 200)
+
 export type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
 
 export interface Route {
+  /** operationId in the document. */
+  readonly id: string
   readonly method: Method
   /** Below {base_url}, as in OpenAPI: `/checks/{id}`. */
   readonly path: `/${string}`
@@ -100,15 +103,21 @@ export interface Route {
 }
 
 /** Declares an endpoint for callers with a credential. */
-export function endpoint<P extends Schema, Q extends z.ZodObject, B extends Schema, A extends Schema | null>(
-  declared: Endpoint<Caller, P, Q, B, A>,
-): Endpoint<Caller, P, Q, B, A> {
+export function endpoint<
+  P extends Schema,
+  Q extends z.ZodObject,
+  B extends Schema,
+  A extends Schema | undefined = undefined,
+>(declared: Endpoint<Caller, P, Q, B, A>): Endpoint<Caller, P, Q, B, A> {
   return declared
 }
 
 /** Declares an endpoint without a credential. */
-export function openEndpoint<P extends Schema, Q extends z.ZodObject, B extends Schema, A extends Schema | null>(
-  declared: Endpoint<null, P, Q, B, A>,
-): Endpoint<null, P, Q, B, A> {
+export function openEndpoint<
+  P extends Schema,
+  Q extends z.ZodObject,
+  B extends Schema,
+  A extends Schema | undefined = undefined,
+>(declared: Endpoint<null, P, Q, B, A>): Endpoint<null, P, Q, B, A> {
   return declared
 }

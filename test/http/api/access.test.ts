@@ -16,7 +16,8 @@ afterAll(() => api.close())
 
 const UNKNOWN = '01999999-9999-7999-8999-999999999999'
 const fill = (path: string, id: string) => path.replace('{id}', id)
-const routes = ROUTES.map(({ method, path, scope, endpoint }) => ({
+const routes = ROUTES.map(({ id, method, path, scope, endpoint }) => ({
+  operation: id,
   method,
   path,
   scope,
@@ -25,7 +26,7 @@ const routes = ROUTES.map(({ method, path, scope, endpoint }) => ({
 }))
 const guarded = routes.flatMap((route) => (route.scope === null ? [] : [{ ...route, scope: route.scope }]))
 
-describe.each(guarded)('$title', ({ method, path, scope, endpoint }) => {
+describe.each(guarded)('$title', ({ operation, method, path, scope, endpoint }) => {
   const call = (key: string | null, id = UNKNOWN) =>
     api.client.call(method, fill(path, id), { key, ...(endpoint.body === undefined ? {} : { json: {} }) })
 
@@ -97,7 +98,7 @@ describe.each(guarded)('$title', ({ method, path, scope, endpoint }) => {
   if (endpoint.body !== undefined)
     it('names an unknown field', async () => {
       // The kind of a new channel decides which fields are known.
-      const json = { ...(endpoint.id === 'createChannel' ? { kind: 'webhook' } : {}), surprise: 1 }
+      const json = { ...(operation === 'createChannel' ? { kind: 'webhook' } : {}), surprise: 1 }
       const { status, body } = await api.client.call(method, fill(path, UNKNOWN), { json })
       expect(status).toBe(400)
       expect(body.details).toContainEqual({ path: 'body.surprise', message: 'is not a known field' })

@@ -110,7 +110,7 @@ describe('the audit log', () => {
   const audited = ROUTES.filter(({ audits }) => audits.length > 0).map((route) => ({
     ...route,
     title: `${route.method} ${route.path}`,
-    first: ROUTES.find(({ endpoint }) => endpoint.id === route.sameAs) ?? route,
+    first: ROUTES.find(({ id }) => id === route.sameAs) ?? route,
   }))
 
   it.each(audited)('has $audits after $title', async ({ title, first, method, audits }) => {

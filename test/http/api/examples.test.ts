@@ -2,6 +2,7 @@
 
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { EXAMPLES } from '../../../src/http/api/examples.ts'
+import { statusOf } from '../../../src/http/api/route.ts'
 import { ROUTES } from '../../../src/http/api/routes.ts'
 import type { Answer } from '../../support/api-client.ts'
 import { startTestApi, type TestApi } from '../../support/service.ts'
@@ -40,7 +41,7 @@ afterAll(() => api.close())
 
 /** With an id of the service for each id of an example that must exist. */
 async function send(id: string): Promise<Answer> {
-  const { method, path, scope, endpoint } = ROUTES.find((route) => route.endpoint.id === id)!
+  const { method, path, scope, endpoint } = ROUTES.find((route) => route.id === id)!
   const part = path.split('/')[1]!
   const query = path === '/checks' && method === 'GET' ? `?project_id=${api.project}` : ''
   const target = path.replace('{id}', ids?.[part] ?? '').replace('{ping_id}', ids?.ping ?? '') + query
@@ -56,7 +57,7 @@ async function send(id: string): Promise<Answer> {
   const key = scope === null ? { key: null } : part === 'me' ? { key: accessToken } : {}
   const answer = await api.client.call(method, target, { ...key, json })
   if (answer.body?.refresh_token !== undefined) refreshToken = answer.body.refresh_token
-  expect({ id, status: answer.status, body: answer.body }).toMatchObject({ id, status: endpoint.status })
+  expect({ id, status: answer.status, body: answer.body }).toMatchObject({ id, status: statusOf(endpoint) })
   return answer
 }
 
@@ -87,7 +88,7 @@ const rank = (id: string) =>
         ? 1
         : 0
 const order = ROUTES.filter(({ sameAs }) => sameAs === undefined)
-  .map(({ endpoint }) => endpoint.id)
+  .map(({ id }) => id)
   .filter((id) => id !== 'getDocument')
   .sort((one, other) => rank(one) - rank(other))
 describe('the example of the document', () => {

@@ -32,7 +32,8 @@ interface JsonSchema {
 
 // As it is sent.
 const document = JSON.parse(JSON.stringify(describeRoutes(ROUTES)))
-const operations = ROUTES.map(({ method, path, endpoint }) => ({
+const operations = ROUTES.map(({ id, method, path, endpoint }) => ({
+  id,
   endpoint,
   described: document.paths[path][method.toLowerCase()] as {
     parameters: { name: string; in: string; required: boolean; schema: JsonSchema }[]
@@ -104,7 +105,7 @@ function textOf(schema: JsonSchema): fc.Arbitrary<string> {
 
 describe('what the document allows is accepted', () => {
   it.each(operations.filter(({ endpoint }) => endpoint.body !== undefined))(
-    'in the body of $endpoint.id',
+    'in the body of $id',
     ({ endpoint, described }) => {
       const { schema } = described.requestBody!.content['application/json']
       fc.assert(
@@ -118,7 +119,7 @@ describe('what the document allows is accepted', () => {
   )
 
   it.each(operations.filter(({ endpoint }) => endpoint.query !== undefined))(
-    'in the query of $endpoint.id',
+    'in the query of $id',
     ({ endpoint, described }) => {
       const parameters = described.parameters.filter((parameter) => parameter.in === 'query')
       const query = fc.record(Object.fromEntries(parameters.map(({ name, schema }) => [name, arbitraryOf(schema)])), {

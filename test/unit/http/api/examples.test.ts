@@ -61,7 +61,7 @@ describe('an example', () => {
   })
 
   it('belongs to an operation that exists', () => {
-    const ids = ROUTES.map(({ endpoint }) => endpoint.id)
+    const ids = ROUTES.map(({ id }) => id)
     expect(Object.keys(EXAMPLES).filter((id) => !ids.includes(id))).toEqual([])
   })
 })

@@ -13,8 +13,8 @@ import { ROUTES } from '../../../../src/http/api/routes.ts'
 import { startCpuTimer } from '../../../support/cpu-time.ts'
 
 const project_id = '0199aaaa-0000-7000-8000-00000000000a'
-const bodies = ROUTES.flatMap(({ endpoint: { id, body } }) => (body === undefined ? [] : [{ id, body }]))
-const queries = ROUTES.flatMap(({ endpoint: { id, query } }) => (query === undefined ? [] : [{ id, query }]))
+const bodies = ROUTES.flatMap(({ id, endpoint: { body } }) => (body === undefined ? [] : [{ id, body }]))
+const queries = ROUTES.flatMap(({ id, endpoint: { query } }) => (query === undefined ? [] : [{ id, query }]))
 
 /** The error that a caller gets, or null. Fails on anything else that is thrown. */
 function refusalOf(parse: () => unknown): AppError | null {
