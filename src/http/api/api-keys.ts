@@ -1,5 +1,7 @@
 /** API keys: credentials for programs (design, sections 3.4 and 3.5). */
 
+import { z } from 'zod'
+import { SCOPES } from '../../domain/access.ts'
 import {
   createApiKey as create,
   getApiKey as get,
@@ -7,24 +9,55 @@ import {
   revokeApiKey as revoke,
   updateApiKey as update,
 } from '../../tenancy/api-keys.ts'
-import {
-  ApiKey,
-  ApiKeyList,
-  ApiKeyListQuery,
-  ApiKeyParams,
-  ApiKeyUpdate,
-  CreatedApiKey,
-  NewApiKey,
-} from './api-keys.schema.ts'
-import { readList } from './list-page.ts'
+import * as field from './fields.ts'
+import { listEndpoint } from './list-page.ts'
 import { given, inCamelCase } from './present.ts'
 import { endpoint } from './route.ts'
 
-export const listApiKeys = endpoint({
+export const NewApiKey = field.strictShape('NewApiKey', {
+  name: field.name('key'),
+  scope: field.oneOf(SCOPES).meta({ description: 'What the key may do. Each scope includes the ones before it.' }),
+  project_id: field
+    .uuid('Binds the key to one project. All other projects are then not found for it.')
+    .nullable()
+    .optional(),
+  expires_at: field.moment().nullable().optional().meta({
+    description:
+      'The time when the key expires. Null: never. A key that a key creates expires no later than its creator.',
+  }),
+})
+
+export const ApiKeyUpdate = z
+  .strictObject({ name: field.name('key').optional() })
+  .meta({ id: 'ApiKeyUpdate', description: 'Omitted fields keep their values.' })
+
+const fields = {
+  id: z.string().meta({ format: 'uuid' }),
+  name: z.string(),
+  prefix: z.string().meta({ description: 'The public part of the key, by which it can be recognised.' }),
+  scope: z.enum(SCOPES),
+  project_id: z.string().nullable().meta({ format: 'uuid' }),
+  expires_at: field.instant('The time when the key expires.').nullable(),
+  last_used_at: field.instant('The time of the last use, accurate to about a minute.').nullable(),
+  created_at: field.instant('When the key was made.'),
+  created_by: field.creator(),
+}
+
+export const ApiKey = z.object(fields).meta({ id: 'ApiKey' })
+
+export const CreatedApiKey = field.shape('CreatedApiKey', {
+  ...fields,
+  key: z.string().meta({ description: 'The key itself. It is returned only here, and is not stored.' }),
+})
+
+export const ApiKeyParams = field.idOf('API key')
+
+export const listApiKeys = listEndpoint({
+  list: 'api_keys',
+  entry: ApiKey,
   summary: 'List the API keys, without their secrets',
-  query: ApiKeyListQuery,
-  response: ApiKeyList,
-  handle: ({ context, caller, query }) => readList('api_keys', ApiKey, query, (piece) => list(context, caller, piece)),
+  query: field.pageQuery('api_keys'),
+  read: ({ context, caller }, piece) => list(context, caller, piece),
 })
 
 export const createApiKey = endpoint({

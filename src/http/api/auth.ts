@@ -1,11 +1,29 @@
 /** Log-in and log-out, for browsers and command lines (design, section 3.4). Without a credential; logIn has its own throttle. */
 
+import { z } from 'zod'
 import { PASSWORD_LOGIN_OFF } from '../../auth/errors.ts'
 import { logIn as enter, logOut as leave, type TokenPair as Pair, refresh as renew } from '../../auth/log-in.ts'
 import { AppError } from '../../domain/errors.ts'
-import { LogIn, RefreshToken, TokenPair } from './auth.schema.ts'
+import * as field from './fields.ts'
 import { inCamelCase } from './present.ts'
 import { openEndpoint } from './route.ts'
+
+/** The form of the address and the password is not checked: a malformed one is just a wrong one. */
+export const LogIn = field.strictShape('LogIn', {
+  email: field.credential('E-mail address.'),
+  password: field.credential('Password.'),
+})
+
+export const RefreshToken = field.strictShape('RefreshToken', {
+  refresh_token: field.credential('The refresh token of the latest pair.'),
+})
+
+export const TokenPair = field.shape('TokenPair', {
+  access_token: z.string().meta({ description: 'For `Authorization: Bearer`.' }),
+  token_type: z.literal('Bearer'),
+  expires_in: z.int().meta({ description: 'Seconds until the access token expires.' }),
+  refresh_token: z.string().meta({ description: 'Exchange it for the next pair. It can be used once.' }),
+})
 
 export const logIn = openEndpoint({
   summary: 'Log in',

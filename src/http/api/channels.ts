@@ -1,37 +1,167 @@
 /** Channels: where events go (design, sections 3.5 and 5). */
 
+import { z } from 'zod'
 import { createChannel as create } from '../../channels/create-channel.ts'
 import { type ChannelRecord, getChannel as get, listChannels as list, showFor } from '../../channels/find-channels.ts'
+import { listOf } from '../../channels/kinds/fields.ts'
+import { KINDS } from '../../channels/kinds/index.ts'
 import { removeChannel as remove } from '../../channels/remove-channel.ts'
 import { rotateSecret as rotate } from '../../channels/rotate-secret.ts'
 import { testChannel as test } from '../../channels/test-channel.ts'
 import { updateChannel as update } from '../../channels/update-channel.ts'
-import type { ChannelKind } from '../../domain/channel.ts'
-import {
-  Channel,
-  ChannelList,
-  ChannelListQuery,
-  ChannelParams,
-  ChannelUpdate,
-  CreatedChannel,
-  NewChannel,
-  QueuedTest,
-  RemoveChannelQuery,
-  RotatedSecret,
-  readConfig,
-} from './channels.schema.ts'
-import { readList } from './list-page.ts'
+import { CHANNEL_KINDS, CHANNEL_MANAGERS, type ChannelKind } from '../../domain/channel.ts'
+import { rule } from '../../domain/errors.ts'
+import { CHECK_EVENT_TYPES, STANDARD_EVENT_TYPES } from '../../domain/event.ts'
+import { parsePart } from './faults.ts'
+import * as field from './fields.ts'
+import { listEndpoint, showRows } from './list-page.ts'
+import { refTo } from './openapi-schemas.ts'
 import { inCamelCase } from './present.ts'
 import { endpoint } from './route.ts'
 
-export const listChannels = endpoint({
+// Requests ---------------------------------------------------------------------------------------------------------------
+
+const kind = () => field.oneOf(CHANNEL_KINDS)
+const events = () =>
+  listOf(field.oneOf(CHECK_EVENT_TYPES), CHECK_EVENT_TYPES.length, `of ${CHECK_EVENT_TYPES.join(', ')}`)
+const muted = () => z.boolean(rule('must be true or false'))
+
+type ByKind<Value> = Readonly<Record<ChannelKind, Value>>
+
+/** For each kind, such as `WebhookConfigInput`. */
+const CONFIG_INPUTS = forKinds((kind) => KINDS[kind].config.input.meta({ id: `${titleOf(kind)}ConfigInput` }))
+
+const KIND = 'Where the channel sends. It cannot change.'
+const PROJECT = 'The project whose checks notify the channel. Null: the checks of the whole organization.'
+const EVENTS = `Events that the channel receives. An alertmanager channel gets alerts when check.down is among them, and always the ends of these alerts. Default: ${STANDARD_EVENT_TYPES.join(', ')}.`
+const MUTED = 'A muted channel receives tests only. Muting fails its pending deliveries.'
+
+/** The response to a wrong kind reports nothing else: it decides what the rest must be. */
+export const NewChannel = unionByKind('NewChannel', (kind) =>
+  z.strictObject({
+    kind: z.literal(kind).meta({ description: KIND }),
+    name: field.name('channel'),
+    project_id: field.uuid(PROJECT).nullable().optional(),
+    events: events().optional().meta({ description: EVENTS }),
+    muted: muted().default(false).meta({ description: MUTED }),
+    config: CONFIG_INPUTS[kind].meta({ description: 'How to reach the receiver.' }),
+  }),
+)
+
+export const ChannelUpdate = z
+  .strictObject({
+    kind: kind().optional().meta({ description: KIND }),
+    name: field.name('channel').optional(),
+    project_id: field.uuid(PROJECT).nullable().optional(),
+    events: events().optional().meta({ description: EVENTS }),
+    muted: muted().optional().meta({ description: MUTED }),
+    // Read by `readConfig`: the kind is in the database.
+    config: z
+      .unknown()
+      .optional()
+      .meta({
+        description: 'How to reach the receiver, for the kind of the channel.',
+        anyOf: Object.values(CONFIG_INPUTS).map(refTo),
+      }),
+  })
+  .meta({ id: 'ChannelUpdate', description: 'Omitted fields keep their values.' })
+
+/** Reads `body.config` as the config of this kind. Throws AppError `invalid_request`. */
+export function readConfig(kind: ChannelKind, config: unknown): object {
+  return parsePart('body', z.object({ config: KINDS[kind].config.input }), { config }).config
+}
+
+export const ChannelListQuery = field.pageQuery('channels')
+
+export const RemoveChannelQuery = z.object({
+  force: field.oneOf(['true', 'false']).optional().meta({
+    description:
+      'true: also a channel that some checks chose alone (otherwise 409, `channel_in_use`). These checks notify all channels again.',
+  }),
+})
+
+export const ChannelParams = field.idOf('channel')
+
+// Responses --------------------------------------------------------------------------------------------------------------
+
+const fields = {
+  id: z.string().meta({ format: 'uuid' }),
+  name: z.string(),
+  project_id: z.string().nullable().meta({ format: 'uuid', description: PROJECT }),
+  events: z.array(z.enum(CHECK_EVENT_TYPES)).meta({ description: EVENTS }),
+  muted: z.boolean().meta({ description: MUTED }),
+  managed_by: z
+    .enum(CHANNEL_MANAGERS)
+    .meta({ description: '`configuration`: the channel of ALERTMANAGER_URL. The API cannot change it.' }),
+  warnings: z
+    .array(z.string())
+    .optional()
+    .meta({ description: 'Why nothing can be delivered to the channel at the moment, and what to do.' }),
+  created_at: field.instant('When the channel was created.'),
+}
+
+/** Such as `WebhookConfig`. */
+const CONFIGS = forKinds((kind) => KINDS[kind].config.shown.meta({ id: `${titleOf(kind)}Config` }))
+const SHOWN_CONFIG =
+  'Without secrets. Null when it is sealed under another SECRET_KEY: set that in PREVIOUS_SECRET_KEYS, or update the channel with its whole config (a webhook then has a new signing secret; rotate it to see it).'
+const byKind = (kind: ChannelKind) => ({
+  kind: z.literal(kind),
+  config: CONFIGS[kind].nullable().meta({ description: SHOWN_CONFIG }),
+})
+
+export const Channel = unionByKind('Channel', (kind) => z.object({ ...fields, ...byKind(kind) }))
+
+export const CreatedChannel = unionByKind('CreatedChannel', (kind) =>
+  z.object({
+    ...fields,
+    ...byKind(kind),
+    secret: z
+      .string()
+      .optional()
+      .meta({ description: 'Of a webhook: the key to verify its signatures with. It is not shown again.' }),
+  }),
+)
+
+export const QueuedTest = field.shape('QueuedTest', {
+  delivery_id: z.string().meta({ format: 'uuid', description: 'The delivery has the outcome of the test.' }),
+})
+
+export const RotatedSecret = field.shape('RotatedSecret', {
+  secret: z.string().meta({
+    description: 'The new signing secret. It is not shown again. For 24 hours the previous secret signs, too.',
+  }),
+})
+
+// Kinds ------------------------------------------------------------------------------------------------------------------
+
+function forKinds<Value>(make: (kind: ChannelKind) => Value): ByKind<Value> {
+  return Object.fromEntries(CHANNEL_KINDS.map((kind) => [kind, make(kind)])) as ByKind<Value>
+}
+
+function titleOf(kind: ChannelKind): string {
+  return kind.charAt(0).toUpperCase() + kind.slice(1)
+}
+
+function faultOfKind({ input }: { input?: unknown }): string | undefined {
+  return rule(`must be one of ${CHANNEL_KINDS.join(', ')}`).error({ input: (input as { kind?: unknown }).kind })
+}
+
+/** `NewChannel` has the members `NewWebhookChannel`, `NewSlackChannel` ...: clients tell them apart by `kind`. */
+function unionByKind<Member extends z.ZodObject<{ kind: z.ZodLiteral<ChannelKind> } & z.ZodRawShape>>(
+  id: string,
+  make: (kind: ChannelKind) => Member,
+) {
+  const members = CHANNEL_KINDS.map((kind) => make(kind).meta({ id: id.replace('Channel', `${titleOf(kind)}Channel`) }))
+  return z.discriminatedUnion('kind', members as unknown as [Member, ...Member[]], { error: faultOfKind }).meta({ id })
+}
+
+export const listChannels = listEndpoint({
+  list: 'channels',
+  entry: Channel,
   summary: 'List the channels without their secrets',
   query: ChannelListQuery,
-  response: ChannelList,
-  handle({ context, caller, query }) {
-    const show = (channel: ChannelRecord) => toShown(showFor(caller.scope, channel))
-    return readList('channels', Channel, query, (piece) => list(context, caller, piece), show)
-  },
+  read: async ({ context, caller }, piece) =>
+    showRows(await list(context, caller, piece), (channel) => toShown(showFor(caller.scope, channel))),
 })
 
 export const createChannel = endpoint({

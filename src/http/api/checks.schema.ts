@@ -254,7 +254,7 @@ export const ListedCheck = z
   .object({ ...fields, kubernetes: kubernetes({}) })
   .meta({ id: 'ListedCheck', description: 'A check as lists have it: without the last run of its source.' })
 
-export const CheckList = field.listOf('CheckList', 'checks', ListedCheck)
+export const CheckList = field.listOf('checks', ListedCheck)
 
 export const oneStatus = field.oneOf(SHOWN_STATUSES)
 

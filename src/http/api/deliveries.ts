@@ -1,19 +1,66 @@
 /** Deliveries: the state of each event for each channel (design, sections 3.5 and 5). */
 
-import { getDelivery as get, listDeliveries as list } from '../../channels/find-deliveries.ts'
+import { z } from 'zod'
+import { DELIVERY_STATUSES, getDelivery as get, listDeliveries as list } from '../../channels/find-deliveries.ts'
 import { retryDelivery as retry } from '../../channels/retry-delivery.ts'
-import { Delivery, DeliveryList, DeliveryListQuery, DeliveryParams } from './deliveries.schema.ts'
-import { readList } from './list-page.ts'
+import { EVENT_TYPES } from '../../domain/event.ts'
+import * as field from './fields.ts'
+import { listEndpoint } from './list-page.ts'
 import { inCamelCase } from './present.ts'
 import { endpoint } from './route.ts'
 
-export const listDeliveries = endpoint({
+const STANDARD_LIMIT = 100
+
+export const DeliveryListQuery = z.object({
+  channel_id: field.uuid('Only deliveries to this channel.').optional(),
+  check_id: field.uuid('Only deliveries of events of this check.').optional(),
+  status: field.oneOf(DELIVERY_STATUSES).optional().meta({ description: 'Only deliveries of this status.' }),
+  since: field
+    .moment()
+    .optional()
+    .meta({ format: 'date-time', description: 'Only deliveries of events that happened at this time or later.' }),
+  ...field.page('deliveries', STANDARD_LIMIT),
+})
+
+export const Delivery = field.shape('Delivery', {
+  id: z.string().meta({ format: 'uuid' }),
+  event_id: z
+    .string()
+    .meta({ format: 'uuid', description: 'The id that receivers get: the same in every attempt and every channel.' }),
+  type: z.enum(EVENT_TYPES),
+  channel_id: z.string().meta({ format: 'uuid' }),
+  check_id: z.string().nullable().meta({ format: 'uuid', description: 'Null for a test.' }),
+  status: z.enum(DELIVERY_STATUSES).meta({
+    description:
+      'pending: still to be delivered; failed: rejected, or given up after 24 hours. A failed or delivered one can be sent again.',
+  }),
+  attempts: z.int().meta({ description: 'Number of attempts, with a running one.' }),
+  next_attempt_at: field
+    .instant('While an attempt is running: when the next one begins if its outcome is lost.')
+    .nullable(),
+  last_status: z.int().nullable().meta({ description: 'Status of the last HTTP or SMTP response.' }),
+  last_error: z.string().nullable().meta({
+    description: 'Why the last attempt failed, and what to do. For a delivered one, a note.',
+  }),
+  created_at: field.instant('When the event happened.'),
+  delivered_at: field.instant('When the receiver accepted it.').nullable(),
+  digest_id: z.string().nullable().meta({
+    format: 'uuid',
+    description:
+      'The same for all deliveries that were sent in one message. Null for one that was sent alone, and until it is delivered.',
+  }),
+})
+
+export const DeliveryParams = field.idOf('delivery')
+
+export const listDeliveries = listEndpoint({
+  list: 'deliveries',
+  entry: Delivery,
   summary: 'List the deliveries, newest first',
   query: DeliveryListQuery,
-  response: DeliveryList,
-  handle({ context, caller, query }) {
+  read({ context, caller, query }, piece) {
     const { limit: _limit, cursor: _cursor, ...filter } = inCamelCase(query)
-    return readList('deliveries', Delivery, query, (piece) => list(context, caller, filter, piece))
+    return list(context, caller, filter, piece)
   },
 })
 

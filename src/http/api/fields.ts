@@ -203,23 +203,26 @@ export const limit = (standard: number) => {
     })
 }
 
-/** The lists that have pages. A cursor begins with the name of its list, so that it is not taken for one of another. */
-const LISTS = [
-  'checks',
-  'pings',
-  'flips',
-  'channels',
-  'deliveries',
-  'projects',
-  'api_keys',
-  'users',
-  'sessions',
-  'audit',
-] as const
-export type List = (typeof LISTS)[number]
+/**
+ * The lists that have pages, with the ids of their schemas. A cursor begins with the name of its list, so that it is not
+ * taken for one of another.
+ */
+const LISTS = {
+  checks: 'CheckList',
+  pings: 'PingList',
+  flips: 'FlipList',
+  channels: 'ChannelList',
+  deliveries: 'DeliveryList',
+  projects: 'ProjectList',
+  api_keys: 'ApiKeyList',
+  users: 'UserList',
+  sessions: 'SessionList',
+  audit: 'AuditList',
+} as const
+export type List = keyof typeof LISTS
 
 const EARLIER = 'must be the next_cursor of an earlier response'
-const isList = (name: string): name is List => (LISTS as readonly string[]).includes(name)
+const isList = (name: string): name is List => Object.hasOwn(LISTS, name)
 
 /** What stands behind the name of the list. */
 const textOf = (list: List) =>
@@ -268,17 +271,20 @@ export const creator = () =>
         "Who created it, by the e-mail address or the key's name of that moment. Null: the first start, or a sign-in with an identity provider.",
     })
 
-/** A page of a list. `name`: of its entries. */
-export const listOf = (id: string, name: string, entry: z.ZodType) =>
+/** The name of the entries of a list in its response. */
+export const entriesOf = (list: List) => (list === 'audit' ? 'entries' : list)
+
+/** A page of a list. */
+export const listOf = (list: List, entry: z.ZodType) =>
   z
     .object({
-      [name]: z.array(entry),
+      [entriesOf(list)]: z.array(entry),
       next_cursor: z
         .string()
         .nullable()
         .meta({ description: 'Pass it as `cursor` to get the next page. Null: there are no more entries.' }),
     })
-    .meta({ id })
+    .meta({ id: LISTS[list] })
 
 /** `limit` and `cursor`. `standard`: entries without a `limit`; a full page for lists that are short in practice. */
 export const page = (list: List, standard = PAGE_LIMIT) => ({ limit: limit(standard), cursor: cursor(list) })

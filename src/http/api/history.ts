@@ -1,30 +1,103 @@
 /** The endpoints of a check's history: its pings and its flips, newest first. */
 
+import { z } from 'zod'
 import {
   BODY_CUT,
+  BODY_FORMS,
   type BodyForm,
-  type FlipRecord,
   listFlips as findFlips,
   getPing as findPing,
   listPings as findPings,
   type PingRecord,
 } from '../../checks/find-history.ts'
+import { FLIP_REASONS, PING_SOURCES, PING_TYPES, STATUSES } from '../../domain/check.ts'
 import { CheckParams } from './checks.schema.ts'
-import { Flip, FlipList, FlipListQuery, Ping, PingList, PingListQuery, PingParams } from './history.schema.ts'
-import { readList } from './list-page.ts'
+import * as field from './fields.ts'
+import { listEndpoint, showRows } from './list-page.ts'
 import { given } from './present.ts'
 import { endpoint, PlainText, Text } from './route.ts'
 
-export const listPings = endpoint({
+/** Interface, section 4.1 leaves it open; design, section 3.2 says 100. */
+const STANDARD_LIMIT = 100
+
+const since = () =>
+  field.moment().optional().meta({ format: 'date-time', description: 'Only entries of this time or later.' })
+const until = () =>
+  field.moment().optional().meta({ format: 'date-time', description: 'Only entries before this time.' })
+
+export const PingListQuery = z.object({
+  type: field.oneOf(PING_TYPES).optional().meta({ description: 'Only pings of this type.' }),
+  since: since(),
+  until: until(),
+  body: field
+    .oneOf(BODY_FORMS)
+    .default('full')
+    .meta({ description: `How much of each body is returned: null, its first ${BODY_CUT} characters, or all of it.` }),
+  ...field.page('pings', STANDARD_LIMIT),
+})
+
+export const FlipListQuery = z.object({
+  since: since(),
+  until: until(),
+  ...field.page('flips', STANDARD_LIMIT),
+})
+
+/** Whether there is such a ping is asked after the check was found. */
+export const PingParams = field.idOf('check').extend({
+  ping_id: z.string().toLowerCase().meta({ format: 'uuid', description: 'Id of the ping.' }),
+})
+
+export const Ping = field.shape('Ping', {
+  id: z.string().meta({ format: 'uuid' }),
+  type: z.enum(PING_TYPES).meta({ description: 'An exit-code ping is success (0) or fail (anything else).' }),
+  exit_code: z
+    .int()
+    .nullable()
+    .meta({ description: '0 for success; null for start, log, and a fail without an exit code.' }),
+  created_at: field.instant('When the ping arrived.'),
+  duration_ms: z.int().nullable().meta({
+    description: "Milliseconds: the job's own measurement, else completion minus start. Null when neither is known.",
+  }),
+  run_id: z
+    .string()
+    .nullable()
+    .meta({ format: 'uuid', description: 'The `rid` that the ping carried, or the uid of the Job.' }),
+  body: z
+    .string()
+    .nullable()
+    .meta({ description: 'What a POST carried, as text; bytes that are not UTF-8 are shown as U+FFFD.' }),
+  body_truncated: z.boolean().meta({
+    description:
+      'Whether the job sent more than `body`: the last 10,240 bytes are kept, and nothing of a body that is compressed or above 1 MB.',
+  }),
+  source: z.enum(PING_SOURCES).meta({
+    description:
+      'http: the ping API. job: the Job of a CronJob that the check follows; its times are those of the Job.',
+  }),
+})
+
+export const Flip = field.shape('Flip', {
+  id: z.string().meta({ format: 'uuid' }),
+  at: field.instant('When it became true: a missed ping is dated at its deadline.'),
+  from: z.enum(STATUSES).nullable().meta({ description: 'Null for the first.' }),
+  to: z.enum(STATUSES),
+  reason: z.enum(FLIP_REASONS),
+  ping_id: z.string().nullable().meta({ format: 'uuid', description: 'The ping that caused it.' }),
+  detail: z.string().nullable().meta({
+    description:
+      'Why a run of a CronJob failed, did not start or took too long, or why nothing is expected of it, in words. Null where it is not known, and of checks that follow no CronJob.',
+  }),
+})
+
+export const listPings = listEndpoint({
+  list: 'pings',
+  entry: Ping,
   summary: 'List the pings of a check, newest first',
   params: CheckParams,
   query: PingListQuery,
-  response: PingList,
-  handle({ context, caller, params, query }) {
-    const { type, since, until, body } = query
+  async read({ context, caller, params, query: { type, since, until, body } }, piece) {
     const filter = { body, ...given({ type, since, until }) }
-    const show = (ping: PingRecord) => toShown(ping, body)
-    return readList('pings', Ping, query, (piece) => findPings(context, caller, params.id, filter, piece), show)
+    return showRows(await findPings(context, caller, params.id, filter, piece), (ping) => toShown(ping, body))
   },
 })
 
@@ -46,14 +119,15 @@ export const getPingBody = endpoint({
   },
 })
 
-export const listFlips = endpoint({
+export const listFlips = listEndpoint({
+  list: 'flips',
+  entry: Flip,
   summary: 'List the changes of status of a check, newest first',
   params: CheckParams,
   query: FlipListQuery,
-  response: FlipList,
-  handle({ context, caller, params, query }) {
-    const filter = given({ since: query.since, until: query.until })
-    return readList('flips', Flip, query, (piece) => findFlips(context, caller, params.id, piece, filter), showFlip)
+  async read({ context, caller, params, query: { since, until } }, piece) {
+    const flips = await findFlips(context, caller, params.id, piece, given({ since, until }))
+    return showRows(flips, (flip) => ({ detail: null, ...flip }))
   },
 })
 
@@ -66,5 +140,3 @@ function presentBody(body: Buffer, form: BodyForm): string {
   const text = body.toString('utf8')
   return form === 'cut' ? Array.from(text).slice(0, BODY_CUT).join('') : text
 }
-
-const showFlip = (flip: FlipRecord) => ({ detail: null, ...flip })

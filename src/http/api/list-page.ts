@@ -1,6 +1,7 @@
 /** A page of a list, as the text of its response. */
 
 import type { z } from 'zod'
+import type { Caller } from '../../domain/access.ts'
 import {
   type Cursor,
   cursorOf,
@@ -11,8 +12,9 @@ import {
   type Placed,
 } from '../../domain/page.ts'
 import type { List } from './fields.ts'
+import * as field from './fields.ts'
 import { present, type Shown } from './present.ts'
-import { Text } from './route.ts'
+import { type Call, endpoint, Text } from './route.ts'
 
 /** Bytes of JSON at which a page of a list ends, though it may have fewer entries than `limit` then. */
 export const PAGE_BYTES = 1_048_576
@@ -30,30 +32,47 @@ interface PageQuery {
   readonly cursor?: Cursor | null | undefined
 }
 
-/** The page of a list that `query` asks for. `show`: what is shown of a row that does not show itself. */
+type EntryPage<Entry extends z.ZodType> = Page<Placed & Shown<z.output<Entry>>>
+
+/** Declares the endpoint of a list whose entries stand in the order of their times. `read` reads a piece of a page. */
+export function listEndpoint<Params extends z.ZodType, Query extends z.ZodObject, Entry extends z.ZodType>({
+  list,
+  entry,
+  read,
+  ...declared
+}: {
+  readonly list: List
+  readonly entry: Entry
+  readonly summary: string
+  readonly params?: Params
+  readonly query: Query & z.ZodType<PageQuery>
+  readonly read: (
+    call: Call<Caller, z.output<Params>, z.output<Query>, unknown>,
+    piece: PageRequest,
+  ) => Promise<EntryPage<Entry>>
+}) {
+  return endpoint({
+    ...declared,
+    response: field.listOf(list, entry),
+    handle: (call) => readList(list, entry, call.query, (piece) => read(call, piece)),
+  })
+}
+
+/** The page of a list that `query` asks for. */
 export function readList<Entry extends z.ZodType>(
   list: List,
   entry: Entry,
-  query: PageQuery,
-  read: (piece: PageRequest) => Promise<Page<Placed & Shown<z.output<Entry>>>>,
-): Promise<Text>
-export function readList<Row extends Placed, Entry extends z.ZodType>(
-  list: List,
-  entry: Entry,
-  query: PageQuery,
-  read: (piece: PageRequest) => Promise<Page<Row>>,
-  show: (row: Row) => Shown<z.output<Entry>>,
-): Promise<Text>
-export function readList<Row extends Placed>(
-  list: List,
-  entry: z.ZodType,
   { limit, cursor = null }: PageQuery,
-  read: (piece: PageRequest) => Promise<Page<Row>>,
-  show: (row: Row) => unknown = (row) => row,
+  read: (piece: PageRequest) => Promise<EntryPage<Entry>>,
 ): Promise<Text> {
-  const pieces = inPieces({ limit, after: cursor }, read)
-  return writePage(list, pieces, (row) => present(entry, show(row) as never), IN_TIME)
+  return writePage(list, inPieces({ limit, after: cursor }, read), (row) => present(entry, row), IN_TIME)
 }
+
+/** A page with its rows as `show` shows them. */
+export const showRows = <Row, Entry>({ rows, next }: Page<Row>, show: (row: Row) => Entry): Page<Entry> => ({
+  rows: rows.map(show),
+  next,
+})
 
 /** At least one entry, whatever its size. */
 export async function writePage<Row, Place>(
@@ -81,6 +100,7 @@ export async function writePage<Row, Place>(
   }
   // A cursor begins with the name of its list, so that it is not taken for a cursor of another one (fields.ts).
   const cursor = next === null ? null : `${list}.${places.encode(next)}`
-  const name = list === 'audit' ? 'entries' : list
-  return new Text(Buffer.from(`{"${name}":[${entries.join(',')}],"next_cursor":${JSON.stringify(cursor)}}`))
+  return new Text(
+    Buffer.from(`{"${field.entriesOf(list)}":[${entries.join(',')}],"next_cursor":${JSON.stringify(cursor)}}`),
+  )
 }

@@ -4,16 +4,9 @@ import { z } from 'zod'
 import { PASSWORD_LOGIN_OFF } from '../../auth/errors.ts'
 import { SCOPES } from '../../domain/access.ts'
 import { AppError } from '../../domain/errors.ts'
-import {
-  changeOwnPassword,
-  describeCaller,
-  describeKey,
-  endOwnSession,
-  listOwnSessions,
-  type SessionRecord,
-} from '../../tenancy/me.ts'
+import { changeOwnPassword, describeCaller, describeKey, endOwnSession, listOwnSessions } from '../../tenancy/me.ts'
 import * as field from './fields.ts'
-import { readList } from './list-page.ts'
+import { listEndpoint, showRows } from './list-page.ts'
 import { inCamelCase } from './present.ts'
 import { endpoint, openEndpoint } from './route.ts'
 
@@ -72,16 +65,13 @@ const Session = field.shape('Session', {
   current: z.boolean().meta({ description: 'Whether this call was made with the session.' }),
 })
 
-const SessionList = field.listOf('SessionList', 'sessions', Session)
-
-export const listSessions = endpoint({
+export const listSessions = listEndpoint({
+  list: 'sessions',
+  entry: Session,
   summary: 'List your own sessions; not for API keys',
   query: field.pageQuery('sessions'),
-  response: SessionList,
-  handle({ context, caller, query }) {
-    const show = (session: SessionRecord) => ({ ...session, current: session.isCurrent })
-    return readList('sessions', Session, query, (piece) => listOwnSessions(context, caller, piece), show)
-  },
+  read: async ({ context, caller }, piece) =>
+    showRows(await listOwnSessions(context, caller, piece), (session) => ({ ...session, current: session.isCurrent })),
 })
 
 export const endSession = endpoint({

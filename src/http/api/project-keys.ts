@@ -1,56 +1,42 @@
 /** The ping key and the badge key of a project (design, section 3.5). */
 
-import { createProjectKey, getProjectKey, revokeProjectKey } from '../../tenancy/project-keys.ts'
-import { BadgeKey, NewBadgeKey, NewPingKey, PingKey } from './project-keys.schema.ts'
-import { ProjectParams } from './projects.schema.ts'
+import { z } from 'zod'
+import { createProjectKey, getProjectKey, type ProjectKeyKind, revokeProjectKey } from '../../tenancy/project-keys.ts'
+import * as field from './fields.ts'
+import { ProjectParams } from './projects.ts'
 import { endpoint } from './route.ts'
 
-export const getPingKey = endpoint({
-  summary: 'Get the ping key of a project',
-  params: ProjectParams,
-  response: PingKey,
-  handle: async ({ context, caller, params }) => ({
-    pingKey: await getProjectKey(context, caller, params.id, 'ping'),
-  }),
-})
+const PATTERN = '^[A-Za-z0-9]{22}$'
 
-export const createPingKey = endpoint({
-  summary: 'Create the ping key of a project; the one before is revoked at once',
-  params: ProjectParams,
-  status: 201,
-  response: NewPingKey,
-  handle: async ({ context, caller, params }) => ({
-    pingKey: await createProjectKey(context, caller, params.id, 'ping'),
-  }),
-})
+const PING_KEY =
+  'Key of the addresses `{ping_url}/ping/{ping_key}/{slug}`: the right to ping all checks of the project.'
+const BADGE_KEY = 'Key of the addresses `/badge/{badge_key}/{slug}.svg`: the right to see the statuses of the project.'
 
-export const revokePingKey = endpoint({
-  summary: 'Revoke the ping key of a project',
-  params: ProjectParams,
-  handle: ({ context, caller, params }) => revokeProjectKey(context, caller, params.id, 'ping'),
-})
+export const [getPingKey, createPingKey, revokePingKey] = keyEndpoints('ping', 'PingKey', PING_KEY)
+export const [getBadgeKey, createBadgeKey, revokeBadgeKey] = keyEndpoints('badge', 'BadgeKey', BADGE_KEY)
 
-export const getBadgeKey = endpoint({
-  summary: 'Get the badge key of a project',
-  params: ProjectParams,
-  response: BadgeKey,
-  handle: async ({ context, caller, params }) => ({
-    badgeKey: await getProjectKey(context, caller, params.id, 'badge'),
-  }),
-})
-
-export const createBadgeKey = endpoint({
-  summary: 'Create the badge key of a project; the one before is revoked at once',
-  params: ProjectParams,
-  status: 201,
-  response: NewBadgeKey,
-  handle: async ({ context, caller, params }) => ({
-    badgeKey: await createProjectKey(context, caller, params.id, 'badge'),
-  }),
-})
-
-export const revokeBadgeKey = endpoint({
-  summary: 'Revoke the badge key of a project',
-  params: ProjectParams,
-  handle: ({ context, caller, params }) => revokeProjectKey(context, caller, params.id, 'badge'),
-})
+function keyEndpoints(kind: ProjectKeyKind, id: string, description: string) {
+  const key = z.string().meta({ pattern: PATTERN, description })
+  const shape = (id: string, value: z.ZodType): z.ZodObject => field.shape(id, { [`${kind}_key`]: value })
+  const show = (value: string | null) => ({ [`${kind}Key`]: value })
+  return [
+    endpoint({
+      summary: `Get the ${kind} key of a project`,
+      params: ProjectParams,
+      response: shape(id, key.nullable().meta({ description: 'Null: the project has none.' })),
+      handle: async ({ context, caller, params }) => show(await getProjectKey(context, caller, params.id, kind)),
+    }),
+    endpoint({
+      summary: `Create the ${kind} key of a project; the one before is revoked at once`,
+      params: ProjectParams,
+      status: 201,
+      response: shape(`New${id}`, key),
+      handle: async ({ context, caller, params }) => show(await createProjectKey(context, caller, params.id, kind)),
+    }),
+    endpoint({
+      summary: `Revoke the ${kind} key of a project`,
+      params: ProjectParams,
+      handle: ({ context, caller, params }) => revokeProjectKey(context, caller, params.id, kind),
+    }),
+  ] as const
+}

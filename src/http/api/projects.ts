@@ -1,5 +1,6 @@
 /** Projects: what checks belong to (design, section 3.5). */
 
+import { z } from 'zod'
 import {
   createProject as create,
   getProject as get,
@@ -7,16 +8,35 @@ import {
   removeProject as remove,
   updateProject as update,
 } from '../../tenancy/projects.ts'
-import { readList } from './list-page.ts'
+import * as field from './fields.ts'
+import { listEndpoint } from './list-page.ts'
 import { given, inCamelCase } from './present.ts'
-import { NewProject, Project, ProjectList, ProjectListQuery, ProjectParams, ProjectUpdate } from './projects.schema.ts'
 import { endpoint } from './route.ts'
 
-export const listProjects = endpoint({
+export const NewProject = field.strictShape('NewProject', {
+  name: field.name('project'),
+  slug: field.slug('project').optional(),
+})
+
+export const ProjectUpdate = z
+  .strictObject({ name: field.name('project').optional() })
+  .meta({ id: 'ProjectUpdate', description: 'Omitted fields keep their values.' })
+
+export const Project = field.shape('Project', {
+  id: z.string().meta({ format: 'uuid' }),
+  name: z.string(),
+  slug: z.string(),
+  created_at: field.instant('When the project was made.'),
+})
+
+export const ProjectParams = field.idOf('project')
+
+export const listProjects = listEndpoint({
+  list: 'projects',
+  entry: Project,
   summary: 'List the projects',
-  query: ProjectListQuery,
-  response: ProjectList,
-  handle: ({ context, caller, query }) => readList('projects', Project, query, (piece) => list(context, caller, piece)),
+  query: field.pageQuery('projects'),
+  read: ({ context, caller }, piece) => list(context, caller, piece),
 })
 
 export const createProject = endpoint({

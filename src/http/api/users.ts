@@ -1,5 +1,7 @@
 /** Users: people who log in (design, section 3.5). */
 
+import { z } from 'zod'
+import { SCOPES } from '../../domain/access.ts'
 import {
   createUser as create,
   getUser as get,
@@ -7,15 +9,40 @@ import {
   removeUser as remove,
   updateUser as update,
 } from '../../tenancy/users.ts'
-import { readList } from './list-page.ts'
+import * as field from './fields.ts'
+import { listEndpoint } from './list-page.ts'
 import { endpoint } from './route.ts'
-import { NewUser, User, UserList, UserListQuery, UserParams, UserUpdate } from './users.schema.ts'
 
-export const listUsers = endpoint({
+export const NewUser = field.strictShape('NewUser', {
+  email: field.email(),
+  password: field.newPassword(),
+  scope: field.oneOf(SCOPES).meta({ description: 'What the user may do. Each scope includes the ones before it.' }),
+})
+
+export const UserUpdate = field.strictShape('UserUpdate', {
+  password: field
+    .newPassword()
+    .optional()
+    .meta({ description: 'New password: all sessions of the user end. Left out: no change.' }),
+  scope: field.oneOf(SCOPES).optional().meta({ description: 'What the user may do. Left out: no change.' }),
+})
+
+export const User = field.shape('User', {
+  id: z.string().meta({ format: 'uuid' }),
+  email: z.string(),
+  scope: z.enum(SCOPES),
+  created_at: field.instant('When the user was added.'),
+  created_by: field.creator(),
+})
+
+export const UserParams = field.idOf('user')
+
+export const listUsers = listEndpoint({
+  list: 'users',
+  entry: User,
   summary: 'List the users',
-  query: UserListQuery,
-  response: UserList,
-  handle: ({ context, caller, query }) => readList('users', User, query, (piece) => list(context, caller, piece)),
+  query: field.pageQuery('users'),
+  read: ({ context, caller }, piece) => list(context, caller, piece),
 })
 
 export const createUser = endpoint({

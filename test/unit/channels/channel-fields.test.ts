@@ -3,7 +3,7 @@
 import { describe, expect, it } from 'vitest'
 import type { AppError } from '../../../src/domain/errors.ts'
 import { CHECK_EVENT_TYPES } from '../../../src/domain/event.ts'
-import { NewChannel } from '../../../src/http/api/channels.schema.ts'
+import { NewChannel } from '../../../src/http/api/channels.ts'
 import { parsePart } from '../../../src/http/api/faults.ts'
 
 const aWebhook = { kind: 'webhook', name: 'Pager', config: { url: 'https://example.com/hook' } }

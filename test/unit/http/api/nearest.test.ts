@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest'
 import { z } from 'zod'
-import { NewChannel } from '../../../../src/http/api/channels.schema.ts'
+import { NewChannel } from '../../../../src/http/api/channels.ts'
 import { CheckUpdate, NewCheck } from '../../../../src/http/api/checks.schema.ts'
 import { explainUnknown, parsePart } from '../../../../src/http/api/faults.ts'
 import { findNearest } from '../../../../src/http/api/nearest.ts'

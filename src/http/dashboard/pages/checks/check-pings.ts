@@ -13,7 +13,7 @@ import { PING_TYPES, type PingSource, type PingType } from '../../../../domain/c
 import { encodeCursor } from '../../../../domain/page.ts'
 import { cleanOutput, toOneLine } from '../../../../domain/plain-text.ts'
 import { parsePart } from '../../../api/faults.ts'
-import { PingListQuery } from '../../../api/history.schema.ts'
+import { PingListQuery } from '../../../api/history.ts'
 import { type Html, html, isolated } from '../../html.ts'
 import { type Page, type Plain, page, type Request } from '../../page.ts'
 import { filled } from '../../ui/form.ts'

@@ -2,7 +2,7 @@
 
 import type { Instant } from '../../../../domain/check.ts'
 import { type ApiKeyRecord, createApiKey, getApiKey, listApiKeys, revokeApiKey } from '../../../../tenancy/api-keys.ts'
-import { NewApiKey } from '../../../api/api-keys.schema.ts'
+import { NewApiKey } from '../../../api/api-keys.ts'
 import { parsePart } from '../../../api/faults.ts'
 import { type Html, html, isolated } from '../../html.ts'
 import { icon } from '../../icons.ts'

@@ -2,7 +2,7 @@
 
 import { listEntries } from '../../../../audit/find-entries.ts'
 import { AUDIT_ACTIONS, type AuditAction, type AuditDetail, type AuditEntry } from '../../../../domain/audit.ts'
-import { AuditQuery } from '../../../api/audit.schema.ts'
+import { AuditQuery } from '../../../api/audit.ts'
 import { parsePart } from '../../../api/faults.ts'
 import { given } from '../../../api/present.ts'
 import { type Html, html, isolated } from '../../html.ts'

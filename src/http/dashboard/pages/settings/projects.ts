@@ -10,7 +10,7 @@ import {
 } from '../../../../tenancy/projects.ts'
 import { parsePart } from '../../../api/faults.ts'
 import { given } from '../../../api/present.ts'
-import { NewProject, ProjectUpdate } from '../../../api/projects.schema.ts'
+import { NewProject, ProjectUpdate } from '../../../api/projects.ts'
 import { type Html, html, isolated } from '../../html.ts'
 import { act, action, type Page, page, type Redirect, type Request, redirect } from '../../page.ts'
 import {

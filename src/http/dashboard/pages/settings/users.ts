@@ -2,7 +2,7 @@
 
 import { createUser, getUser, listUsers, removeUser, type UserRecord, updateUser } from '../../../../tenancy/users.ts'
 import { parsePart } from '../../../api/faults.ts'
-import { NewUser, UserUpdate } from '../../../api/users.schema.ts'
+import { NewUser, UserUpdate } from '../../../api/users.ts'
 import { type Html, html, isolated } from '../../html.ts'
 import { act, action, type Page, page, type Redirect, type Request, redirect } from '../../page.ts'
 import {
