@@ -24,10 +24,11 @@ export const listChecks = endpoint({
   query: CheckListQuery,
   response: CheckList,
   errors: ['not_found'],
-  handle({ context, caller, query, pingUrl }) {
+  handle(call) {
+    const { context, caller, query } = call
     const { projectId, limit, cursor, sort, ...filter } = inCamelCase(query)
     const pieces = list(context, caller, projectId, filter, { limit, sort, after: readPlace(cursor, sort) })
-    const show = (check: PlacedCheck) => present(ListedCheck, toShown(check, caller, { context, pingUrl }))
+    const show = (check: PlacedCheck) => present(ListedCheck, toShown(check, call))
     return writePage('checks', pieces, show, { of: ({ place }) => place, encode: encodePlace })
   },
 })
@@ -38,17 +39,14 @@ export const createCheck = endpoint({
   status: 201,
   response: Check,
   errors: ['not_found', 'slug_taken'],
-  async handle({ context, caller, body, pingUrl }) {
-    return toShown(await create(context, caller, toNewCheck(body)), caller, { context, pingUrl })
-  },
+  handle: async (call) => toShown(await create(call.context, call.caller, toNewCheck(call.body)), call),
 })
 
 export const getCheck = endpoint({
   summary: 'Get a check',
   params: CheckParams,
   response: Check,
-  handle: async ({ context, caller, params, pingUrl }) =>
-    toShown(await get(context, caller, params.id), caller, { context, pingUrl }),
+  handle: async (call) => toShown(await get(call.context, call.caller, call.params.id), call),
 })
 
 export const updateCheck = endpoint({
@@ -57,8 +55,8 @@ export const updateCheck = endpoint({
   body: CheckUpdate,
   response: Check,
   errors: ['slug_taken', 'managed_by_kubernetes'],
-  handle: async ({ context, caller, params, body, pingUrl }) =>
-    toShown(await update(context, caller, params.id, inCamelCase(body)), caller, { context, pingUrl }),
+  handle: async (call) =>
+    toShown(await update(call.context, call.caller, call.params.id, inCamelCase(call.body)), call),
 })
 
 export const removeCheck = endpoint({
@@ -68,23 +66,18 @@ export const removeCheck = endpoint({
   handle: ({ context, caller, params }) => remove(context, caller, params.id),
 })
 
-export const pauseCheck = endpoint({
-  summary: 'Pause a check: pings are kept, no alerts are sent',
-  params: CheckParams,
-  response: Check,
-  errors: ['managed_by_kubernetes', 'conflict'],
-  handle: async ({ context, caller, params, pingUrl }) =>
-    toShown(await pause(context, caller, params.id), caller, { context, pingUrl }),
-})
+export const pauseCheck = switchEndpoint('Pause a check: pings are kept, no alerts are sent', pause)
+export const resumeCheck = switchEndpoint('Resume a paused check; its next completion is awaited from now on', resume)
 
-export const resumeCheck = endpoint({
-  summary: 'Resume a paused check; its next completion is awaited from now on',
-  params: CheckParams,
-  response: Check,
-  errors: ['managed_by_kubernetes', 'conflict'],
-  handle: async ({ context, caller, params, pingUrl }) =>
-    toShown(await resume(context, caller, params.id), caller, { context, pingUrl }),
-})
+function switchEndpoint(summary: string, change: typeof pause) {
+  return endpoint({
+    summary,
+    params: CheckParams,
+    response: Check,
+    errors: ['managed_by_kubernetes', 'conflict'],
+    handle: async (call) => toShown(await change(call.context, call.caller, call.params.id), call),
+  })
+}
 
 /** The cursor of another order says so: the order is a parameter of its own. */
 function readPlace(cursor: string | undefined, sort: CheckSort): CheckPlace | null {
@@ -109,7 +102,7 @@ function toNewCheck(body: z.output<typeof NewCheck>): New {
   return { ...fields, spec: { periodSeconds, schedule, timeZone, ...limits } }
 }
 
-function toShown(check: CheckRecord, caller: Caller, { context, pingUrl }: Pick<Api, 'context' | 'pingUrl'>) {
+function toShown(check: CheckRecord, { context, caller, pingUrl }: Api & { readonly caller: Caller }) {
   const { spec, state, publicId, kubernetes, cronJob } = check
   const now = context.clock.now()
   // They are the right to ping, which the scope read does not include.

@@ -27,13 +27,13 @@ interface Signal {
 
 const BODY = `A longer body than ${LIMITS.pingBodyBytes} bytes, a compressed one, or metadata that cannot be used never loses the signal.`
 
-const parameter = (name: string, place: 'query' | 'header', description: string, schema: Json, example: unknown) => ({
+const header = (description: string, schema: Json, example: unknown) => ({ description, schema, example })
+
+const parameter = (name: string, place: 'path' | 'query' | 'header', ...about: Parameters<typeof header>) => ({
   name,
   in: place,
-  required: false,
-  description,
-  schema,
-  example,
+  required: place === 'path',
+  ...header(...about),
 })
 
 const DURATION = { type: 'integer', minimum: 0, maximum: LIMITS.durationMs }
@@ -56,14 +56,13 @@ const RUN_ID = parameter(
   '4a3e8a2c-6c64-4b5d-9d8a-0d4c3b8f7e11',
 )
 
-const PUBLIC_ID = {
-  name: 'public_id',
-  in: 'path',
-  required: true,
-  description: 'The `public_id` of the check: the right to ping, so keep it secret.',
-  schema: { type: 'string', format: 'uuid' },
-  example: EXAMPLE_ID,
-}
+const PUBLIC_ID = parameter(
+  'public_id',
+  'path',
+  'The `public_id` of the check: the right to ping, so keep it secret.',
+  { type: 'string', format: 'uuid' },
+  EXAMPLE_ID,
+)
 
 const SIGNALS: readonly Signal[] = [
   {
@@ -117,14 +116,13 @@ const SIGNALS: readonly Signal[] = [
     about: 'Zero is a success, anything else a failure.',
     isCompletion: true,
     parameters: [
-      {
-        name: 'exit_code',
-        in: 'path',
-        required: true,
-        description: 'Exit code of the job.',
-        schema: { type: 'integer', minimum: 0, maximum: LIMITS.exitCode },
-        example: 3,
-      },
+      parameter(
+        'exit_code',
+        'path',
+        'Exit code of the job.',
+        { type: 'integer', minimum: 0, maximum: LIMITS.exitCode },
+        3,
+      ),
     ],
     errors: {
       400: describeRejection(
@@ -167,36 +165,24 @@ function describeSignal({ id, summary, about, isCompletion, parameters = [], err
 }
 
 function headersOf(extra: Json = {}): Json {
-  return {
-    'Ping-Body-Limit': {
-      description: 'The largest body in bytes that is stored whole.',
-      schema: { type: 'integer' },
-      example: LIMITS.pingBodyBytes,
-    },
-    ...extra,
-  }
-}
-
-const PING_WARNING = {
-  'Ping-Warning': {
-    description: 'What of the metadata was dropped, and why. The ping counts.',
-    schema: { type: 'string' },
-    example: `duration ignored: not an integer from 0 to ${LIMITS.durationMs}`,
-  },
-}
-
-const PING_STORED = {
-  'Ping-Stored': {
-    description:
-      '`spool`: on disk, while the database is unavailable. The ping is recorded with the time of its arrival.',
-    schema: { type: 'string', const: 'spool' },
-    example: 'spool',
-  },
+  const limit = header('The largest body in bytes that is stored whole.', { type: 'integer' }, LIMITS.pingBodyBytes)
+  return { 'Ping-Body-Limit': limit, ...extra }
 }
 
 const ACCEPTED = {
   description: 'The ping is stored.',
-  headers: headersOf({ ...PING_WARNING, ...PING_STORED }),
+  headers: headersOf({
+    'Ping-Warning': header(
+      'What of the metadata was dropped, and why. The ping counts.',
+      { type: 'string' },
+      `duration ignored: not an integer from 0 to ${LIMITS.durationMs}`,
+    ),
+    'Ping-Stored': header(
+      '`spool`: on disk, while the database is unavailable. The ping is recorded with the time of its arrival.',
+      { type: 'string', const: 'spool' },
+      'spool',
+    ),
+  }),
   content: { 'text/plain': { schema: { type: 'string', const: 'OK' }, example: 'OK' } },
 }
 
@@ -224,9 +210,7 @@ const ERRORS = {
   503: describeRejection(
     'The ping could not be stored, or was recorded without its body because too many bodies are being read.',
     'the ping could not be stored; try again',
-    {
-      'Retry-After': { description: 'Seconds to wait.', schema: { type: 'integer' }, example: 5 },
-    },
+    { 'Retry-After': header('Seconds to wait.', { type: 'integer' }, 5) },
   ),
 }
 
