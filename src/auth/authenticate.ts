@@ -12,15 +12,7 @@ import { findApiKeys, touchApiKey } from '../store/tenancy/api-keys.ts'
 import { touchSession } from '../store/tenancy/sessions.ts'
 import { findUserByEmail, findUserOfSession, type KnownUser } from '../store/tenancy/users.ts'
 import { parseApiKey } from './api-key.ts'
-import {
-  endedSession,
-  expiredCredential,
-  noCredential,
-  otherScheme,
-  unknownKey,
-  unknownToken,
-  unknownUser,
-} from './errors.ts'
+import * as errors from './errors.ts'
 import { createIssuers, type Issuers } from './issuers.ts'
 import type { Tokens } from './tokens.ts'
 
@@ -48,11 +40,11 @@ export function createAuthenticate(
   async function authenticateKey(text: string, address: string): Promise<Caller> {
     const given = parseApiKey(text)
     const key = given === null ? null : await findKey(given.prefix)
-    if (given === null || key === null || !isSameHash(given.hash, key.hash)) throw unknownKey()
+    if (given === null || key === null || !isSameHash(given.hash, key.hash)) throw errors.unknownKey()
     const now = clock.now()
     const { id, name, organizationId, projectId, scope, expiresAt } = key
     if (expiresAt !== null && expiresAt <= now) {
-      throw expiredCredential('API key', 'have an administrator create a new one')
+      throw errors.expiredCredential('API key', 'have an administrator create a new one')
     }
     touchKey(id, key.lastUsedAt, now)
     return { kind: 'api_key', id, name, organizationId, projectId, scope, expiresAt, sessionId: null, address }
@@ -62,13 +54,13 @@ export function createAuthenticate(
     const issued = await issuers.verify(token)
     if (issued !== null) {
       const user = issued.email === null ? null : await findUserByEmail(database, issued.email)
-      if (user === null) throw unknownUser()
+      if (user === null) throw errors.unknownUser()
       return toCaller(user, null, address)
     }
     const { userId, sessionId } = await tokens.verifyAccessToken(token)
     const now = clock.now()
     const user = await findUserOfSession(database, userId, sessionId, now)
-    if (user === null) throw endedSession()
+    if (user === null) throw errors.endedSession()
     touchUsed(sessionId, user.lastUsedAt, now)
     return toCaller(user, sessionId, address)
   }
@@ -78,10 +70,10 @@ export function createAuthenticate(
     const text = authorization.slice(0, MAX_LENGTH).trim()
     const space = text.indexOf(' ')
     const [scheme, given] = space === -1 ? [text, ''] : [text.slice(0, space), text.slice(space).trim()]
-    if (scheme === '') throw noCredential()
-    if (scheme.toLowerCase() !== 'bearer') throw otherScheme(`${scheme} ${given}`)
-    if (given === '') throw noCredential()
-    if (authorization.length > MAX_LENGTH || given.includes(' ')) throw unknownToken()
+    if (scheme === '') throw errors.noCredential()
+    if (scheme.toLowerCase() !== 'bearer') throw errors.otherScheme(`${scheme} ${given}`)
+    if (given === '') throw errors.noCredential()
+    if (authorization.length > MAX_LENGTH || given.includes(' ')) throw errors.unknownToken()
     return given.startsWith('hbk_') ? authenticateKey(given, address) : authenticateUser(given, address)
   }
 }

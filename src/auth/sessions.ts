@@ -15,14 +15,7 @@ import { createFindInTurn } from '../store/ask-in-turn.ts'
 import type { Context } from '../store/context.ts'
 import type { Queryable } from '../store/postgres/database.ts'
 import { insertRefreshToken } from '../store/tenancy/refresh-tokens.ts'
-import {
-  boundSessions,
-  deleteSession,
-  listEndedSessions,
-  type SessionKind,
-  saveSession,
-  touchSession,
-} from '../store/tenancy/sessions.ts'
+import * as store from '../store/tenancy/sessions.ts'
 import { findUsersOfDashboard, lockSessionsOf } from '../store/tenancy/users.ts'
 import { actOnAccount } from './account-audit.ts'
 import { createTouch, TOUCH_EVERY_MS, toCaller } from './authenticate.ts'
@@ -61,20 +54,20 @@ export interface BegunSession {
 }
 
 /** The caller has found out who the user is, holds the lock of its row, and audits the log-in. */
-export async function beginSession(tx: Queryable, kind: SessionKind, start: SessionStart): Promise<BegunSession> {
+export async function beginSession(tx: Queryable, kind: store.SessionKind, start: SessionStart): Promise<BegunSession> {
   const { userId, address, now, former = null, isByProvider = false } = start
   // Without the lock of the former user's row: two log-ins that end each other's sessions would wait for each other. It
   // begins no session there.
-  if (former !== null) await deleteSession(tx, former.id, former.sessionId)
+  if (former !== null) await store.deleteSession(tx, former.id, former.sessionId)
   const session = { userId, sessionId: newId(now) }
   let secret: string
   if (kind === 'token') secret = await addRefreshToken(tx, session, address, now)
   else {
     secret = (isByProvider ? BY_PROVIDER : '') + randomToken()
     const row = { id: session.sessionId, userId, kind, address, now, tokenHash: hashText(secret) }
-    await saveSession(tx, row, LIVES.dashboard)
+    await store.saveSession(tx, row, LIVES.dashboard)
   }
-  await boundSessions(tx, userId, now)
+  await store.boundSessions(tx, userId, now)
   return { ...session, secret }
 }
 
@@ -86,7 +79,7 @@ export async function addRefreshToken(
   now: Instant,
 ): Promise<string> {
   const token = `hbr_${randomToken()}`
-  const expiresAt = await saveSession(tx, { id: sessionId, userId, kind: 'token', address, now }, LIVES.token)
+  const expiresAt = await store.saveSession(tx, { id: sessionId, userId, kind: 'token', address, now }, LIVES.token)
   await insertRefreshToken(tx, { hash: hashText(token), familyId: sessionId, userId, expiresAt, createdAt: now })
   return token
 }
@@ -117,7 +110,7 @@ export function isSessionToken(text = ''): boolean {
 /** `isPasswordLoginOn` false: a session that began with a password is none. */
 export function createFindDashboardCaller({ database, clock }: Context, isPasswordLoginOn = true): FindDashboardCaller {
   const findUser = createFindInTurn((hashes) => findUsersOfDashboard(database, hashes, clock.now()))
-  const touch = createTouch((id, now) => touchSession(database, id, now, TOUCH_EVERY_MS, LIVES.dashboard))
+  const touch = createTouch((id, now) => store.touchSession(database, id, now, TOUCH_EVERY_MS, LIVES.dashboard))
   return async (token = '', address, isUse = true) => {
     if (!isSessionToken(token) || !(isPasswordLoginOn || token.startsWith(BY_PROVIDER))) return null
     const user = await findUser(hashText(token).toString('hex'))
@@ -133,7 +126,7 @@ export function findEndedSessions(
   { database, clock }: Pick<Context, 'database' | 'clock'>,
   ids: readonly string[],
 ): Promise<string[]> {
-  return listEndedSessions(database, ids, clock.now())
+  return store.listEndedSessions(database, ids, clock.now())
 }
 
 /** Idempotent. */
@@ -141,7 +134,7 @@ export async function logOutOfDashboard(context: Context, caller: DashboardCalle
   const { id, name, sessionId } = caller
   await audited(context, caller, async (tx) => {
     await lockSessionsOf(tx, id)
-    const hasEnded = await deleteSession(tx, id, sessionId)
+    const hasEnded = await store.deleteSession(tx, id, sessionId)
     return { result: undefined, acts: hasEnded ? [actOnAccount({ id, email: name }, 'logout')] : [] }
   })
 }

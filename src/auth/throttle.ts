@@ -9,13 +9,7 @@ import { AppError } from '../domain/errors.ts'
 import { addressGroup, networkGroup } from '../runtime/addresses.ts'
 import { hashText } from '../runtime/hashes.ts'
 import type { Queryable } from '../store/postgres/database.ts'
-import {
-  addFailure,
-  boundFailures,
-  type FailureBucket,
-  findFilled,
-  lockFailures,
-} from '../store/tenancy/login-failures.ts'
+import * as store from '../store/tenancy/login-failures.ts'
 import { takeFromSlidingWindow } from '../store/tenancy/rate-windows.ts'
 
 const WINDOW_MS = 15 * 60_000
@@ -50,7 +44,7 @@ export function createLoginThrottle({ email, address }: { email: string; address
 
   /** Counts nothing. */
   async function read(db: Queryable, now: Instant): Promise<ThrottleState> {
-    const left = (await findFilled(db, failures)).map((at) => leftMs(at, now))
+    const left = (await store.findFilled(db, failures)).map((at) => leftMs(at, now))
     const [strictMs, wideMs] = [left.pop() ?? null, longest(left)]
     return { strictMs, wideMs, waitMs: wideMs ?? strictMs }
   }
@@ -59,13 +53,13 @@ export function createLoginThrottle({ email, address }: { email: string; address
     read,
     /** Until the transaction ends, no other attempt at this account or from this address is judged. */
     async lock(tx: Queryable, now: Instant): Promise<ThrottleState> {
-      await lockFailures(tx, failures, now)
-      await boundFailures(tx, now - WINDOW_MS)
+      await store.lockFailures(tx, failures, now)
+      await store.boundFailures(tx, now - WINDOW_MS)
       return read(tx, now)
     },
     /** Counts a failure; above a wide limit, for the strict limit alone. The caller holds the lock. */
     async count(tx: Queryable, now: Instant, limits: 'every' | 'strict'): Promise<ThrottleState> {
-      await addFailure(tx, limits === 'every' ? failures : [strict], now)
+      await store.addFailure(tx, limits === 'every' ? failures : [strict], now)
       return read(tx, now)
     },
     /** Throws AppError `too_many_requests` for one right password too many. */
@@ -98,6 +92,6 @@ function throttled(why: string, waitMs: number): AppError {
 }
 
 /** A hash, so that keys are short and the table holds no addresses. */
-function bucketOf(kind: string, text: string, limit: number): FailureBucket {
+function bucketOf(kind: string, text: string, limit: number): store.FailureBucket {
   return { bucket: `${kind}:${hashText(text).toString('base64url')}`, limit }
 }

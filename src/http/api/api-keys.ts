@@ -2,13 +2,7 @@
 
 import { z } from 'zod'
 import { SCOPES } from '../../domain/access.ts'
-import {
-  createApiKey as create,
-  getApiKey as get,
-  listApiKeys as list,
-  revokeApiKey as revoke,
-  updateApiKey as update,
-} from '../../tenancy/api-keys.ts'
+import * as verbs from '../../tenancy/api-keys.ts'
 import * as field from './fields.ts'
 import { listEndpoint } from './list-page.ts'
 import { given, inCamelCase } from './present.ts'
@@ -57,7 +51,7 @@ export const listApiKeys = listEndpoint({
   entry: ApiKey,
   summary: 'List the API keys, without their secrets',
   query: field.pageQuery('api_keys'),
-  read: ({ context, caller }, piece) => list(context, caller, piece),
+  read: ({ context, caller }, piece) => verbs.listApiKeys(context, caller, piece),
 })
 
 export const createApiKey = endpoint({
@@ -66,14 +60,14 @@ export const createApiKey = endpoint({
   status: 201,
   response: CreatedApiKey,
   errors: ['not_found'],
-  handle: ({ context, caller, body }) => create(context, caller, inCamelCase(body)),
+  handle: ({ context, caller, body }) => verbs.createApiKey(context, caller, inCamelCase(body)),
 })
 
 export const getApiKey = endpoint({
   summary: 'Get an API key without its secret',
   params: ApiKeyParams,
   response: ApiKey,
-  handle: ({ context, caller, params }) => get(context, caller, params.id),
+  handle: ({ context, caller, params }) => verbs.getApiKey(context, caller, params.id),
 })
 
 export const updateApiKey = endpoint({
@@ -81,12 +75,12 @@ export const updateApiKey = endpoint({
   params: ApiKeyParams,
   body: ApiKeyUpdate,
   response: ApiKey,
-  handle: ({ context, caller, params, body }) => update(context, caller, params.id, given(body)),
+  handle: ({ context, caller, params, body }) => verbs.updateApiKey(context, caller, params.id, given(body)),
 })
 
 export const revokeApiKey = endpoint({
   summary: 'Revoke an API key: it becomes invalid at once; the last admin cannot be removed',
   params: ApiKeyParams,
   errors: ['last_admin'],
-  handle: ({ context, caller, params }) => revoke(context, caller, params.id),
+  handle: ({ context, caller, params }) => verbs.revokeApiKey(context, caller, params.id),
 })

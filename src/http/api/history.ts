@@ -1,15 +1,7 @@
 /** The endpoints of a check's history: its pings and its flips, newest first. */
 
 import { z } from 'zod'
-import {
-  BODY_CUT,
-  BODY_FORMS,
-  type BodyForm,
-  listFlips as findFlips,
-  getPing as findPing,
-  listPings as findPings,
-  type PingRecord,
-} from '../../checks/find-history.ts'
+import * as verbs from '../../checks/find-history.ts'
 import { FLIP_REASONS, PING_SOURCES, PING_TYPES, STATUSES } from '../../domain/check.ts'
 import { CheckParams } from './checks.schema.ts'
 import * as field from './fields.ts'
@@ -30,9 +22,11 @@ export const PingListQuery = z.object({
   since: since(),
   until: until(),
   body: field
-    .oneOf(BODY_FORMS)
+    .oneOf(verbs.BODY_FORMS)
     .default('full')
-    .meta({ description: `How much of each body is returned: null, its first ${BODY_CUT} characters, or all of it.` }),
+    .meta({
+      description: `How much of each body is returned: null, its first ${verbs.BODY_CUT} characters, or all of it.`,
+    }),
   ...field.page('pings', STANDARD_LIMIT),
 })
 
@@ -97,7 +91,7 @@ export const listPings = listEndpoint({
   query: PingListQuery,
   async read({ context, caller, params, query: { type, since, until, body } }, piece) {
     const filter = { body, ...given({ type, since, until }) }
-    return showRows(await findPings(context, caller, params.id, filter, piece), (ping) => toShown(ping, body))
+    return showRows(await verbs.listPings(context, caller, params.id, filter, piece), (ping) => toShown(ping, body))
   },
 })
 
@@ -106,7 +100,7 @@ export const getPing = endpoint({
   params: PingParams,
   response: Ping,
   handle: async ({ context, caller, params }) =>
-    toShown(await findPing(context, caller, params.id, params.ping_id), 'full'),
+    toShown(await verbs.getPing(context, caller, params.id, params.ping_id), 'full'),
 })
 
 export const getPingBody = endpoint({
@@ -114,7 +108,7 @@ export const getPingBody = endpoint({
   params: PingParams,
   response: PlainText,
   async handle({ context, caller, params }) {
-    const { body } = await findPing(context, caller, params.id, params.ping_id)
+    const { body } = await verbs.getPing(context, caller, params.id, params.ping_id)
     return body === null ? null : new Text(body)
   },
 })
@@ -126,17 +120,17 @@ export const listFlips = listEndpoint({
   params: CheckParams,
   query: FlipListQuery,
   async read({ context, caller, params, query: { since, until } }, piece) {
-    const flips = await findFlips(context, caller, params.id, piece, given({ since, until }))
+    const flips = await verbs.listFlips(context, caller, params.id, piece, given({ since, until }))
     return showRows(flips, (flip) => ({ detail: null, ...flip }))
   },
 })
 
-function toShown({ isBodyTruncated: bodyTruncated, ...ping }: PingRecord, form: BodyForm) {
+function toShown({ isBodyTruncated: bodyTruncated, ...ping }: verbs.PingRecord, form: verbs.BodyForm) {
   return { ...ping, bodyTruncated, body: ping.body === null ? null : presentBody(ping.body, form) }
 }
 
 /** What was cut in the middle of a character lies behind the characters that are shown. */
-function presentBody(body: Buffer, form: BodyForm): string {
+function presentBody(body: Buffer, form: verbs.BodyForm): string {
   const text = body.toString('utf8')
-  return form === 'cut' ? Array.from(text).slice(0, BODY_CUT).join('') : text
+  return form === 'cut' ? Array.from(text).slice(0, verbs.BODY_CUT).join('') : text
 }

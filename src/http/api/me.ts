@@ -4,7 +4,7 @@ import { z } from 'zod'
 import { PASSWORD_LOGIN_OFF } from '../../auth/errors.ts'
 import { SCOPES } from '../../domain/access.ts'
 import { AppError } from '../../domain/errors.ts'
-import { changeOwnPassword, describeCaller, describeKey, endOwnSession, listOwnSessions } from '../../tenancy/me.ts'
+import * as verbs from '../../tenancy/me.ts'
 import * as field from './fields.ts'
 import { listEndpoint, showRows } from './list-page.ts'
 import { inCamelCase } from './present.ts'
@@ -34,8 +34,8 @@ export const getMe = endpoint({
   summary: 'Get the caller: its kind, organization, scope, and which key or user it is',
   response: Me,
   handle: async ({ context, caller }) => ({
-    ...(await describeCaller(context, caller)),
-    key: await describeKey(context, caller),
+    ...(await verbs.describeCaller(context, caller)),
+    key: await verbs.describeKey(context, caller),
   }),
 })
 
@@ -49,7 +49,7 @@ export const changePassword = endpoint({
   body: PasswordChange,
   async handle({ context, caller, isPasswordLoginOn, body, address }) {
     if (!isPasswordLoginOn) throw new AppError('forbidden', PASSWORD_LOGIN_OFF)
-    await changeOwnPassword(context, caller, { ...inCamelCase(body), address })
+    await verbs.changeOwnPassword(context, caller, { ...inCamelCase(body), address })
   },
 })
 
@@ -71,13 +71,16 @@ export const listSessions = listEndpoint({
   summary: 'List your own sessions; not for API keys',
   query: field.pageQuery('sessions'),
   read: async ({ context, caller }, piece) =>
-    showRows(await listOwnSessions(context, caller, piece), (session) => ({ ...session, current: session.isCurrent })),
+    showRows(await verbs.listOwnSessions(context, caller, piece), (session) => ({
+      ...session,
+      current: session.isCurrent,
+    })),
 })
 
 export const endSession = endpoint({
   summary: 'End one of your own sessions, with its tokens',
   params: field.idOf('session'),
-  handle: ({ context, caller, params }) => endOwnSession(context, caller, params.id),
+  handle: ({ context, caller, params }) => verbs.endOwnSession(context, caller, params.id),
 })
 
 const Document = z

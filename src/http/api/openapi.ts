@@ -4,15 +4,7 @@ import { z } from 'zod'
 import { ERROR_CODES, type ErrorCode, isConflict } from '../../domain/errors.ts'
 import { MEANINGS, STATUS } from '../error-codes.ts'
 import { WEBHOOK_HEADERS, WebhookPayload } from './event.schema.ts'
-import {
-  ERROR_EXAMPLES,
-  type ErrorExample,
-  EXAMPLE_ID,
-  EXAMPLES,
-  type ResponseName,
-  WEBHOOK_EXAMPLE,
-  WEBHOOK_HEADER_EXAMPLES,
-} from './examples.ts'
+import * as examples from './examples.ts'
 import { describePings, PING_TAG, PingError } from './openapi-pings.ts'
 import { describeObject, describeSchemas, type Json, refTo } from './openapi-schemas.ts'
 import { PlainText, type Route, statusOf } from './route.ts'
@@ -158,9 +150,9 @@ function describeWebhook(operationId: string): Json {
       required: true,
       description,
       schema: { type: 'string' },
-      example: WEBHOOK_HEADER_EXAMPLES[name as keyof typeof WEBHOOK_HEADERS],
+      example: examples.WEBHOOK_HEADER_EXAMPLES[name as keyof typeof WEBHOOK_HEADERS],
     })),
-    requestBody: { required: true, content: asJson(WebhookPayload, WEBHOOK_EXAMPLE) },
+    requestBody: { required: true, content: asJson(WebhookPayload, examples.WEBHOOK_EXAMPLE) },
     responses: {
       '2XX': {
         description: 'The event is delivered. Any other response, or none within 10 seconds, counts as a failure.',
@@ -182,7 +174,7 @@ const CALLBACK_URL = '{$request.body#/config/url}'
 
 function describeOperation({ id, path, scope, endpoint, sameAs }: Route): Json {
   const { summary, params, query, body, response } = endpoint
-  const example = EXAMPLES[sameAs ?? id]
+  const example = examples.EXAMPLES[sameAs ?? id]
   const headers = scope === null ? {} : { headers: RATE_LIMIT_REFS }
   return {
     operationId: id,
@@ -234,19 +226,19 @@ export function listErrors({ scope, endpoint }: Pick<Route, 'scope' | 'endpoint'
 }
 
 /** Those that at least one operation refers to: 405, for one, belongs to none, as it is the response to methods that are none. */
-function listAllResponses(routes: readonly Route[]): ResponseName[] {
+function listAllResponses(routes: readonly Route[]): examples.ResponseName[] {
   const used = new Set(routes.flatMap(listErrors).map(responseOf))
   return ERROR_CODES.map(responseOf).filter((name, index, all) => used.has(name) && all.indexOf(name) === index)
 }
 
-const responseOf = (code: ErrorCode): ResponseName => (isConflict(code) ? 'conflict' : code)
+const responseOf = (code: ErrorCode): examples.ResponseName => (isConflict(code) ? 'conflict' : code)
 const CONFLICT = 'The present state does not allow the change: `code` and `error` say why.'
 
 const RATE_LIMIT_REFS = Object.fromEntries(
   Object.keys(RATE_LIMIT_HEADERS).map((name) => [name, { $ref: HEADERS + name }]),
 )
 
-function describeError(code: ResponseName): Json {
+function describeError(code: examples.ResponseName): Json {
   const header = (description: string, type: string) => ({ description, schema: { type } })
   const headers: Json = UNCOUNTED.includes(code) ? {} : { ...RATE_LIMIT_REFS }
   if (code === 'unauthenticated') headers['WWW-Authenticate'] = header('`Bearer`', 'string')
@@ -257,8 +249,8 @@ function describeError(code: ResponseName): Json {
   return { description, headers, content: asJson(ErrorBody, exampleOf(code)) }
 }
 
-function exampleOf(name: ResponseName): Json {
-  const { error, code = name, details }: ErrorExample = ERROR_EXAMPLES[name]
+function exampleOf(name: examples.ResponseName): Json {
+  const { error, code = name, details }: examples.ErrorExample = examples.ERROR_EXAMPLES[name]
   return { error, code, ...(details === undefined ? {} : { details }) }
 }
 
@@ -271,7 +263,7 @@ function describeParameters(location: 'path' | 'query', schema: z.ZodType | unde
     required: required.includes(name),
     ...(description === undefined ? {} : { description }),
     schema: property,
-    ...(property.format === 'uuid' ? { example: EXAMPLE_ID } : {}),
+    ...(property.format === 'uuid' ? { example: examples.EXAMPLE_ID } : {}),
   }))
 }
 

@@ -1,13 +1,7 @@
 /** Projects: what checks belong to (design, section 3.5). */
 
 import { z } from 'zod'
-import {
-  createProject as create,
-  getProject as get,
-  listProjects as list,
-  removeProject as remove,
-  updateProject as update,
-} from '../../tenancy/projects.ts'
+import * as verbs from '../../tenancy/projects.ts'
 import * as field from './fields.ts'
 import { listEndpoint } from './list-page.ts'
 import { given, inCamelCase } from './present.ts'
@@ -36,7 +30,7 @@ export const listProjects = listEndpoint({
   entry: Project,
   summary: 'List the projects',
   query: field.pageQuery('projects'),
-  read: ({ context, caller }, piece) => list(context, caller, piece),
+  read: ({ context, caller }, piece) => verbs.listProjects(context, caller, piece),
 })
 
 export const createProject = endpoint({
@@ -45,14 +39,14 @@ export const createProject = endpoint({
   status: 201,
   response: Project,
   errors: ['slug_taken'],
-  handle: ({ context, caller, body }) => create(context, caller, inCamelCase(body)),
+  handle: ({ context, caller, body }) => verbs.createProject(context, caller, inCamelCase(body)),
 })
 
 export const getProject = endpoint({
   summary: 'Get a project',
   params: ProjectParams,
   response: Project,
-  handle: ({ context, caller, params }) => get(context, caller, params.id),
+  handle: ({ context, caller, params }) => verbs.getProject(context, caller, params.id),
 })
 
 export const updateProject = endpoint({
@@ -60,12 +54,12 @@ export const updateProject = endpoint({
   params: ProjectParams,
   body: ProjectUpdate,
   response: Project,
-  handle: ({ context, caller, params, body }) => update(context, caller, params.id, given(body)),
+  handle: ({ context, caller, params, body }) => verbs.updateProject(context, caller, params.id, given(body)),
 })
 
 export const removeProject = endpoint({
   summary: 'Remove a project; it must hold no checks',
   params: ProjectParams,
   errors: ['project_not_empty'],
-  handle: ({ context, caller, params }) => remove(context, caller, params.id),
+  handle: ({ context, caller, params }) => verbs.removeProject(context, caller, params.id),
 })

@@ -2,13 +2,7 @@
 
 import { z } from 'zod'
 import { SCOPES } from '../../domain/access.ts'
-import {
-  createUser as create,
-  getUser as get,
-  listUsers as list,
-  removeUser as remove,
-  updateUser as update,
-} from '../../tenancy/users.ts'
+import * as verbs from '../../tenancy/users.ts'
 import * as field from './fields.ts'
 import { listEndpoint } from './list-page.ts'
 import { endpoint } from './route.ts'
@@ -42,7 +36,7 @@ export const listUsers = listEndpoint({
   entry: User,
   summary: 'List the users',
   query: field.pageQuery('users'),
-  read: ({ context, caller }, piece) => list(context, caller, piece),
+  read: ({ context, caller }, piece) => verbs.listUsers(context, caller, piece),
 })
 
 export const createUser = endpoint({
@@ -51,14 +45,14 @@ export const createUser = endpoint({
   status: 201,
   response: User,
   errors: ['conflict'],
-  handle: ({ context, caller, body }) => create(context, caller, body),
+  handle: ({ context, caller, body }) => verbs.createUser(context, caller, body),
 })
 
 export const getUser = endpoint({
   summary: 'Get a user',
   params: UserParams,
   response: User,
-  handle: ({ context, caller, params }) => get(context, caller, params.id),
+  handle: ({ context, caller, params }) => verbs.getUser(context, caller, params.id),
 })
 
 export const updateUser = endpoint({
@@ -67,12 +61,12 @@ export const updateUser = endpoint({
   body: UserUpdate,
   response: User,
   errors: ['last_admin'],
-  handle: ({ context, caller, params, body }) => update(context, caller, params.id, body),
+  handle: ({ context, caller, params, body }) => verbs.updateUser(context, caller, params.id, body),
 })
 
 export const removeUser = endpoint({
   summary: 'Remove a user; the last admin cannot be removed',
   params: UserParams,
   errors: ['last_admin'],
-  handle: ({ context, caller, params }) => remove(context, caller, params.id),
+  handle: ({ context, caller, params }) => verbs.removeUser(context, caller, params.id),
 })

@@ -2,13 +2,7 @@
 
 import { randomUUID } from 'node:crypto'
 import { createCheck as create, createUnlessFound, type NewCheck } from '../../checks/create-check.ts'
-import {
-  getCheck as getById,
-  getCheckByPublicId,
-  listAllChecks,
-  type StoredCheck,
-  searchCheck,
-} from '../../checks/find-checks.ts'
+import * as found from '../../checks/find-checks.ts'
 import { pauseCheck as pause, resumeCheck as resume } from '../../checks/pause-resume.ts'
 import { NO_SPEC } from '../../checks/read-spec.ts'
 import { removeCheck } from '../../checks/remove-check.ts'
@@ -26,12 +20,12 @@ import { jsonFault, readSpec, type Spec } from './spec.ts'
 import { uniqueKeyOf } from './unique-key.ts'
 
 /** Finds by uuid or by unique key. Throws AppError `not_found`, also for a check of another project. */
-export async function findCheck({ context, caller, params }: Call): Promise<StoredCheck> {
+export async function findCheck({ context, caller, params }: Call): Promise<found.StoredCheck> {
   const { uuid, unique_key: uniqueKey = '' } = params
   const wanted = uniqueKey.toLowerCase()
   return uuid === undefined
-    ? searchCheck(context, caller, caller.projectId, (publicId) => uniqueKeyOf(publicId) === wanted)
-    : getCheckByPublicId(context, caller, uuid)
+    ? found.searchCheck(context, caller, caller.projectId, (publicId) => uniqueKeyOf(publicId) === wanted)
+    : found.getCheckByPublicId(context, caller, uuid)
 }
 
 export async function listChecks(call: Call): Promise<Reply> {
@@ -43,7 +37,7 @@ export async function listChecks(call: Call): Promise<Reply> {
   // Any other text names no check. PostgreSQL cannot read some of these texts.
   const canMatch = (slug === undefined || isSlug(slug)) && tags.every(isTag)
   if (!canMatch) return ok({ checks: [] })
-  const pieces = listAllChecks(context, caller, caller.projectId, filter)
+  const pieces = found.listAllChecks(context, caller, caller.projectId, filter)
   return { list: writeList('checks', pieces, (check) => presentCheck(check, view)) }
 }
 
@@ -82,7 +76,7 @@ export async function createCheck(call: Call): Promise<Reply> {
       ? { made: await create(context, caller, input) }
       : await createUnlessFound(context, caller, input, match),
   )
-  if ('foundId' in result) return applyUpdate(call, await getById(context, caller, result.foundId), spec)
+  if ('foundId' in result) return applyUpdate(call, await found.getCheck(context, caller, result.foundId), spec)
   return { status: 201, json: presentCheck(result.made, await findView(call)) }
 }
 
@@ -110,7 +104,7 @@ export async function updateCheck(call: Call): Promise<Reply> {
   return applyUpdate(call, check, readSpec(call.body))
 }
 
-async function applyUpdate(call: Call, check: StoredCheck, spec: Spec): Promise<Reply> {
+async function applyUpdate(call: Call, check: found.StoredCheck, spec: Spec): Promise<Reply> {
   const { context, caller } = call
   const slug = spec.slug || undefined
   const changes: CheckUpdate = {
@@ -140,7 +134,7 @@ async function applyUpdate(call: Call, check: StoredCheck, spec: Spec): Promise<
 }
 
 /** In versions 1 and 2 a new name makes a new slug. Null: the name says nothing of the slug. */
-function derivedSlug({ version }: Call, check: StoredCheck, { name, slug }: Spec): string | null {
+function derivedSlug({ version }: Call, check: found.StoredCheck, { name, slug }: Spec): string | null {
   if (version === 3 || slug || !name || name === check.name) return null
   return slugOfName(name)
 }
@@ -152,7 +146,7 @@ function textsOf({ desc, tags }: Spec) {
 }
 
 /** A schedule comes before a period; a zone alone concerns checks that have a schedule. */
-function toSchedule({ schedule, timeout, tz }: Spec, check: StoredCheck): CheckUpdate {
+function toSchedule({ schedule, timeout, tz }: Spec, check: found.StoredCheck): CheckUpdate {
   if (schedule !== undefined) return given({ schedule, timeZone: tz })
   if (timeout !== undefined) return { periodSeconds: timeout }
   return tz !== undefined && check.spec.schedule !== null ? { timeZone: tz } : {}

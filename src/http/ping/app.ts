@@ -22,26 +22,7 @@ import {
   parsePushMetadata,
   type UnusableSignal,
 } from './request.ts'
-import {
-  type BodyLoss,
-  bodyLost,
-  CREATED_HEADERS,
-  INVALID_SLUG,
-  invalidExitCode,
-  NO_CHECK,
-  NO_TOKEN,
-  notCreated,
-  OK_HEADERS,
-  PREFLIGHT_HEADERS,
-  PUSHED,
-  PUSHED_HEADERS,
-  type Rejection,
-  renderRejection,
-  UNAVAILABLE,
-  UNCONFIRMED,
-  unknownSignal,
-  WRONG_METHOD,
-} from './responses.ts'
+import * as responses from './responses.ts'
 
 /** `since`: when the ping began to wait, by this process's clock. Default: now. */
 export type RecordPing = (ping: Ping, since?: number) => Promise<PingResult>
@@ -93,15 +74,15 @@ export function createPingApp(options: PingAppOptions): RequestListener {
 
   async function serve(res: ServerResponse, at: number, path: PingPath | null, query: string): Promise<void> {
     const { req } = res
-    if (path === null) return reject(res, NO_CHECK, 'unknown')
+    if (path === null) return reject(res, responses.NO_CHECK, 'unknown')
     if (req.method === 'OPTIONS') return allow(res)
     // Uptime Kuma takes any method.
     if (path.kind === 'push') return storePush(res, at, path.token, query)
-    if (!METHODS.has(req.method!)) return reject(res, WRONG_METHOD, 'unknown')
+    if (!METHODS.has(req.method!)) return reject(res, responses.WRONG_METHOD, 'unknown')
     if (path.kind === 'invalid_exit_code' || path.kind === 'unknown_signal') return explainSignal(res, path)
     const metadata = parsePingMetadata(path.kind === 'ping' ? path.signal : null, durationHeader(req), query)
     if (path.kind === 'invalid_slug')
-      return reject(res, metadata.isCreating ? INVALID_SLUG : NO_CHECK, metadata.signal.type)
+      return reject(res, metadata.isCreating ? responses.INVALID_SLUG : responses.NO_CHECK, metadata.signal.type)
     const { name } = path
     const check = name === undefined ? path.publicId : () => find.byName(name, metadata.isCreating)
     return storePing(res, at, { metadata, check, form: 'ping' })
@@ -109,7 +90,7 @@ export function createPingApp(options: PingAppOptions): RequestListener {
 
   async function storePush(res: ServerResponse, at: number, token: string | null, query: string): Promise<void> {
     const metadata = parsePushMetadata(query)
-    if (token === null) return reject(res, NO_TOKEN, metadata.signal.type, 'push')
+    if (token === null) return reject(res, responses.NO_TOKEN, metadata.signal.type, 'push')
     const check = async () => {
       const publicId = await find.byToken(token)
       return publicId === null ? null : { publicId, isNew: false }
@@ -120,7 +101,7 @@ export function createPingApp(options: PingAppOptions): RequestListener {
   async function storePing(res: ServerResponse, at: number, { metadata, check, form }: Sent): Promise<void> {
     const { signal, durationMs, runId, warnings } = metadata
     const { type, exitCode } = signal
-    const rejectAs = (rejection: Rejection) => reject(res, rejection, type, form)
+    const rejectAs = (rejection: responses.Rejection) => reject(res, rejection, type, form)
     try {
       const sent = await readPingBody(res.req)
       const { loss } = sent
@@ -129,19 +110,21 @@ export function createPingApp(options: PingAppOptions): RequestListener {
         typeof check === 'string'
           ? { result: await record({ publicId: check, ...ping }), isNew: false }
           : await recordFound(check, ping)
-      if (result === 'unknown') return rejectAs(form === 'push' ? NO_TOKEN : NO_CHECK)
-      if (result === 'unavailable') return rejectAs(UNAVAILABLE)
-      if (result === 'unconfirmed') return rejectAs(UNCONFIRMED)
+      if (result === 'unknown') return rejectAs(form === 'push' ? responses.NO_TOKEN : responses.NO_CHECK)
+      if (result === 'unavailable') return rejectAs(responses.UNAVAILABLE)
+      if (result === 'unconfirmed') return rejectAs(responses.UNCONFIRMED)
       if (result === 'spooled') res.setHeader('Ping-Stored', 'spool')
       warn(res, result === 'run_refused' ? [...warnings, 'run_refused'] : warnings)
-      if (loss !== null) return rejectAs(bodyLost(loss, result === 'duplicate'))
+      if (loss !== null) return rejectAs(responses.bodyLost(loss, result === 'duplicate'))
       onPing(type, result === 'run_refused' ? 'stored' : result)
-      if (form === 'push') return respond(res, 200, PUSHED_HEADERS, PUSHED)
-      return isNew ? respond(res, 201, CREATED_HEADERS, 'Created') : respond(res, 200, OK_HEADERS, 'OK')
+      if (form === 'push') return respond(res, 200, responses.PUSHED_HEADERS, responses.PUSHED)
+      return isNew
+        ? respond(res, 201, responses.CREATED_HEADERS, 'Created')
+        : respond(res, 200, responses.OK_HEADERS, 'OK')
     } catch (error) {
       if (error instanceof RequestAborted) res.statusCode = CLIENT_LEFT
       else if (error instanceof AppError && ['too_many_requests', 'forbidden'].includes(error.code))
-        rejectAs(notCreated(error))
+        rejectAs(responses.notCreated(error))
       else fail(res, error, type, form)
     }
   }
@@ -164,14 +147,14 @@ export function createPingApp(options: PingAppOptions): RequestListener {
     res.req.resume()
     const { name } = path
     const isKnown = name === undefined ? await hasCheck(path.publicId) : (await find.byName(name, false)) !== null
-    const explain = path.kind === 'unknown_signal' ? unknownSignal : invalidExitCode
-    reject(res, isKnown ? explain(path.given) : NO_CHECK, 'unknown')
+    const explain = path.kind === 'unknown_signal' ? responses.unknownSignal : responses.invalidExitCode
+    reject(res, isKnown ? explain(path.given) : responses.NO_CHECK, 'unknown')
   }
 
   function fail(res: ServerResponse, error: unknown, pingType = 'unknown', form: Sent['form'] = 'ping'): void {
     if (!(error instanceof AppError)) onError(error)
     if (res.headersSent) res.destroy()
-    else reject(res, UNAVAILABLE, pingType, form)
+    else reject(res, responses.UNAVAILABLE, pingType, form)
   }
 
   function warn(res: ServerResponse, warnings: readonly PingWarning[]): void {
@@ -180,11 +163,16 @@ export function createPingApp(options: PingAppOptions): RequestListener {
     res.setHeader('Ping-Warning', warnings.map((warning) => PING_WARNINGS[warning]).join('; '))
   }
 
-  function reject(res: ServerResponse, rejection: Rejection, pingType: string, form: Sent['form'] = 'ping'): void {
+  function reject(
+    res: ServerResponse,
+    rejection: responses.Rejection,
+    pingType: string,
+    form: Sent['form'] = 'ping',
+  ): void {
     onPing(pingType, rejection.result)
     const { req } = res
     const isJson = accepts(req).type(['text/plain', 'application/json']) === 'application/json'
-    const { text, headers } = renderRejection(rejection, form === 'push' ? 'push' : isJson ? 'error' : 'text')
+    const { text, headers } = responses.renderRejection(rejection, form === 'push' ? 'push' : isJson ? 'error' : 'text')
     res.statusCode = rejection.status
     for (const [name, value] of Object.entries(headers)) res.setHeader(name, value)
     // The rest of the body is still being sent.
@@ -215,14 +203,14 @@ function routeOf(path: PingPath | null): string {
 /** A browser asks what it may send. That is no ping. */
 function allow(res: ServerResponse): void {
   res.req.resume()
-  res.writeHead(204, PREFLIGHT_HEADERS)
+  res.writeHead(204, responses.PREFLIGHT_HEADERS)
   res.end()
 }
 
 interface PingBody {
   readonly bytes: Buffer | null
   /** Why `bytes` are not all that was sent; null when they are. */
-  readonly loss: BodyLoss | null
+  readonly loss: responses.BodyLoss | null
 }
 
 /** What is read and kept of a body. */
