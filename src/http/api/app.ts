@@ -14,18 +14,18 @@ import { takeCall } from '../../tenancy/rate-limit.ts'
 import type { FindClientAddress } from '../client-address.ts'
 import { encodingOf, sendEncoded } from '../compress.ts'
 import { serveHealthchecks } from '../healthchecks/app.ts'
-import { type Admit, createAdmit } from '../middleware/admit.ts'
+import { createAdmit } from '../middleware/admit.ts'
 import { renderErrors } from '../middleware/errors.ts'
 import { limitRejections } from '../middleware/limit-rejections.ts'
 import { type OnRequest, observe } from '../middleware/observe.ts'
 import { PIECE_BYTES, writeBytes } from '../write.ts'
 import { parsePart } from './faults.ts'
 import { readJsonObject } from './json.ts'
-import { createLists, type Lists } from './lists.ts'
+import { createLists } from './lists.ts'
 import { describeRoutes, withServers } from './openapi.ts'
 import { present } from './present.ts'
 import { isList, readQuery } from './query.ts'
-import { type Api, PlainText, type Route, SharedText, statusOf, Text } from './route.ts'
+import { type Api, PlainText, type Route, SharedText, statusOf } from './route.ts'
 import { ROUTES } from './routes.ts'
 
 export interface ApiParts {
@@ -62,7 +62,7 @@ export function createApiApp(parts: ApiParts): Koa {
   const router = new Router({ prefix: API_PREFIX, sensitive: true })
   for (const route of ROUTES) {
     const path = route.path.replaceAll(/\{(\w+)\}/g, ':$1')
-    router.register(path, [route.method], serve(route, { api, admit, lists, findClientAddress, pace }))
+    router.register(path, [route.method], serve(route))
   }
   const app = new Koa({ env: 'production' })
   // An error after the response has begun: a client that left. Koa would print it.
@@ -75,6 +75,30 @@ export function createApiApp(parts: ApiParts): Koa {
   app.use(router.routes())
   app.use(rejectUnmatched)
   return app
+
+  /** The steps of a request. Each step can reject it by throwing an AppError. */
+  function serve({ path, scope, endpoint }: Route): Middleware {
+    return async (ctx) => {
+      ctx.state.route = API_PREFIX + path
+      const address = findClientAddress(ctx.req)
+      const caller = scope === null ? null : await admit(ctx, scope, address)
+      const params = readParams(endpoint, ctx)
+      const { query: asked, body: sent, response } = endpoint
+      const query = asked === undefined ? {} : parsePart('query', asked, readQuery(asked, ctx.querystring))
+      const body = sent === undefined ? undefined : parsePart('body', sent, await readJsonObject(ctx.req, pace))
+
+      const handle = async () => endpoint.handle({ ...api, caller, params, query, body, address })
+      const ofList = asked !== undefined && isList(asked) ? (caller?.organizationId ?? null) : null
+      if (ofList !== null) await lists.hold(ctx.res, ofList)
+      const result = await (ofList === null ? handle() : lists.inTurn(ofList, handle))
+      ctx.status = statusOf(endpoint)
+      if (response === undefined) return
+      if (result === null) ctx.status = 204
+      else if (result instanceof SharedText) await sendShared(ctx, result)
+      else if (result instanceof Buffer) await sendBytes(ctx, result, response === PlainText ? TEXT_TYPE : 'json')
+      else await sendBytes(ctx, Buffer.from(JSON.stringify(present(response, result))), 'json')
+    }
+  }
 }
 
 /** The document is made once for each address: it is open to all, and large. */
@@ -89,54 +113,21 @@ function createDescribe(baseUrl: () => string, pingUrl: () => string): Api['desc
   }
 }
 
-interface Steps {
-  readonly api: Api
-  readonly admit: Admit
-  readonly lists: Lists
-  readonly findClientAddress: FindClientAddress
-  readonly pace: () => Promise<void>
-}
-
-/** The steps of a request. Each step can reject it by throwing an AppError. */
-function serve({ path, scope, endpoint }: Route, { api, admit, lists, findClientAddress, pace }: Steps): Middleware {
-  return async (ctx) => {
-    ctx.state.route = API_PREFIX + path
-    const address = findClientAddress(ctx.req)
-    const caller = scope === null ? null : await admit(ctx, scope, address)
-    const params = readParams(endpoint, ctx)
-    const { query: asked, body: sent } = endpoint
-    const query = asked === undefined ? {} : parsePart('query', asked, readQuery(asked, ctx.querystring))
-    const body = sent === undefined ? undefined : parsePart('body', sent, await readJsonObject(ctx.req, pace))
-
-    const { response } = endpoint
-    const handle = async () => endpoint.handle({ ...api, caller, params, query, body, address })
-    const result = await (caller !== null && asked !== undefined && isList(asked)
-      ? lists.read(ctx.res, caller.organizationId, handle)
-      : handle())
-    ctx.status = statusOf(endpoint)
-    if (response === undefined) return
-    if (result === null) ctx.status = 204
-    else if (result instanceof SharedText) await sendShared(ctx, result)
-    else if (result instanceof Text) await sendText(ctx, result, response === PlainText ? TEXT_TYPE : 'json')
-    else await sendText(ctx, new Text(Buffer.from(JSON.stringify(present(response, result)))), 'json')
-  }
-}
-
 const TEXT_TYPE = 'text/plain; charset=utf-8'
 
-async function sendShared(ctx: Context, text: SharedText): Promise<void> {
-  ctx.set({ ETag: text.etag, 'Cache-Control': 'no-cache' })
+async function sendShared(ctx: Context, { bytes, etag, encoded }: SharedText): Promise<void> {
+  ctx.set({ ETag: etag, 'Cache-Control': 'no-cache' })
   const encoding = encodingOf(ctx)
   ctx.vary('Accept-Encoding')
   if (ctx.fresh) ctx.status = 304
-  else if (encoding === 'identity') await sendText(ctx, text, 'json')
+  else if (encoding === 'identity') await sendBytes(ctx, bytes, 'json')
   else {
     ctx.type = 'json'
-    sendEncoded(ctx, { encoding, bytes: await text.encoded(encoding) })
+    sendEncoded(ctx, { encoding, bytes: await encoded(encoding) })
   }
 }
 
-async function sendText(ctx: Context, { bytes }: Text, type: string): Promise<void> {
+async function sendBytes(ctx: Context, bytes: Buffer, type: string): Promise<void> {
   ctx.type = type
   if (bytes.length <= PIECE_BYTES || ctx.method === 'HEAD') {
     ctx.body = bytes

@@ -7,7 +7,7 @@ import { CheckParams } from './checks.schema.ts'
 import * as field from './fields.ts'
 import { listEndpoint, showRows } from './list-page.ts'
 import { given } from './present.ts'
-import { endpoint, PlainText, Text } from './route.ts'
+import { endpoint, PlainText } from './route.ts'
 
 /** Interface, section 4.1 leaves it open; design, section 3.2 says 100. */
 const STANDARD_LIMIT = 100
@@ -107,10 +107,7 @@ export const getPingBody = endpoint({
   summary: 'Get the text of a ping, with the bytes as they were sent',
   params: PingParams,
   response: PlainText,
-  async handle({ context, caller, params }) {
-    const { body } = await verbs.getPing(context, caller, params.id, params.ping_id)
-    return body === null ? null : new Text(body)
-  },
+  handle: async ({ context, caller, params }) => (await verbs.getPing(context, caller, params.id, params.ping_id)).body,
 })
 
 export const listFlips = listEndpoint({

@@ -14,7 +14,7 @@ import {
 import type { List } from './fields.ts'
 import * as field from './fields.ts'
 import { present, type Shown } from './present.ts'
-import { type Call, endpoint, Text } from './route.ts'
+import { type Call, endpoint } from './route.ts'
 
 /** Bytes of JSON at which a page of a list ends, though it may have fewer entries than `limit` then. */
 export const PAGE_BYTES = 1_048_576
@@ -64,7 +64,7 @@ export function readList<Entry extends z.ZodType>(
   entry: Entry,
   { limit, cursor = null }: PageQuery,
   read: (piece: PageRequest) => Promise<EntryPage<Entry>>,
-): Promise<Text> {
+): Promise<Buffer> {
   return writePage(list, inPieces({ limit, after: cursor }, read), (row) => present(entry, row), IN_TIME)
 }
 
@@ -80,7 +80,7 @@ export async function writePage<Row, Place>(
   pieces: AsyncIterable<Page<Row, Place>>,
   toEntry: (row: Row) => unknown,
   places: Places<Row, Place>,
-): Promise<Text> {
+): Promise<Buffer> {
   const entries: string[] = []
   let bytes = 0
   let last: Row | undefined
@@ -100,7 +100,5 @@ export async function writePage<Row, Place>(
   }
   // A cursor begins with the name of its list, so that it is not taken for a cursor of another one (fields.ts).
   const cursor = next === null ? null : `${list}.${places.encode(next)}`
-  return new Text(
-    Buffer.from(`{"${field.entriesOf(list)}":[${entries.join(',')}],"next_cursor":${JSON.stringify(cursor)}}`),
-  )
+  return Buffer.from(`{"${field.entriesOf(list)}":[${entries.join(',')}],"next_cursor":${JSON.stringify(cursor)}}`)
 }

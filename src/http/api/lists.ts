@@ -10,19 +10,9 @@ import { startTimer } from '../../runtime/clock.ts'
 import { createLimiter } from '../../runtime/limiter.ts'
 import { LIST_MS, LIST_READS, LISTS, RETRY_SECONDS, TURN_MS } from '../limits.ts'
 
-export interface Lists {
-  /**
-   * Takes a place until `response` is sent. A client that needs longer than `mostMs` is disconnected. Throws AppError
-   * `unavailable` when no place became free in time.
-   */
-  hold(response: ServerResponse, organizationId: string, mostMs?: number): Promise<void>
-  /** Holds a place, and runs `read` in a turn. */
-  read<Result>(response: ServerResponse, organizationId: string, read: () => Promise<Result>): Promise<Result>
-  /** Runs `read` in the turn of the organization. Throws AppError `unavailable` when the turn did not come in time. */
-  inTurn<Result>(organizationId: string, read: () => Promise<Result>): Promise<Result>
-}
+export type Lists = ReturnType<typeof createLists>
 
-export function createLists({ waitMs = TURN_MS, listMs = LIST_MS } = {}): Lists {
+export function createLists({ waitMs = TURN_MS, listMs = LIST_MS } = {}) {
   const places = createLimiter({ ...LISTS, waitMs, createError })
   const turns = createLimiter({ ...LIST_READS, waitMs, createError })
 
@@ -42,12 +32,12 @@ export function createLists({ waitMs = TURN_MS, listMs = LIST_MS } = {}): Lists 
     })
   }
 
-  const lists: Lists = {
-    async read(response, organizationId, read) {
-      await lists.hold(response, organizationId)
-      return lists.inTurn(organizationId, read)
-    },
-    hold: (response, organizationId, mostMs = listMs) =>
+  return {
+    /**
+     * Takes a place until `response` is sent. A client that needs longer than `mostMs` is disconnected. Throws AppError
+     * `unavailable` when no place became free in time.
+     */
+    hold: (response: ServerResponse, organizationId: string, mostMs = listMs): Promise<void> =>
       new Promise((resolve, reject) => {
         const work = () => {
           resolve()
@@ -55,9 +45,9 @@ export function createLists({ waitMs = TURN_MS, listMs = LIST_MS } = {}): Lists 
         }
         places(work, [organizationId]).catch(reject)
       }),
-    inTurn: (organizationId, read) => turns(read, [organizationId]),
+    /** Runs `read` in the turn of the organization. Throws AppError `unavailable` when the turn did not come in time. */
+    inTurn: <Result>(organizationId: string, read: () => Promise<Result>) => turns(read, [organizationId]),
   }
-  return lists
 }
 
 function createError(): AppError {

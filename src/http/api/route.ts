@@ -18,7 +18,7 @@ export interface Api {
   /** The public address of the ping API, without a slash at its end. */
   readonly pingUrl: () => string
   /** The OpenAPI document. */
-  describe(): Text
+  describe(): SharedText
 }
 
 /** A valid request of an admitted caller. `Who` is null for operations without a credential. */
@@ -33,29 +33,21 @@ export interface Call<Who extends Caller | null, Params, Query, Body> extends Ap
 
 type Schema = z.ZodType
 
-/** A response that is text already. Several responses may share it. */
-export class Text {
-  readonly bytes: Buffer
-
-  constructor(bytes: Buffer) {
-    this.bytes = bytes
-  }
-}
-
 /** A text that is the same for all, and large: it is compressed once, and a client that has it already gets no second copy. */
-export class SharedText extends Text {
+export class SharedText {
+  readonly bytes: Buffer
   readonly etag: string
   readonly encoded: (encoding: Encoding) => Promise<Buffer>
 
   constructor(bytes: Buffer) {
-    super(bytes)
+    this.bytes = bytes
     this.etag = `W/"${createHash('sha256').update(bytes).digest('base64url').slice(0, 22)}"`
     this.encoded = compressOnce(bytes)
   }
 }
 
 /** The response of an operation that returns text/plain: null for no text, with 204. */
-export const PlainText = z.custom<Text | null>()
+export const PlainText = z.custom<Buffer | null>()
 
 export interface Endpoint<
   Who extends Caller | null = Caller | null,
@@ -77,10 +69,10 @@ export interface Endpoint<
   readonly response?: Response
   /** Errors besides those that follow from the rest of the declaration. */
   readonly errors?: readonly ErrorCode[]
-  // A method, not a property: then endpoints with different inputs fit into one list.
+  /** Bytes are the text of the response. A method, so that endpoints with different inputs fit into one list. */
   handle(
     call: Call<Who, z.output<Params>, z.output<Query>, z.output<Body>>,
-  ): Response extends Schema ? Promise<Shown<z.output<Response>> | Text> : Promise<void>
+  ): Response extends Schema ? Promise<Shown<z.output<Response>> | Buffer | SharedText> : Promise<void>
 }
 
 export const statusOf = ({ status, response }: Endpoint): number => status ?? (response === undefined ? 204 : 200)
@@ -102,22 +94,16 @@ export interface Route {
   readonly sameAs?: string
 }
 
-/** Declares an endpoint for callers with a credential. */
-export function endpoint<
+type Declare<Who extends Caller | null> = <
   P extends Schema,
   Q extends z.ZodObject,
   B extends Schema,
   A extends Schema | undefined = undefined,
->(declared: Endpoint<Caller, P, Q, B, A>): Endpoint<Caller, P, Q, B, A> {
-  return declared
-}
+>(
+  declared: Endpoint<Who, P, Q, B, A>,
+) => Endpoint<Who, P, Q, B, A>
 
-/** Declares an endpoint without a credential. */
-export function openEndpoint<
-  P extends Schema,
-  Q extends z.ZodObject,
-  B extends Schema,
-  A extends Schema | undefined = undefined,
->(declared: Endpoint<null, P, Q, B, A>): Endpoint<null, P, Q, B, A> {
-  return declared
-}
+export const endpoint: Declare<Caller> = (declared) => declared
+
+/** Without a credential. */
+export const openEndpoint: Declare<null> = (declared) => declared

@@ -20,7 +20,8 @@ async function start(reads: Record<string, () => Promise<string>>, options: Para
       counts.closed += 1
     })
     try {
-      const text = await lists.read(response, organization, async () => {
+      await lists.hold(response, organization)
+      const text = await lists.inTurn(organization, async () => {
         counts.read += 1
         return reads[path!]!()
       })

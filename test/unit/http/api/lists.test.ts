@@ -35,8 +35,8 @@ async function readSizes(sizes: readonly number[], { limit = 1_000, after = 0 } 
     return toPage(all.slice(from, from + limit + 1), limit)
   }
   const query = { limit, cursor: after === 0 ? null : { at: 0, id: idOf(after) } }
-  const { bytes } = await readList('pings', Entry, query, read)
-  const { pings, next_cursor } = JSON.parse(String(bytes))
+  const page = await readList('pings', Entry, query, read)
+  const { pings, next_cursor } = JSON.parse(String(page))
   const [list, text] = next_cursor?.split('.') ?? []
   return { count: pings.length, next: next_cursor === null ? null : [list, decodeCursor(text!)?.id], asked }
 }
@@ -63,7 +63,7 @@ it('a page is measured as it is sent: a control character has six bytes, a lette
   ] as const) {
     const row = { id: idOf(1), at: NOON, text: text.repeat(100_000) }
     const rows = Array.from({ length: 20 }, (_, index) => ({ ...row, id: idOf(index) }))
-    const { bytes: page } = await readList('pings', Entry, { limit: 20 }, async () => toPage(rows, 20))
+    const page = await readList('pings', Entry, { limit: 20 }, async () => toPage(rows, 20))
     expect(JSON.parse(String(page)).pings).toHaveLength(Math.min(20, Math.floor(PAGE_BYTES / (bytes * 100_000))))
   }
 })
