@@ -12,15 +12,6 @@ import { ADDRESS_PART, IGNORED, UNANSWERED } from './limits.ts'
 /** A new connection looks no further for one that may go. */
 const MOST_LOOKS = 1_000
 
-export interface ConnectionsOptions {
-  /** Default: no limit. */
-  readonly most?: number | undefined
-  /** What counts as one client, by its address; null: not limited. Default: no client is limited. */
-  readonly groupOf?: ((address: string) => string | null) | undefined
-  /** After a connection was closed because there are too many. */
-  readonly onDropped: () => void
-}
-
 /** By the time of the last request, or of the connect where there was none: the oldest one first. */
 type Line = Map<Socket, Connection>
 
@@ -35,25 +26,16 @@ interface Connection {
   ignored: number
 }
 
-export interface Connections {
-  /** Makes room for it, or closes it. */
-  open(socket: Socket): void
-  /** False: the request must be left alone, because the connection ends. */
-  take(socket: Socket, response: ServerResponse): boolean
-  /** The response to the latest request is the last one: the connection takes no more requests. */
-  end(socket: Socket): void
-  /** The response to the latest request. With pipelining, earlier ones may still be pending before it. */
-  latest(socket: Socket): ServerResponse | undefined
-  sockets(): Iterable<Socket>
-}
-
 export const isPending = (response: ServerResponse | undefined) => response?.writableFinished === false
 
-export function createConnections({ most, groupOf = () => null, onDropped }: ConnectionsOptions): Connections {
+/**
+ * At most `most` connections. `groupOf`: what counts as one client, by its address, which may have a quarter of them;
+ * null: any number. `onDropped` is called when a connection is closed because there are too many.
+ */
+export function createConnections(most: number, groupOf: (address: string) => string | null, onDropped: () => void) {
   const open: Line = new Map()
   const groups = new Map<string, Line>()
-  const mostOfGroup =
-    most === undefined || most < ADDRESS_PART ? Number.POSITIVE_INFINITY : Math.floor(most / ADDRESS_PART)
+  const mostOfGroup = most < ADDRESS_PART ? Number.POSITIVE_INFINITY : Math.floor(most / ADDRESS_PART)
 
   function close(socket: Socket, { group, lines }: Connection): void {
     for (const line of lines) line.delete(socket)
@@ -89,10 +71,11 @@ export function createConnections({ most, groupOf = () => null, onDropped }: Con
   }
 
   return {
-    open(socket) {
-      const group = most === undefined ? null : groupOf(socket.remoteAddress ?? '')
+    /** Makes room for it, or closes it. */
+    open(socket: Socket): void {
+      const group = groupOf(socket.remoteAddress ?? '')
       const ofGroup: Line = (group === null ? undefined : groups.get(group)) ?? new Map()
-      const full = ofGroup.size >= mostOfGroup ? ofGroup : open.size >= (most ?? Number.POSITIVE_INFINITY) ? open : null
+      const full = ofGroup.size >= mostOfGroup ? ofGroup : open.size >= most ? open : null
       if (full !== null) {
         onDropped()
         if (!closeIdle(full)) return void socket.destroy()
@@ -107,7 +90,8 @@ export function createConnections({ most, groupOf = () => null, onDropped }: Con
         for (const response of connection.responses) endBody(response.req)
       })
     },
-    take(socket, response) {
+    /** False: the request must be left alone, because the connection ends. */
+    take(socket: Socket, response: ServerResponse): boolean {
       const connection = open.get(socket)
       if (connection === undefined) return false
       if (connection.isOver) {
@@ -123,14 +107,16 @@ export function createConnections({ most, groupOf = () => null, onDropped }: Con
         return false
       }
       responses.push(response)
-      if (most !== undefined) moveToEnd(socket, connection)
+      moveToEnd(socket, connection)
       return true
     },
-    end(socket) {
+    /** The response to the latest request is the last one: the connection takes no more requests. */
+    end(socket: Socket): void {
       const connection = open.get(socket)
       if (connection?.isOver === false) end(socket, connection)
     },
-    latest: (socket) => open.get(socket)?.responses.at(-1),
+    /** The response to the latest request. With pipelining, earlier ones may still be pending before it. */
+    latest: (socket: Socket) => open.get(socket)?.responses.at(-1),
     sockets: () => open.keys(),
   }
 }

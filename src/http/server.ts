@@ -61,10 +61,10 @@ const LINGER_MS = 1_000
 
 export function createHttpServer(options: HttpServerOptions): HttpServer {
   const { name, handler, bindAddress, port, errorText, body, isKnownHost = null } = options
-  const { maxConnections: most, groupOf, onConnectionDropped: onDropped = () => {} } = options
+  const { maxConnections = Number.POSITIVE_INFINITY, groupOf = () => null, onConnectionDropped = () => {} } = options
   const { headersMs = HEAD_MS, requestMs = REQUEST_MS } = options
   let isClosing = false
-  const connections = createConnections({ most, groupOf, onDropped })
+  const connections = createConnections(maxConnections, groupOf, onConnectionDropped)
   const rejected = new WeakSet<Socket>()
   const server = createServer({
     headersTimeout: headersMs,

@@ -126,7 +126,11 @@ describe('one address', () => {
 
   it('finds its own oldest one, however many older ones others have', () => {
     let closed: string[] = []
-    const connections = createConnections({ most: 8_000, groupOf: (address) => address, onDropped: () => {} })
+    const connections = createConnections(
+      8_000,
+      (address) => address,
+      () => {},
+    )
     const openFrom = (remoteAddress: string, name: string) => {
       const socket = Object.assign(new EventEmitter(), { remoteAddress, destroy: () => closed.push(name) })
       connections.open(socket as unknown as Socket)
