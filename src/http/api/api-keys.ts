@@ -21,10 +21,6 @@ export const NewApiKey = field.strictShape('NewApiKey', {
   }),
 })
 
-export const ApiKeyUpdate = z
-  .strictObject({ name: field.name('key').optional() })
-  .meta({ id: 'ApiKeyUpdate', description: 'Omitted fields keep their values.' })
-
 const fields = {
   id: z.string().meta({ format: 'uuid' }),
   name: z.string(),
@@ -73,7 +69,9 @@ export const getApiKey = endpoint({
 export const updateApiKey = endpoint({
   summary: 'Change the name of an API key',
   params: ApiKeyParams,
-  body: ApiKeyUpdate,
+  body: z
+    .strictObject({ name: field.name('key').optional() })
+    .meta({ id: 'ApiKeyUpdate', description: 'Omitted fields keep their values.' }),
   response: ApiKey,
   handle: ({ context, caller, params, body }) => verbs.updateApiKey(context, caller, params.id, given(body)),
 })

@@ -8,12 +8,6 @@ import * as field from './fields.ts'
 import { inCamelCase } from './present.ts'
 import { openEndpoint } from './route.ts'
 
-/** The form of the address and the password is not checked: a malformed one is just a wrong one. */
-export const LogIn = field.strictShape('LogIn', {
-  email: field.credential('E-mail address.'),
-  password: field.credential('Password.'),
-})
-
 export const RefreshToken = field.strictShape('RefreshToken', {
   refresh_token: field.credential('The refresh token of the latest pair.'),
 })
@@ -27,7 +21,11 @@ export const TokenPair = field.shape('TokenPair', {
 
 export const logIn = openEndpoint({
   summary: 'Log in',
-  body: LogIn,
+  // The form of the address and the password is not checked: a malformed one is just a wrong one.
+  body: field.strictShape('LogIn', {
+    email: field.credential('E-mail address.'),
+    password: field.credential('Password.'),
+  }),
   response: TokenPair,
   errors: ['unauthenticated', 'forbidden', 'too_many_requests'],
   async handle({ context, tokens, isPasswordLoginOn, body, address }) {

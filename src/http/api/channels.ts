@@ -73,13 +73,6 @@ export function readConfig(kind: ChannelKind, config: unknown): object {
 
 export const ChannelListQuery = field.pageQuery('channels')
 
-export const RemoveChannelQuery = z.object({
-  force: field.oneOf(['true', 'false']).optional().meta({
-    description:
-      'true: also a channel that some checks chose alone (otherwise 409, `channel_in_use`). These checks notify all channels again.',
-  }),
-})
-
 export const ChannelParams = field.idOf('channel')
 
 // Responses --------------------------------------------------------------------------------------------------------------
@@ -121,16 +114,6 @@ export const CreatedChannel = unionByKind('CreatedChannel', (kind) =>
       .meta({ description: 'Of a webhook: the key to verify its signatures with. It is not shown again.' }),
   }),
 )
-
-export const QueuedTest = field.shape('QueuedTest', {
-  delivery_id: z.string().meta({ format: 'uuid', description: 'The delivery has the outcome of the test.' }),
-})
-
-export const RotatedSecret = field.shape('RotatedSecret', {
-  secret: z.string().meta({
-    description: 'The new signing secret. It is not shown again. For 24 hours the previous secret signs, too.',
-  }),
-})
 
 // Kinds ------------------------------------------------------------------------------------------------------------------
 
@@ -199,7 +182,12 @@ export const updateChannel = endpoint({
 export const removeChannel = endpoint({
   summary: 'Remove a channel and its deliveries',
   params: ChannelParams,
-  query: RemoveChannelQuery,
+  query: z.object({
+    force: field.oneOf(['true', 'false']).optional().meta({
+      description:
+        'true: also a channel that some checks chose alone (otherwise 409, `channel_in_use`). These checks notify all channels again.',
+    }),
+  }),
   errors: ['conflict', 'channel_in_use'],
   handle: ({ context, caller, params, query }) => remove(context, caller, params.id, { force: query.force === 'true' }),
 })
@@ -208,7 +196,9 @@ export const testChannel = endpoint({
   summary: 'Send a test to a channel, muted or not; its delivery has the outcome',
   params: ChannelParams,
   status: 202,
-  response: QueuedTest,
+  response: field.shape('QueuedTest', {
+    delivery_id: z.string().meta({ format: 'uuid', description: 'The delivery has the outcome of the test.' }),
+  }),
   errors: ['too_many_requests'],
   handle: ({ context, caller, params }) => test(context, caller, params.id),
 })
@@ -216,7 +206,11 @@ export const testChannel = endpoint({
 export const rotateSecret = endpoint({
   summary: 'Give a webhook a new signing secret; the previous one stays valid for 24 hours',
   params: ChannelParams,
-  response: RotatedSecret,
+  response: field.shape('RotatedSecret', {
+    secret: z.string().meta({
+      description: 'The new signing secret. It is not shown again. For 24 hours the previous secret signs, too.',
+    }),
+  }),
   errors: ['conflict'],
   handle: ({ context, caller, params }) => rotate(context, caller, params.id),
 })

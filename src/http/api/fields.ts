@@ -66,17 +66,17 @@ export const description = () =>
     description: 'Free text: what the job does, whom to ask.',
   })
 
-export const slug = (of: string) => {
-  const says = rule(SLUG_RULE)
-  return z
-    .string(says)
-    .refine(isSlug, says)
-    .meta({
-      description: `Short name of the ${of} for addresses and labels, unique within its project or organization. Default: derived from the name.`,
-      maxLength: LIMITS.slugLength,
-      pattern: SLUG.source,
-    })
+function stringThat(isFit: (value: string) => boolean, text: string) {
+  const says = rule(text)
+  return z.string(says).refine(isFit, says)
 }
+
+export const slug = (of: string) =>
+  stringThat(isSlug, SLUG_RULE).meta({
+    description: `Short name of the ${of} for addresses and labels, unique within its project or organization. Default: derived from the name.`,
+    maxLength: LIMITS.slugLength,
+    pattern: SLUG.source,
+  })
 
 /** A whole number of seconds. JSON has no integers: 60, 60.0 and 6e1 are the same number; "60", 60.5 and null are rejected. */
 export const seconds = ({ min, max }: { min: number; max: number }) => {
@@ -85,10 +85,8 @@ export const seconds = ({ min, max }: { min: number; max: number }) => {
 }
 
 /** The id of another object, in a body or a query. */
-export const uuid = (description: string) => {
-  const says = rule('must be a UUID')
-  return z.string(says).refine(isUuid, says).toLowerCase().meta({ format: 'uuid', description })
-}
+export const uuid = (description: string) =>
+  stringThat(isUuid, 'must be a UUID').toLowerCase().meta({ format: 'uuid', description })
 
 /** The id in a path. A malformed id gets the same error as an unknown one. */
 export const idOf = (what: string) =>
@@ -101,13 +99,11 @@ export const idOf = (what: string) =>
   })
 
 /** Only the length is checked here: checks/read-spec.ts reads the expression and the zone. */
-const bounded = (what: string, max: number, description: string) => {
-  const says = rule(`must be ${what} of at most ${max} characters`)
-  return z
-    .string(says)
-    .refine((value) => value.length <= max, says)
-    .meta({ description, maxLength: max })
-}
+const bounded = (what: string, max: number, description: string) =>
+  stringThat((value) => value.length <= max, `must be ${what} of at most ${max} characters`).meta({
+    description,
+    maxLength: max,
+  })
 
 export const schedule = () =>
   bounded(
@@ -125,12 +121,9 @@ export const timeZone = () =>
 
 /** A given credential: any text of a bounded length that PostgreSQL can store. */
 export const credential = (what: string) => {
-  const says = rule(`must be text of 1 to ${GIVEN_LENGTH} characters`)
   const hasLength = (value: string) =>
     value.length >= 1 && value.length <= 2 * GIVEN_LENGTH && Array.from(value).length <= GIVEN_LENGTH
-  return z
-    .string(says)
-    .refine(hasLength, says)
+  return stringThat(hasLength, `must be text of 1 to ${GIVEN_LENGTH} characters`)
     .refine((value) => value.isWellFormed() && !value.includes('\0'), rule('must be text without the NUL character'))
     .meta({ description: what, minLength: 1, maxLength: GIVEN_LENGTH, pattern: '^[^\\x00]*$' })
 }
@@ -188,11 +181,8 @@ export const moment = () => {
 // Query parameters arrive as text ----------------------------------------------------------------------------------------
 
 /** The largest number of entries; more than 1,000 means 1,000 (design, section 3.2). */
-export const limit = (standard: number) => {
-  const says = rule('must be an integer of at least 1')
-  return z
-    .string(says)
-    .refine((value) => /^\d+$/.test(value) && Number(value) >= 1, says)
+export const limit = (standard: number) =>
+  stringThat((value) => /^\d+$/.test(value) && Number(value) >= 1, 'must be an integer of at least 1')
     .transform((value) => Math.min(Number(value), PAGE_LIMIT))
     .default(standard)
     .meta({
@@ -201,7 +191,6 @@ export const limit = (standard: number) => {
       default: standard,
       description: `The largest number of entries to return; values above ${PAGE_LIMIT} mean ${PAGE_LIMIT}. A page ends at about 1 MB, too, with fewer entries then.`,
     })
-}
 
 /**
  * The lists that have pages, with the ids of their schemas. A cursor begins with the name of its list, so that it is not
