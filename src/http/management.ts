@@ -1,4 +1,4 @@
-/** The management port: the API below /api/, the badges below /badge/, and the dashboard everywhere else. */
+/** The management port: the API below /api/, with the badges below /badge/, and the dashboard everywhere else. */
 
 import type { IncomingMessage, RequestListener } from 'node:http'
 import { LIMITS } from '../domain/limits.ts'
@@ -17,24 +17,17 @@ export const MANAGEMENT_BODY: BodyLimits = { keepBytes: LIMITS.apiBodyBytes, mos
  * paths (domain/site.ts). A proxy may forward a credential of its own with each page, so `Authorization` says nothing
  * of what is asked for.
  */
-export function routeManagement({
-  api,
-  badges,
-  dashboard,
+export function routeManagement(
+  api: RequestListener,
+  dashboard: RequestListener | null,
   sitePath = () => '',
-}: {
-  api: RequestListener
-  badges: RequestListener
-  dashboard: RequestListener | null
-  sitePath?: () => string
-}): RequestListener {
+): RequestListener {
   return (request, response) => {
     const site = sitePath()
     const path = belowSite(site, request.url ?? '/')
     if (site !== '') request.url = path
-    if (path.startsWith(BADGE_PREFIX)) return badges(request, response)
-    if (dashboard === null) return api(request, response)
-    return path.startsWith('/api/') || /^\/api(\?|$)/.test(path) ? api(request, response) : dashboard(request, response)
+    const isOfApi = path.startsWith('/api/') || /^\/api(\?|$)/.test(path) || path.startsWith(BADGE_PREFIX)
+    return dashboard === null || isOfApi ? api(request, response) : dashboard(request, response)
   }
 }
 

@@ -14,7 +14,6 @@ import { createSealer } from '../channels/seal.ts'
 import { createBeat } from '../checks/deadlines/beat.ts'
 import { createEvaluator } from '../checks/deadlines/evaluator.ts'
 import { createExporter, EXPORTER_MS } from '../checks/export-checks.ts'
-import { createFindBadge } from '../checks/find-badge.ts'
 import { ROW_LOCK_MS } from '../checks/ping/commit.ts'
 import { createPingCounts } from '../checks/ping/counts.ts'
 import { createFindAddressed } from '../checks/ping/find-addressed.ts'
@@ -28,7 +27,6 @@ import type { AuditEntry } from '../domain/audit.ts'
 import { AppError } from '../domain/errors.ts'
 import { sitePathOf } from '../domain/site.ts'
 import { API_PREFIX, createApiApp } from '../http/api/app.ts'
-import { createBadgeApp } from '../http/badges/app.ts'
 import { createFindClientAddress } from '../http/client-address.ts'
 import { createDashboardApp } from '../http/dashboard/app.ts'
 import { createLive } from '../http/dashboard/live.ts'
@@ -202,7 +200,6 @@ export function createApiRole(base: ApiRoleOptions) {
     onProblem: (error) => log.warn({ error }, 'the sessions of open pages could not be read; it is tried again'),
   })
   const dashboardApp = config.isDashboardOn ? createDashboardApp({ ...management, signIn, kept, live }) : null
-  const badgeApp = createBadgeApp({ ...management, clock: databaseClock, find: createFindBadge(context) })
   const pingApp = createPingApp({
     record: recorder.record,
     hasCheck: createHasCheck(database),
@@ -236,12 +233,7 @@ export function createApiRole(base: ApiRoleOptions) {
   const sitePath = () => sitePathOf(baseUrl)
   const apiServer = createHttpServer({
     name: 'api',
-    handler: routeManagement({
-      api: apiApp.callback(),
-      badges: badgeApp.callback(),
-      dashboard: dashboardApp?.callback() ?? null,
-      sitePath,
-    }),
+    handler: routeManagement(apiApp.callback(), dashboardApp?.callback() ?? null, sitePath),
     bindAddress,
     port: config.apiPort,
     ...limitConnections(base, 'api'),

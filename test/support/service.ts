@@ -6,7 +6,6 @@ import { createSignIn } from '../../src/auth/sign-in.ts'
 import { createTokens } from '../../src/auth/tokens.ts'
 import type { ChannelContext } from '../../src/channels/context.ts'
 import { createSealer } from '../../src/channels/seal.ts'
-import { createFindBadge } from '../../src/checks/find-badge.ts'
 import { createPingRecorder, type Ping } from '../../src/checks/ping/record.ts'
 import { createChangeHub } from '../../src/checks/watch-changes.ts'
 import { createTargetRule } from '../../src/delivery/targets.ts'
@@ -14,7 +13,6 @@ import type { Scope } from '../../src/domain/access.ts'
 import type { AuditEntry } from '../../src/domain/audit.ts'
 import { sitePathOf } from '../../src/domain/site.ts'
 import { API_PREFIX, type ApiParts, createApiApp } from '../../src/http/api/app.ts'
-import { createBadgeApp } from '../../src/http/badges/app.ts'
 import { createFindClientAddress } from '../../src/http/client-address.ts'
 import { createDashboardApp, type DashboardParts } from '../../src/http/dashboard/app.ts'
 import { createLive, type Live } from '../../src/http/dashboard/live.ts'
@@ -121,11 +119,10 @@ export async function startTestApi(
   }
   const api = createApiApp(parts).callback()
   const dashboard = createDashboardApp(parts).callback()
-  const badges = createBadgeApp({ ...parts, clock: context.clock, find: createFindBadge(context) }).callback()
   const sitePath = () => sitePathOf(parts.baseUrl())
   const server = createHttpServer({
     name: 'api',
-    handler: around(routeManagement({ api, badges, dashboard, sitePath })),
+    handler: around(routeManagement(api, dashboard, sitePath)),
     bindAddress: '127.0.0.1',
     port: 0,
     errorText: createFaultText(sitePath),

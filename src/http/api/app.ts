@@ -5,12 +5,14 @@ import Koa, { type Context, type Middleware } from 'koa'
 import type { Authenticate } from '../../auth/authenticate.ts'
 import type { Tokens } from '../../auth/tokens.ts'
 import type { ChannelContext } from '../../channels/context.ts'
+import { createFindBadge } from '../../checks/find-badge.ts'
 import type { Caller } from '../../domain/access.ts'
 import { AppError } from '../../domain/errors.ts'
 import { siteUrlOf } from '../../domain/site.ts'
 import { createPacer } from '../../runtime/limiter.ts'
 import type { Log } from '../../runtime/log.ts'
 import { takeCall } from '../../tenancy/rate-limit.ts'
+import { serveBadges } from '../badges/app.ts'
 import type { FindClientAddress } from '../client-address.ts'
 import { encodingOf, sendEncoded } from '../compress.ts'
 import { serveHealthchecks } from '../healthchecks/app.ts'
@@ -71,6 +73,7 @@ export function createApiApp(parts: ApiParts): Koa {
   app.use(renderErrors(log))
   app.use(limitRejections(context.clock, (ctx) => findClientAddress(ctx.req)))
   const siteUrl = () => siteUrlOf(baseUrl())
+  app.use(serveBadges(createFindBadge(context), context.clock))
   app.use(serveHealthchecks({ ...parts, lists, pace, onBroken, takeCall: take, siteUrl }))
   app.use(router.routes())
   app.use(rejectUnmatched)

@@ -1,9 +1,11 @@
 /** Badges over HTTP (design, section 3.7): what they show, to whom, and what they do not. */
 
 import { randomUUID } from 'node:crypto'
+import Koa from 'koa'
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { createFindBadge } from '../../../src/checks/find-badge.ts'
-import { createBadgeApp } from '../../../src/http/badges/app.ts'
+import { serveBadges } from '../../../src/http/badges/app.ts'
+import { renderErrors } from '../../../src/http/middleware/errors.ts'
 import { createHttpServer } from '../../../src/http/server.ts'
 import { startTestApi, type TestApi } from '../../support/service.ts'
 import { silentLog } from '../../support/silent-log.ts'
@@ -145,13 +147,9 @@ describe('an address of a badge', () => {
 describe('many requests', () => {
   it('of a key are limited, and not those of others', async () => {
     await create('job')
-    const app = createBadgeApp({
-      find: createFindBadge(api.context),
-      clock: { now: () => 0 },
-      log: silentLog,
-      isStopping: () => false,
-      mostRequests: 20,
-    })
+    const app = new Koa()
+      .use(renderErrors(silentLog))
+      .use(serveBadges(createFindBadge(api.context), { now: () => 0 }, 20))
     const server = createHttpServer({
       name: 'badges',
       handler: app.callback(),

@@ -7,11 +7,7 @@ const routeOf = (url: string, headers: object = {}, hasDashboard = true) => {
   const note = (name: string) => () => {
     seen = name
   }
-  const route = routeManagement({
-    api: note('api'),
-    badges: note('badges'),
-    dashboard: hasDashboard ? note('dashboard') : null,
-  })
+  const route = routeManagement(note('api'), hasDashboard ? note('dashboard') : null)
   route({ url, headers } as IncomingMessage, {} as ServerResponse)
   return seen
 }
@@ -32,14 +28,14 @@ it('the credentials of a proxy leave the dashboard where it is', () => {
   }
 })
 
-it('the badges have what is below /badge/, for every client, also without a dashboard', () => {
+it('the API has the badges, which are below /badge/, for every client, also without a dashboard', () => {
   for (const url of ['/badge/x.svg', '/badge/', '/badge/x/y.json?states=2'])
     for (const [headers, hasDashboard] of [
       [{}, true],
       [{ authorization: 'Bearer x' }, true],
       [{}, false],
     ] as const)
-      expect(routeOf(url, headers, hasDashboard), url).toBe('badges')
+      expect(routeOf(url, headers, hasDashboard), url).toBe('api')
   for (const url of ['/badge', '/badges/x.svg', '/checks/badge/x', '//badge/x'])
     expect(routeOf(url), url).toBe('dashboard')
 })
@@ -50,12 +46,11 @@ it('below a path, each has its own with the path and without it, and its handler
     (name: string) =>
     ({ url }: IncomingMessage) =>
       seen.push(`${name} ${url}`)
-  const handlers = { api: note('api'), badges: note('badges'), dashboard: note('dashboard') }
-  const route = routeManagement({ ...handlers, sitePath: () => '/heartbeat' })
+  const route = routeManagement(note('api'), note('dashboard'), () => '/heartbeat')
   for (const url of ['/api/v1/me', '/badge/x.svg', '/checks?a=b', '/'])
     for (const sent of [url, `/heartbeat${url}`, `/${url}`]) {
       route({ url: sent, headers: {} } as IncomingMessage, {} as ServerResponse)
-      expect(seen.pop(), sent).toMatch(new RegExp(`^(api|badges|dashboard) ${url.replace('?', '\\?')}$`))
+      expect(seen.pop(), sent).toMatch(new RegExp(`^(api|dashboard) ${url.replace('?', '\\?')}$`))
     }
   route({ url: '/heartbeats', headers: {} } as IncomingMessage, {} as ServerResponse)
   expect(seen.pop()).toBe('dashboard /heartbeats')
