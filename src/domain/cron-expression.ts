@@ -15,9 +15,10 @@ import { findTimeZone, type TimeZone } from './time-zone.ts'
 export const DIALECTS = ['cron', 'kubernetes'] as const
 export type Dialect = (typeof DIALECTS)[number]
 
-/** The values that a field names, by value. `isStar`: in `cron` the field begins with `*`; in `kubernetes` a part is `*` or `?`, without a step above 1. */
+/** `isStar`: in `cron` the field begins with `*`; in `kubernetes` a part is `*` or `?`, without a step above 1. */
 export interface Field {
-  readonly values: readonly boolean[]
+  /** The values that the field names, ascending. */
+  readonly values: readonly number[]
   readonly isStar: boolean
 }
 
@@ -28,6 +29,7 @@ export interface Cron {
   readonly hours: Field
   readonly days: Field
   readonly months: Field
+  /** 0 is Sunday. */
   readonly weekdays: Field
   readonly zone: TimeZone
 }
@@ -166,19 +168,16 @@ interface Part {
  * `kubernetes`, as robfig/cron does: `,` names no value at all.
  */
 function parseField(text: string, rule: FieldRule, isCron: boolean): Field {
-  const values = new Array<boolean>(rule.max + 1).fill(false)
+  const values = new Set<number>()
   const parts = text.split(',').filter((part) => isCron || part !== '')
   let isStar = isCron && text.startsWith('*')
   for (const part of parts) {
     const { from, to, step, isAny } = parsePart(part, rule, isCron)
-    for (let value = from; value <= to; value += step) values[value] = true
+    for (let value = from; value <= to; value += step) values.add(value)
     if (!isCron && isAny && step === 1) isStar = true
   }
-  if (rule.names === WEEKDAYS && isCron) {
-    const isSunday = values.pop()
-    values[0] ||= isSunday === true
-  }
-  return { values, isStar }
+  if (rule.names === WEEKDAYS && values.delete(7)) values.add(0)
+  return { values: [...values].sort((a, b) => a - b), isStar }
 }
 
 /**
@@ -250,47 +249,14 @@ function quote(text: string): string {
   return JSON.stringify(text)
 }
 
-/** The values that a schedule names, each list ascending: its meaning without its spelling. */
-export interface CronValues {
-  readonly minutes: readonly number[]
-  readonly hours: readonly number[]
-  readonly days: readonly number[]
-  readonly months: readonly number[]
-  /** 0 is Sunday. */
-  readonly weekdays: readonly number[]
-  /** Whether one of `days` and `weekdays` is enough for a slot. Otherwise it takes both. */
-  readonly isEitherDay: boolean
+/** Whether a day of the month or a weekday is enough for a slot. With a star on one side a slot takes both. */
+export function isEitherDay({ days, weekdays }: Pick<Cron, 'days' | 'weekdays'>): boolean {
+  return !(days.isStar || weekdays.isStar)
 }
 
-/** For descriptions of a schedule. */
-export function valuesOf({ minutes, hours, days, months, weekdays }: Cron): CronValues {
-  const list = ({ values }: Field) => values.flatMap((isNamed, value) => (isNamed ? [value] : []))
-  return {
-    minutes: list(minutes),
-    hours: list(hours),
-    days: list(days),
-    months: list(months),
-    weekdays: list(weekdays),
-    isEitherDay: !(days.isStar || weekdays.isStar),
-  }
-}
-
-/** Whether a schedule names the day of a month and a weekday. With a star on one side both must match; without one, either is enough. */
-export function matchesDay({ days, weekdays }: Pick<Cron, 'days' | 'weekdays'>, day: number, weekday: number): boolean {
-  const isDay = days.values[day] === true
-  const isWeekday = weekdays.values[weekday] === true
-  return days.isStar || weekdays.isStar ? isDay && isWeekday : isDay || isWeekday
-}
-
-const MOST_DAYS = [31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31]
-
-/**
- * Whether a schedule names a time of a date that exists; a zone that always skips this hour is not looked at. Over the
- * years each date comes on each weekday.
- */
-export function comes(cron: Cron): boolean {
-  const { minutes, hours, days, months, weekdays, isEitherDay } = valuesOf(cron)
-  const isDate = months.some((month) => days.some((day) => day <= MOST_DAYS[month - 1]!))
-  const isDay = isEitherDay ? isDate || weekdays.length > 0 : isDate && weekdays.length > 0
-  return minutes.length > 0 && hours.length > 0 && months.length > 0 && isDay
+/** Whether a schedule names the day of a month and a weekday. */
+export function matchesDay(cron: Pick<Cron, 'days' | 'weekdays'>, day: number, weekday: number): boolean {
+  const isDay = cron.days.values.includes(day)
+  const isWeekday = cron.weekdays.values.includes(weekday)
+  return isEitherDay(cron) ? isDay || isWeekday : isDay && isWeekday
 }

@@ -1,6 +1,6 @@
 /** The slots of a schedule as Debian's cron runs a line of a crontab: vixie cron 3.0pl1 with Debian's handling of changed clocks. */
 
-import { type Cron, type Field, matchesDay } from './cron-expression.ts'
+import { type Cron, matchesDay } from './cron-expression.ts'
 
 const MINUTE_MS = 60_000
 const HOUR_MINUTES = 60
@@ -76,7 +76,7 @@ function nextLocal(cron: Cron, from: number): number | null {
   let earliest = firstMinute - day * DAY_MINUTES
   for (const lastDay = day + SEARCH_DAYS; day <= lastDay; earliest = 0) {
     const date = new Date(day * DAY_MS)
-    if (cron.months.values[date.getUTCMonth() + 1] !== true) {
+    if (!cron.months.values.includes(date.getUTCMonth() + 1)) {
       day = Date.UTC(date.getUTCFullYear(), date.getUTCMonth() + 1) / DAY_MS
       continue
     }
@@ -88,11 +88,10 @@ function nextLocal(cron: Cron, from: number): number | null {
 }
 
 function minuteOfDay({ hours, minutes }: Pick<Cron, 'hours' | 'minutes'>, from: number): number | null {
-  const isNamed = ({ values }: Field, value: number) => values[value] === true
   for (let at = from; at < DAY_MINUTES; at += 1) {
     const hour = Math.floor(at / HOUR_MINUTES)
-    if (!isNamed(hours, hour)) at = (hour + 1) * HOUR_MINUTES - 1
-    else if (isNamed(minutes, at % HOUR_MINUTES)) return at
+    if (!hours.values.includes(hour)) at = (hour + 1) * HOUR_MINUTES - 1
+    else if (minutes.values.includes(at % HOUR_MINUTES)) return at
   }
   return null
 }

@@ -1,23 +1,28 @@
 /** Cron schedules: an expression in its dialect, and the slots that it names. */
 
-import { type Cron, comes, type Dialect, parseCron } from './cron-expression.ts'
+import { type Cron, type Dialect, parseCron } from './cron-expression.ts'
 import { nextCronSlot } from './cron-slots.ts'
 import { nextKubernetesSlot } from './kubernetes-slots.ts'
+import { findTimeZone } from './time-zone.ts'
 
 export {
   type Cron,
-  type CronValues,
-  comes,
   DIALECTS,
   type Dialect,
   InvalidSchedule,
+  isEitherDay,
+  matchesDay,
   parseCron,
-  valuesOf,
 } from './cron-expression.ts'
 
 /** The first slot strictly after an instant, both in milliseconds since the epoch; null when none comes. */
 export function nextSlot(cron: Cron, afterMs: number): number | null {
   return cron.dialect === 'cron' ? nextCronSlot(cron, afterMs) : nextKubernetesSlot(cron, afterMs)
+}
+
+/** Whether a schedule names a time of a date that exists; a zone that always skips this hour is not looked at. */
+export function comes(cron: Cron): boolean {
+  return nextSlot({ ...cron, zone: findTimeZone('UTC')! }, 0) !== null
 }
 
 /**

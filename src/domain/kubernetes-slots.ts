@@ -20,7 +20,7 @@ const SEARCH_YEARS = 5
  */
 export function nextKubernetesSlot(cron: Cron, afterMs: number): number | null {
   const { minutes, hours, months, zone } = cron
-  if (!minutes.values.includes(true) || !hours.values.includes(true)) return null
+  if (minutes.values.length === 0 || hours.values.length === 0) return null
   let at = (Math.floor(afterMs / SECOND_MS) + 1) * SECOND_MS
   let local = at + zone.offsetAt(at)
   const lastYear = new Date(local).getUTCFullYear() + SEARCH_YEARS
@@ -38,7 +38,7 @@ export function nextKubernetesSlot(cron: Cron, afterMs: number): number | null {
 
   // Each loop advances until its field matches. When the field wraps around, the search goes back to the month.
   const advanceMonth = (): boolean => {
-    while (!months.values[monthOf(local)]) {
+    while (!months.values.includes(monthOf(local))) {
       clearTo(startOfMonth(local))
       moveTo(toInstant(zone, addMonth(local)))
       if (monthOf(local) === 1) return true
@@ -58,7 +58,7 @@ export function nextKubernetesSlot(cron: Cron, afterMs: number): number | null {
     return false
   }
   const advanceHour = (): boolean => {
-    while (!hours.values[hourOf(local)]) {
+    while (!hours.values.includes(hourOf(local))) {
       clearTo(local - mod(local, HOUR_MS))
       moveTo(at + HOUR_MS)
       if (hourOf(local) === 0) return true
@@ -66,7 +66,7 @@ export function nextKubernetesSlot(cron: Cron, afterMs: number): number | null {
     return false
   }
   const advanceMinute = (): boolean => {
-    while (!minutes.values[minuteOf(local)]) {
+    while (!minutes.values.includes(minuteOf(local))) {
       if (!isCleared) moveTo(at - mod(at, MINUTE_MS))
       isCleared = true
       moveTo(at + MINUTE_MS)

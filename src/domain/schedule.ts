@@ -1,7 +1,7 @@
 /** When the next completion is expected (design, section 4). Pure arithmetic on a schedule; no state. */
 
 import type { CheckSpec, Instant, Schedule } from './check.ts'
-import { type Cron, type CronValues, nextSlot, parseCron, valuesOf } from './cron.ts'
+import { type Cron, matchesDay, nextSlot, parseCron } from './cron.ts'
 import { LIMITS } from './limits.ts'
 
 /** When a completion is expected and due; both null when nothing is expected, as after the last slot of a cron expression. */
@@ -96,7 +96,7 @@ export function graceSecondsFor(schedule: Schedule): number {
  * expression alone, and is the same at every hour of the year.
  */
 export function intervalMsOf(schedule: Schedule): number {
-  return schedule.kind === 'period' ? schedule.periodMs : shortestIntervalMs(valuesOf(schedule.cron))
+  return schedule.kind === 'period' ? schedule.periodMs : shortestIntervalMs(schedule.cron)
 }
 
 const MINUTES_A_DAY = 1_440
@@ -104,24 +104,23 @@ const MINUTES_A_DAY = 1_440
 const CALENDAR = { from: Date.UTC(2000, 0, 1), to: Date.UTC(2028, 0, 1), dayMs: MINUTES_A_DAY * SLOT_MS }
 
 /** A day for an expression that names one time of the day. */
-function shortestIntervalMs(values: CronValues): number {
-  const { minutes, hours } = values
-  const slots = hours.flatMap((hour) => minutes.map((minute) => hour * 60 + minute))
+function shortestIntervalMs(cron: Cron): number {
+  const { minutes, hours } = cron
+  const slots = hours.values.flatMap((hour) => minutes.values.map((minute) => hour * 60 + minute))
   let shortest = MINUTES_A_DAY
   for (const [index, slot] of slots.entries()) if (index > 0) shortest = Math.min(shortest, slot - slots[index - 1]!)
   const overnight = MINUTES_A_DAY - slots.at(-1)! + slots[0]!
-  if (overnight < shortest && hasNeighbouringDays(values)) shortest = overnight
+  if (overnight < shortest && hasNeighbouringDays(cron)) shortest = overnight
   return shortest * SLOT_MS
 }
 
 /** Whether the expression names two days in a row. */
-function hasNeighbouringDays({ days, months, weekdays, isEitherDay }: CronValues): boolean {
+function hasNeighbouringDays(cron: Cron): boolean {
   let isNamedBefore = false
   for (let at = CALENDAR.from; at < CALENDAR.to; at += CALENDAR.dayMs) {
     const date = new Date(at)
-    const isDay = days.includes(date.getUTCDate())
-    const isWeekday = weekdays.includes(date.getUTCDay())
-    const isNamed = months.includes(date.getUTCMonth() + 1) && (isEitherDay ? isDay || isWeekday : isDay && isWeekday)
+    const isMonth = cron.months.values.includes(date.getUTCMonth() + 1)
+    const isNamed = isMonth && matchesDay(cron, date.getUTCDate(), date.getUTCDay())
     if (isNamed && isNamedBefore) return true
     isNamedBefore = isNamed
   }

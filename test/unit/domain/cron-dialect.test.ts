@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { type Dialect, InvalidSchedule, nextSlot, parseCron, readerOf, valuesOf } from '../../../src/domain/cron.ts'
+import { type Dialect, InvalidSchedule, nextSlot, parseCron, readerOf } from '../../../src/domain/cron.ts'
 import { HOUR, MINUTE } from '../../support/builders.ts'
 import { startCpuTimer } from '../../support/cpu-time.ts'
 import { readClocks, runCron } from '../../support/debian-cron.ts'
@@ -138,11 +138,11 @@ describe('the slots of a line of a crontab', () => {
   it('that are years away are searched once, not again from each change of clocks and each look-up of an offset', () => {
     const cron = parseCron('0 0 29 2 *', 'Europe/Berlin', 'cron')
     let looks = 0
-    const get = (values: boolean[], month: string) => {
+    const includes = (month: number) => {
       looks += 1
-      return Reflect.get(values, month)
+      return cron.months.values.includes(month)
     }
-    const months = { ...cron.months, values: new Proxy([...cron.months.values], { get }) }
+    const months = { ...cron.months, values: Object.assign([...cron.months.values], { includes }) }
     expect(show(nextSlot({ ...cron, months }, Date.parse('2024-03-01T00:00Z')))).toBe('2028-02-28T23:00Z')
     expect(looks).toBeLessThan(200)
   })
@@ -287,8 +287,8 @@ describe('the expressions of a crontab', () => {
   ])('do not have %j', (expression, message) => expect(rejectionOf(expression)).toBe(message))
 
   it('7 is a Sunday, and no day of its own', () => {
-    const { weekdays } = valuesOf(parseCron('0 0 * * 5-7', 'UTC', 'cron'))
-    expect(weekdays).toEqual([0, 5, 6])
+    const { weekdays } = parseCron('0 0 * * 5-7', 'UTC', 'cron')
+    expect(weekdays.values).toEqual([0, 5, 6])
     expect(rejectionOf('0 0 * * 7', 'kubernetes')).toMatch(/7 is too large, and Sunday is 0 or SUN/)
   })
 })

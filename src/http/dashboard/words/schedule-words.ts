@@ -6,7 +6,7 @@
 
 import cronstrue from 'cronstrue'
 import type { Instant } from '../../../domain/check.ts'
-import { type Cron, type CronValues, type Dialect, nextSlot, parseCron, valuesOf } from '../../../domain/cron.ts'
+import { type Cron, type Dialect, isEitherDay, nextSlot, parseCron } from '../../../domain/cron.ts'
 import { everyWords } from './time-words.ts'
 
 /** What a check stores of its schedule: a period, or an expression and its zone. */
@@ -44,7 +44,7 @@ function cronWords(schedule: string, zone: string, dialect: Dialect): string | n
 
 function makeCronWords(schedule: string, zone: string, dialect: Dialect): string | null {
   try {
-    const plain = spellPlainly(valuesOf(parseCron(schedule, zone, dialect)))
+    const plain = spellPlainly(parseCron(schedule, zone, dialect))
     const words = plain.map(describe).join('; and ')
     return plain.length === 0 || words.length > MOST_CHARACTERS ? null : words
   } catch {
@@ -71,14 +71,14 @@ type PlainFields = readonly string[]
  * numbers and ranges. Two spellings where a day of the month or a weekday is enough; none for a schedule that names no
  * time.
  */
-export function spellPlainly(values: CronValues): PlainFields[] {
-  const { minutes, hours, days, months, weekdays, isEitherDay } = values
+export function spellPlainly(cron: Cron): PlainFields[] {
+  const { minutes, hours, days, months, weekdays } = cron
   const when = [spell(minutes, 0, 59), spell(hours, 0, 23)]
   const months_ = spell(months, 1, 12)
   const day = spell(days, 1, 31)
   const weekday = spell(weekdays, 0, 6)
   if ([...when, months_].includes('')) return []
-  if (!isEitherDay) return day === '' || weekday === '' ? [] : [[...when, day, months_, weekday]]
+  if (!isEitherDay(cron)) return day === '' || weekday === '' ? [] : [[...when, day, months_, weekday]]
   if (day === '*' || weekday === '*') return [[...when, '*', months_, '*']]
   const either: PlainFields[] = []
   if (day !== '') either.push([...when, day, months_, '*'])
@@ -86,7 +86,7 @@ export function spellPlainly(values: CronValues): PlainFields[] {
   return either
 }
 
-function spell(values: readonly number[], min: number, max: number): string {
+function spell({ values }: Cron['minutes'], min: number, max: number): string {
   const size = max - min + 1
   if (values.length === size) return '*'
   const step = (values[1] ?? 0) - (values[0] ?? 0)

@@ -1,6 +1,6 @@
 /** The schedule of a check as the snippets write it: for a crontab, and for a CronJob. */
 
-import { type CronValues, type Dialect, parseCron, valuesOf } from '../../../../domain/cron.ts'
+import { type Dialect, parseCron } from '../../../../domain/cron.ts'
 import { type ScheduleTexts, spellPlainly } from '../../words/schedule-words.ts'
 import { yamlText } from './literals.ts'
 
@@ -26,10 +26,10 @@ function isReadAlike(schedule: string, timeZone: string | null): boolean {
   return cron === kubernetes
 }
 
-/** Null: stored by a version with other rules, or of the other dialect. */
-function read(schedule: string, timeZone: string | null, dialect: Dialect): CronValues | null {
+/** In plain spellings. Null: the dialect rejects the schedule. */
+function read(schedule: string, timeZone: string | null, dialect: Dialect): ReturnType<typeof spellPlainly> | null {
   try {
-    return valuesOf(parseCron(schedule, timeZone ?? 'UTC', dialect))
+    return spellPlainly(parseCron(schedule, timeZone ?? 'UTC', dialect))
   } catch {
     return null
   }
@@ -37,8 +37,7 @@ function read(schedule: string, timeZone: string | null, dialect: Dialect): Cron
 
 /** Five fields that every reader reads alike; null: there are none. */
 function spellForAll(schedule: string, timeZone: string | null, dialect: Dialect): string | null {
-  const values = read(schedule, timeZone, dialect)
-  const [first, second] = values === null ? [] : spellPlainly(values)
+  const [first, second] = read(schedule, timeZone, dialect) ?? []
   if (first === undefined) return null
   const [, , day, , weekday] = first
   // With both a day of the month and a weekday, one of them is enough for every reader. Only cron has a spelling that
