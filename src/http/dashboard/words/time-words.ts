@@ -1,5 +1,6 @@
 /** Times and lengths of time in words, and lengths as users type them. */
 
+import { formatDuration } from '../../../channels/kinds/event-text.ts'
 import type { CheckRecord } from '../../../checks/find-checks.ts'
 import type { Instant } from '../../../domain/check.ts'
 import { toIso } from '../../../domain/instant.ts'
@@ -49,19 +50,7 @@ export function durationWords(ms: number): string {
   if (tenths < 100) return `${tenths / 10} s`
   const seconds = Math.round(ms / SECOND_MS)
   if (seconds < 60) return `${seconds} s`
-  const all = Math.max(ms, MINUTE_MS)
-  const units = [
-    ['d', DAY_MS],
-    ['h', HOUR_MS],
-    ['min', MINUTE_MS],
-    ['s', SECOND_MS],
-  ] as const
-  const first = units.findIndex(([, unit]) => all >= unit)
-  const [name, unit] = units[first]!
-  const second = units[first + 1]
-  const whole = Math.floor(all / unit)
-  const rest = second === undefined ? 0 : Math.floor((all - whole * unit) / second[1])
-  return rest === 0 ? `${whole} ${name}` : `${whole} ${name} ${rest} ${second![0]}`
+  return formatDuration(Math.max(ms, MINUTE_MS) / SECOND_MS)
 }
 
 /** What is said of a time: its clock time, and its exact form. */

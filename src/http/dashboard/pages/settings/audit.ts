@@ -12,7 +12,8 @@ import { table } from '../../ui/parts.ts'
 import { ago } from '../../words/time-words.ts'
 import { pagerOf, type Section, showSection } from './section.ts'
 
-const WORDS = {
+/** Of actions whose words do not follow from their names. */
+const WORDS: { readonly [Action in AuditAction]?: string } = {
   'login.succeeded': 'logged in',
   'login.failed': 'failed to log in',
   'login.locked': 'log-in locked after too many failures',
@@ -20,25 +21,15 @@ const WORDS = {
   logout: 'logged out',
   'password.changed': 'changed their password',
   'session.ended': 'ended a session',
-  'user.created': 'created the user',
-  'user.changed': 'changed the user',
-  'user.removed': 'removed the user',
-  'api_key.created': 'created the API key',
-  'api_key.changed': 'changed the API key',
   'api_key.removed': 'revoked the API key',
-  'project.created': 'created the project',
-  'project.changed': 'changed the project',
-  'project.removed': 'removed the project',
-  'channel.created': 'created the channel',
-  'channel.changed': 'changed the channel',
-  'channel.removed': 'removed the channel',
   'channel.secret_rotated': 'replaced the secret of the channel',
-  'check.created': 'created the check',
-  'check.changed': 'changed the check',
-  'check.removed': 'removed the check',
-  'check.paused': 'paused the check',
-  'check.resumed': 'resumed the check',
-} satisfies Record<AuditAction, string>
+}
+
+/** `created the API key`. */
+function wordsOf(action: AuditAction): string {
+  const [kind, done] = action.split('.')
+  return WORDS[action] ?? `${done} the ${kind === 'api_key' ? 'API key' : kind}`
+}
 
 const ACTORS: Readonly<Record<AuditEntry['actor']['kind'], string>> = {
   user: 'User',
@@ -67,7 +58,10 @@ export const auditRoutes = [page('/settings/audit', 'admin', (request: Request) 
 
 function renderFilter(filters: Readonly<Record<string, string>>): Html {
   const { action: _, ...others } = filters
-  const choices = [['', 'All actions'], ...AUDIT_ACTIONS.map((action) => [action, WORDS[action]])] as [string, string][]
+  const choices = [['', 'All actions'], ...AUDIT_ACTIONS.map((action) => [action, wordsOf(action)])] as [
+    string,
+    string,
+  ][]
   return html`<form method="get" action="/settings/audit" class="settings-form">
 ${field({ id: 'audit', labels: { action: 'Action' }, values: filters }, 'action', choice(choices))}
 ${Object.entries(others).map(([name, value]) => html`<input type="hidden" name="${name}" value="${value}">`)}
@@ -81,7 +75,7 @@ function renderTable(entries: readonly AuditEntry[], now: number): Html {
     [
       ['When', ({ at }) => ago(at, now)],
       ['Who', renderActor],
-      ['What', (entry) => html`${WORDS[entry.action]} ${renderTarget(entry)}${renderDetail(entry.detail)}`],
+      ['What', (entry) => html`${wordsOf(entry.action)} ${renderTarget(entry)}${renderDetail(entry.detail)}`],
       ['From', ({ address }) => address],
     ],
     entries,
