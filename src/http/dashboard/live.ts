@@ -55,6 +55,8 @@ const ENDS = { session: message('end', { reason: 'session' }), many: message('en
 
 interface Stream {
   readonly response: ServerResponse
+  readonly sessionId: string
+  readonly userId: string
   leave(): void
 }
 
@@ -62,8 +64,6 @@ export function createLive(options: LiveOptions): Live {
   const { context, changes, clock, onProblem, mostStreams = STREAMS } = options
   /** In the order of their beginning. */
   const streams = new Set<Stream>()
-  const sessions = createGroups()
-  const users = createGroups()
   const messages = new WeakMap<NonNullable<Changed>, Buffer>()
   let isStarted = false
   let isStopped = false
@@ -75,8 +75,9 @@ export function createLive(options: LiveOptions): Live {
 
   async function endSessions(): Promise<'done'> {
     if (streams.size === 0) return 'done'
-    for (const id of await findEndedSessions(context, [...sessions.keys()]))
-      for (const stream of [...sessions.of(id)]) end(stream, ENDS.session)
+    const ids = new Set(Array.from(streams, ({ sessionId }) => sessionId))
+    const ended = new Set(await findEndedSessions(context, [...ids]))
+    for (const stream of streams) if (ended.has(stream.sessionId)) end(stream, ENDS.session)
     return 'done'
   }
 
@@ -108,6 +109,16 @@ export function createLive(options: LiveOptions): Live {
     stream.leave()
   }
 
+  /** The oldest stream of the group ends, if the group has no room for one more. */
+  function makeRoom(group: readonly Stream[], most: number): void {
+    if (group.length >= most) end(group[0]!, ENDS.many)
+  }
+
+  function mostOfOneUser(): readonly Stream[] {
+    const groups = Map.groupBy(streams, ({ userId }) => userId).values()
+    return groups.reduce((most: readonly Stream[], group) => (group.length > most.length ? group : most), [])
+  }
+
   /** All watchers of an organization get the same array, whose message is made once. */
   function messageOf(changed: Changed): Buffer {
     // The page must be read at this time or later to show the change, by the clock that all replicas share.
@@ -132,9 +143,11 @@ export function createLive(options: LiveOptions): Live {
       const now = context.clock.now()
       const since = Date.parse(first(ctx.query.since))
       const check = first(ctx.query.check)
-      if (sessions.of(sessionId).size >= STREAMS_PER_SESSION) end(firstOf(sessions.of(sessionId)), ENDS.many)
-      if (users.of(userId).size >= STREAMS_PER_USER) end(firstOf(users.of(userId)), ENDS.many)
-      if (streams.size >= mostStreams) end(firstOf(users.largest()), ENDS.many)
+      const isOfSession = (stream: Stream) => stream.sessionId === sessionId
+      const isOfUser = (stream: Stream) => stream.userId === userId
+      makeRoom([...streams].filter(isOfSession), STREAMS_PER_SESSION)
+      makeRoom([...streams].filter(isOfUser), STREAMS_PER_USER)
+      if (streams.size >= mostStreams) makeRoom(mostOfOneUser(), 1)
 
       const {
         req: { socket },
@@ -154,12 +167,12 @@ export function createLive(options: LiveOptions): Live {
       let unwatch = () => {}
       const stream: Stream = {
         response,
+        sessionId,
+        userId,
         leave() {
           unwatch()
           socket.off('end', onEnd)
           streams.delete(stream)
-          sessions.remove(sessionId, stream)
-          users.remove(userId, stream)
         },
       }
       // Our side of the connection stays open until then (http/server.ts).
@@ -167,8 +180,6 @@ export function createLive(options: LiveOptions): Live {
       socket.once('end', onEnd)
       response.once('close', stream.leave)
       streams.add(stream)
-      sessions.add(sessionId, stream)
-      users.add(userId, stream)
       write(stream, Buffer.concat([Buffer.from(`retry: ${RETRY_MS}\n`), message('hello', { now: toIso(now) })]))
       if (!streams.has(stream)) return
       unwatch = changes.watch({
@@ -190,25 +201,4 @@ export function createLive(options: LiveOptions): Live {
   }
 }
 
-/** Streams by whose they are, each group in the order of their beginning. */
-function createGroups() {
-  const none: ReadonlySet<Stream> = new Set()
-  const groups = new Map<string, Set<Stream>>()
-  return {
-    keys: () => groups.keys(),
-    of: (id: string): ReadonlySet<Stream> => groups.get(id) ?? none,
-    largest: (): ReadonlySet<Stream> =>
-      groups.values().reduce((most: ReadonlySet<Stream>, group) => (group.size > most.size ? group : most), none),
-    add(id: string, stream: Stream): void {
-      const group = groups.get(id) ?? new Set()
-      groups.set(id, group.add(stream))
-    },
-    remove(id: string, stream: Stream): void {
-      const group = groups.get(id)
-      if (group?.delete(stream) && group.size === 0) groups.delete(id)
-    },
-  }
-}
-
 const first = (value: string | string[] | undefined) => (Array.isArray(value) ? value[0] : value) ?? ''
-const firstOf = (set: ReadonlySet<Stream>) => set.values().next().value!
