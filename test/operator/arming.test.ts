@@ -113,6 +113,9 @@ it('one that was published stays armed when its next target is occupied: its job
 })
 
 it('one that was made through the API, armed, stays armed when a resource adopts it: its job has the URL', async () => {
+  // The first resource of a Namespace makes its project.
+  await t.place.apply('first')
+  await t.place.ready('first')
   const { projects } = (await t.app.call('GET', '/projects')).body
   const own = projects.find(({ slug }: { slug: string }) => slug === t.place.name)
   const { id } = await t.app.createCheck({ project_id: own.id, armed: true })
