@@ -6,10 +6,7 @@ import type { PingSpool } from './ping-spool.ts'
 
 export interface RecorderSpool {
   /** Null while it is not open. */
-  readonly pings: () => Pick<
-    PingSpool,
-    'accepts' | 'append' | 'flushed' | 'hasRoom' | 'isCaughtUp' | 'noteRefusal'
-  > | null
+  readonly pings: () => Pick<PingSpool, 'accepts' | 'append' | 'hasRoom' | 'isCaughtUp' | 'noteRefusal'> | null
   /** Whether a check has this public id, as far as is known: invented ids must not fill the spool. */
   readonly isKnown: (publicId: string) => boolean
   /** The database stores no pings, and they are spooled from now on. */
@@ -75,6 +72,5 @@ export function createDisk(
       for (let at = 0; at < known.length; at += MAX_APPENDED) appendTogether(known.slice(at, at + MAX_APPENDED))
     },
     noteRefusal: () => open()?.noteRefusal(),
-    flushed: async () => open()?.flushed(),
   }
 }

@@ -44,7 +44,7 @@ export interface PingRecorder {
   arePings(): boolean
   /** Resolves when no ping waits and no group is in flight, after 20 ms at the latest: for background work. */
   yieldToPings(): Promise<void>
-  /** Rejects new pings, and resolves when all others have their results. */
+  /** Rejects new pings, and resolves when no other ping waits for the database. What is being spooled, the spool waits for. */
   stop(): Promise<void>
 }
 
@@ -274,7 +274,6 @@ export function createPingRecorder(options: PingRecorderOptions, commit = create
       isStopping = true
       await draining
       await whenIdle()
-      await disk.flushed()
     },
   }
 }

@@ -97,7 +97,6 @@ beforeEach(() => {
       })
       return promise
     },
-    flushed: async () => {},
     noteRefusal: () => (refusals += 1),
   }
   recorder = createPingRecorder(
