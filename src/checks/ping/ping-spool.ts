@@ -25,9 +25,8 @@ export type PingSpool = ReturnType<typeof createPingSpool>
 /** Not yet on disk: what waits for a slow one must not fill the memory. */
 const MAX_WRITING = { pings: 50_000, bytes: 32 * 2 ** 20 }
 const MAX_FLUSH_MS = 1_000
+/** Copies of all of them are one append, which a file takes. */
 const BATCH = { records: 500, bytes: 2_000_000 }
-/** As for one append of the recorder. */
-const MAX_POSTPONED = 100
 
 /** `now`: by the database's clock. */
 export function createPingSpool(spool: Spool, now: () => Instant) {
@@ -116,11 +115,10 @@ export function createPingSpool(spool: Spool, now: () => Instant) {
 
     /** Appends copies of these pings, with their arrivals. The caller then moves its position past them. */
     async postpone(pings: readonly LockedPing[]): Promise<void> {
-      for (let from = 0; from < pings.length; from += MAX_POSTPONED) {
-        const some = pings.slice(from, from + MAX_POSTPONED)
-        const positions = await spool.append(some.map(encodePing), 'move')
-        for (const [index, position] of positions.entries()) locked.set(position, some[index]!.key)
-      }
+      // A broken spool takes no append, and is read back all the same.
+      if (pings.length === 0) return
+      const positions = await spool.append(pings.map(encodePing), 'move')
+      for (const [index, position] of positions.entries()) locked.set(position, pings[index]!.key)
     },
 
     /** These stay where they are: nothing waits behind them. */
