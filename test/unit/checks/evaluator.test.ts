@@ -3,11 +3,12 @@ import { BATCH, createEvaluator } from '../../../src/checks/deadlines/evaluator.
 import { createManualClock } from '../../support/manual-clock.ts'
 
 it.each([
-  [501, 'done'],
-  [500, 'evaluated'],
+  [501, false, 'done'],
+  [500, false, 'evaluated'],
+  [0, true, 'done'],
 ])(
-  'while a ping has waited for %i ms, after yielding to pings, the evaluator is %s',
-  async (oldestWaitMs, expected) => {
+  'while a ping has waited for %i ms, and pings are on disk (%s), the evaluator, after yielding to pings, is %s',
+  async (oldestWaitMs, isSpooling, expected) => {
     let hasYielded = false
     const session = async () => {
       throw new Error(hasYielded ? 'evaluated' : 'did not yield')
@@ -15,7 +16,7 @@ it.each([
     const evaluate = createEvaluator({
       database: { session } as never,
       recorder: {
-        isSpooling: () => false,
+        isSpooling: () => isSpooling,
         oldestWaitMs: () => oldestWaitMs,
         arePings: () => false,
         async yieldToPings() {

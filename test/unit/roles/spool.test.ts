@@ -25,7 +25,7 @@ function createRole(maxBytes = 2 ** 20) {
     clock,
     databaseClock: clock,
     pingDatabase: { query: async () => ({ rows: [{ readTo: 0 }] }) },
-    recorder: { holdBack: (work: () => Promise<void>) => work(), recovered: () => {} },
+    recorder: { isWell: () => true, recovered: () => {}, drain: (work: () => Promise<void>) => work() },
     files,
   } as unknown as SpoolRoleOptions)
   return { role, clock, files, lines, logged, metrics }
@@ -102,6 +102,36 @@ it('damage of the spool is counted and logged with its bytes, and the pings of o
   ])
   expect((await metrics.spoolDropped.get()).values).toContainEqual({ labels: { reason: 'damaged' }, value: 1 })
   expect(role.pings()?.accepts()).toBe(true)
+})
+
+it('a spool with pings of a later version is closed, and is not opened again by this process', async () => {
+  const { role, clock, files, lines } = createRole()
+  const later = await openSpool({ folder: '/spool', maxBytes: 2 ** 20, onProblem: () => {}, files })
+  await later.append([Buffer.from([2, 0, 0])])
+  await later.close()
+  await role.open()
+  await role.drain()
+  await clock.advance(300_000)
+  expect([role.pings(), role.report(), files.openFiles]).toEqual([null, null, 0])
+  expect(lines).toEqual(['info pings wait in the spool; they are recorded first', 'error the spool cannot be read'])
+})
+
+it('a beat names a thousand checks whose rows others have locked; with more, or other pings, all deadlines wait', async () => {
+  const { role } = createRole()
+  await role.open()
+  const pings = role.pings()!
+  const addLocked = (position: number) => pings.noteLocked([{ ...spooled(''), position, key: 10_000 + position }])
+  for (let position = 1; position <= 1_000; position += 1) {
+    await pings.append([spooled('')])
+    addLocked(position)
+  }
+  const keys = Array.from({ length: 1_000 }, (_, index) => 10_001 + index)
+  expect(role.report()).toEqual({ pendingSince: null, refusedAt: null, lockedChecks: keys })
+  await pings.append([spooled('')])
+  const waiting = { pendingSince: 1_000, refusedAt: null, lockedChecks: [] }
+  expect(role.report()).toEqual(waiting)
+  addLocked(1_001)
+  expect(role.report()).toEqual(waiting)
 })
 
 it('a spool that is off, or closed, is not opened', async () => {

@@ -75,6 +75,13 @@ describe('what the spool says of itself', () => {
     expect(pings.oldestAt()).toBe(3_601_000)
   })
 
+  it('the oldest ping is about the last one that was recorded, while others wait', async () => {
+    const pings = createPingSpool(createMemorySpool(), () => now)
+    for (const at of [1_000, 2_000, 3_000]) await pings.append([pingAt(at)])
+    await pings.forget(2, (await pings.read(0)).slice(0, 2))
+    expect(pings.oldestAt()).toBe(2_000)
+  })
+
   it('the oldest ping of a process before is known from the first one that is read', async () => {
     const spool = createMemorySpool()
     await createPingSpool(spool, () => now).append([pingAt(5_000)])

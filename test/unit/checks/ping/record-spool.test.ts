@@ -301,6 +301,28 @@ describe('while the database is unavailable', () => {
     }
   })
 
+  it('a disk that has responded in time hangs never after', async () => {
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
+    try {
+      await send('a')
+      await groups[0]!.end(unsent)
+      await appends[0]!.end()
+      vi.advanceTimersByTime(2_500)
+      await send('b')
+      expect(spooled()).toEqual([['a'], ['b']])
+      expect([settled, refusals]).toEqual([[['a', 'spooled']], 0])
+    } finally {
+      vi.useRealTimers()
+    }
+  })
+
+  it('a hundred pings are one append, and more are more: a file must take each with all bodies', async () => {
+    await send('a')
+    await send(...Array.from({ length: 200 }, (_, index) => `p${index}`))
+    await groups[0]!.end(unsent)
+    expect(spooled().map(({ length }) => length)).toEqual([100, 100, 1])
+  })
+
   it('pings go to the database while the disk is full, and a read-back makes room', async () => {
     await send('a')
     await groups[0]!.end(unsent)
