@@ -8,7 +8,7 @@ import { expireOverdue, STALL_MS } from './expire-overdue.ts'
 export interface EvaluatorOptions {
   readonly database: Database
   /** Pings that arrived in time may still wait in it. */
-  readonly recorder: Pick<PingRecorder, 'isSpooling' | 'oldestWaitMs' | 'yieldToPings' | 'arePings'>
+  readonly recorder: Pick<PingRecorder, 'isSpooling' | 'oldestWaitMs' | 'lockedIds' | 'yieldToPings' | 'arePings'>
   /** This process's own. */
   readonly clock: Clock
   readonly onFlip: (reason: string, detectionSeconds: number) => void
@@ -24,7 +24,7 @@ export function createEvaluator({ database, recorder, clock, onFlip, onFailed }:
     await recorder.yieldToPings()
     if (recorder.isSpooling() || recorder.oldestWaitMs() > STALL_MS) return 'done'
     const startedAt = clock.now()
-    const expired = await expireOverdue({ database, now: clock.now }, BATCH)
+    const expired = await expireOverdue({ database, now: clock.now, awaited: recorder.lockedIds() }, BATCH)
     for (const { reason, seconds } of expired.flips) onFlip(reason, seconds)
     for (const { key, error } of expired.failed) onFailed(error, key)
     if (!expired.isFull) return 'done'

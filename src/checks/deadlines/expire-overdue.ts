@@ -18,6 +18,8 @@ export interface ExpireOptions {
   readonly database: Database
   /** Milliseconds of this process's clock. */
   readonly now: () => number
+  /** Public ids of checks whose pings come first. Default: none. */
+  readonly awaited?: readonly string[]
 }
 
 /** The flips that a passed deadline can cause. */
@@ -42,14 +44,14 @@ const NOTHING: Expired = { flips: [], failed: [], isFull: false }
 class Stalled extends Error {}
 
 /** Evaluates up to `limit` checks. Returns nothing expired where the database took too long to find them. */
-export async function expireOverdue({ database, now }: ExpireOptions, limit: number): Promise<Expired> {
+export async function expireOverdue({ database, now, awaited }: ExpireOptions, limit: number): Promise<Expired> {
   try {
     return await database.session((session) =>
       session.groupTransaction(
         BUDGET_MS,
         async (tx) => {
           const askedAt = now()
-          const due = await lockDueStates(tx, limit, SHORTEST_GAP_MS)
+          const due = await lockDueStates(tx, limit, SHORTEST_GAP_MS, awaited)
           if (now() - askedAt > STALL_MS) throw new Stalled()
           if (due.checks.length === 0) return null
           const followed = due.checks.filter(({ seenUntil }) => seenUntil !== null).map(({ key }) => key)

@@ -37,9 +37,11 @@ export interface PingRecorder {
   waiting(): number
   /**
    * How long the oldest ping without a result has waited, in milliseconds; also one whose group is in flight. Without
-   * pings whose rows another session has locked: only the deadlines of their own checks wait, for these rows, too.
+   * pings whose rows another session has locked: only the deadlines of their own checks wait.
    */
   oldestWaitMs(): number
+  /** The public ids of the checks whose pings wait here for their rows, which another session has locked. */
+  lockedIds(): readonly string[]
   /** Whether a ping came in within the last second. */
   arePings(): boolean
   /** Resolves when no ping waits and no group is in flight, after 20 ms at the latest: for background work. */
@@ -238,6 +240,8 @@ export function createPingRecorder(options: PingRecorderOptions, commit = create
     for (const { settle } of group) settle('unavailable')
   }
 
+  const unsettled = () => [...flying, ...queue.entries()]
+
   function recovered(): void {
     if (!isWell) wellSince = now()
     isWell = true
@@ -264,10 +268,8 @@ export function createPingRecorder(options: PingRecorderOptions, commit = create
     recovered,
     drain,
     waiting: queue.size,
-    oldestWaitMs() {
-      const all = [...flying, ...queue.entries()]
-      return Math.max(0, now() - oldestOf(all.filter(({ isLocked }) => !isLocked)))
-    },
+    oldestWaitMs: () => Math.max(0, now() - oldestOf(unsettled().filter(({ isLocked }) => !isLocked))),
+    lockedIds: () => unsettled().flatMap(({ isLocked, ping }) => (isLocked ? [ping.publicId] : [])),
     arePings: () => now() - pingedAt < PAUSE_MS,
     yieldToPings: () => whenIdle(MAX_YIELD_MS),
     async stop() {

@@ -99,33 +99,38 @@ export interface DueCheck extends LockedCheck {
   readonly seenUntil: Instant | null
 }
 
+/** SQL: the keys of checks whose pings wait for their rows, on a disk or in this process. */
+const AWAITED = `array(select unnest(${LOCKED_CHECKS}) union all select key from checks where public_id = any($3::uuid[]))`
+
 /**
  * Locks and reads checks whose time of the next evaluation has come, oldest first, without those that another replica has locked: up to `limit`
  * that pings report, and up to `limit` that Jobs report. None while the service beat is older than `freshMs`: after an outage the gap must be on
  * record before a check counts as missed (design, section 4, "Own downtime"). None either while pings wait in a spool; for
  * a ping that waits there for its row alone, only its check waits. A check that follows a source waits until its area's
- * Jobs are seen up to that time, and while something of it is not recorded. `now`: the database's time, 0 without any check.
+ * Jobs are seen up to that time, and while something of it is not recorded. `awaited`: the public ids of checks whose
+ * pings wait in this process for their rows alone. `now`: the database's time, 0 without any check.
  */
 export async function lockDueStates(
   tx: Queryable,
   limit: number,
   freshMs: number,
+  awaited: readonly string[] = [],
 ): Promise<{ now: Instant; checks: DueCheck[] }> {
   const rows = await tx.queryColumns({
     name: 'lock_due_states',
     // Each part reads an index of its own. The limits stand inside, so that neither part keeps the other waiting.
     text: `with beating as (select from service_beat where beat_at > now() - $2 * interval '1 millisecond' and ${NOTHING_SPOOLED}),
       pinged as (select ${COLUMNS}, now() as read_at, null::timestamptz as seen_at from check_states
-        where job_area is null and wake_at <= now() and exists (select from beating) and check_key <> all(${LOCKED_CHECKS})
+        where job_area is null and wake_at <= now() and exists (select from beating) and check_key <> all(${AWAITED})
         order by wake_at limit $1 for no key update skip locked),
       followed as (select due.*, now() as read_at, a.seen_at from seen_areas a cross join lateral (
           select ${COLUMNS} from check_states
           where job_area = a.area and wake_at <= least(now(), a.seen_at) and check_key <> all(a.held)
-            and exists (select from beating) and check_key <> all(${LOCKED_CHECKS})
+            and exists (select from beating) and check_key <> all(${AWAITED})
           order by wake_at limit $1 for no key update skip locked) due
         order by due.wake_at limit $1)
       select * from pinged union all select * from followed`,
-    values: [limit, freshMs],
+    values: [limit, freshMs, uuidArray(awaited)],
   })
   const checks = rows.map((row) => {
     const seenAt = row[SEEN_AT] as Instant | null

@@ -3,11 +3,15 @@
 import { randomUUID } from 'node:crypto'
 import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from 'vitest'
 import { keepBeat } from '../../../src/checks/deadlines/beat.ts'
+import { createEvaluator } from '../../../src/checks/deadlines/evaluator.ts'
 import { expireOverdue } from '../../../src/checks/deadlines/expire-overdue.ts'
 import { pauseCheck, resumeCheck } from '../../../src/checks/pause-resume.ts'
+import type { CommitGroup } from '../../../src/checks/ping/commit.ts'
+import { createPingRecorder } from '../../../src/checks/ping/record.ts'
 import { PING_TYPES } from '../../../src/domain/check.ts'
 import type { CheckRecord } from '../../../src/store/checks/checks.ts'
 import { WITHOUT_SPOOL } from '../../support/beats.ts'
+import { createManualClock } from '../../support/manual-clock.ts'
 import { createRandom } from '../../support/random.ts'
 import { replayAll } from '../../support/replay.ts'
 import { clock, createPingFixture, LEFT, type PingFixture, PLAIN, pingOf, type Replica } from '../pings/fixture.ts'
@@ -75,6 +79,49 @@ it.each([
   expect(await t.reasonsOf(check)).toEqual(['recovered', 'missed', 'first_success', 'created'])
   expect(await t.eventsOf(check)).toEqual(['check.down', 'check.up'])
   await t.expectOrdered(check, 2)
+})
+
+it('a check whose ping waits for its row in memory is not judged before the ping is, and others are', async () => {
+  const [check, other] = [await addOverdue(), await addOverdue()]
+  const [again, freed] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
+  let tries = 0
+  const commitGroup: CommitGroup = async (_session, group) => {
+    tries += 1
+    if (tries === 1) return group.map(() => ({ kind: 'locked elsewhere', error: null }))
+    again.resolve()
+    await freed.promise
+    return group.map(() => 'stored')
+  }
+  const options = { database: one.database, now: clock.now, onGroup: () => {}, onError: () => {} }
+  const recorder = createPingRecorder(options, commitGroup)
+  const recorded = recorder.record(pingOf(check))
+  const reasons: string[] = []
+  const onFlip = (reason: string) => reasons.push(reason)
+  const fail = (error: unknown) => {
+    throw error
+  }
+  const evaluate = createEvaluator({
+    database: two.database,
+    recorder,
+    clock: createManualClock(),
+    onFlip,
+    onFailed: fail,
+  })
+  await again.promise
+  try {
+    await t.stayUp()
+    await evaluate(AbortSignal.abort())
+    expect(reasons).toEqual(['missed'])
+    expect([(await t.stateOf(check)).status, (await t.stateOf(other)).status]).toEqual(['up', 'down'])
+  } finally {
+    freed.resolve()
+  }
+  expect(await recorded).toBe('stored')
+  // Nothing was stored in truth.
+  await t.stayUp()
+  await evaluate(AbortSignal.abort())
+  expect(reasons).toEqual(['missed', 'missed'])
+  await recorder.stop()
 })
 
 it(`the history tells the states, after two replicas, the evaluator and a person at once (seed ${SEED})`, async () => {

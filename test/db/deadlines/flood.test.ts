@@ -57,6 +57,7 @@ function createReplica({ arePings = false } = {}) {
     recorder: {
       isSpooling: () => false,
       oldestWaitMs: () => 0,
+      lockedIds: () => [],
       yieldToPings: async () => {},
       arePings: () => arePings,
     },

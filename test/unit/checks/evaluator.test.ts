@@ -18,6 +18,7 @@ it.each([
       recorder: {
         isSpooling: () => isSpooling,
         oldestWaitMs: () => oldestWaitMs,
+        lockedIds: () => [],
         arePings: () => false,
         async yieldToPings() {
           hasYielded = true
@@ -53,6 +54,7 @@ function createRun(isFull: boolean, arePings: boolean) {
     recorder: {
       isSpooling: () => false,
       oldestWaitMs: () => 0,
+      lockedIds: () => [],
       arePings: () => arePings,
       yieldToPings: async () => {},
     },

@@ -318,11 +318,16 @@ describe('a row that another session has locked', () => {
     await send('a')
     now += 600
     expect(recorder.oldestWaitMs()).toBe(600)
+    expect(recorder.lockedIds()).toEqual([])
     await groups[0]!.end(locked)
-    expect(recorder.oldestWaitMs()).toBe(0)
+    expect([recorder.oldestWaitMs(), recorder.lockedIds()]).toEqual([0, ['a']])
     await send('b')
     now += 100
     expect(recorder.oldestWaitMs()).toBe(100)
+    await pass(50)
+    expect([groups[1]!.pings, recorder.lockedIds()]).toEqual([['a', 'b'], ['a']])
+    await groups[1]!.end('stored')
+    expect(recorder.lockedIds()).toEqual([])
   })
 
   it('does not let a ping come after a newer one of its check that was stored', async () => {
