@@ -106,9 +106,3 @@ export const STATUS = Object.fromEntries(CODES.map((code) => [code, statusesOf(c
 /** The code of a response that no handler makes. */
 export const codeOfStatus = (status: number): ErrorCode =>
   CODES.find((code) => statusesOf(code).includes(status)) ?? 'internal'
-
-/** The rows of the table in docs/api.md. */
-export const describeCodes = (): string[] =>
-  CODES.map(
-    (code) => `| \`${code}\` | ${statusesOf(code).join(', ')} | ${MEANINGS[code].cause} | ${MEANINGS[code].cure} |`,
-  )

@@ -13,13 +13,6 @@ const FORGET_SECONDS = 3_600
 /** POSIX, HOST_NAME_MAX and the length of a domain name. */
 const MAX_HOST_LENGTH = 255
 
-export interface Reporter {
-  /** The run of a loop. */
-  run(): Promise<'done'>
-  /** For a clean stop: the process is not missing. */
-  stop(): Promise<void>
-}
-
 export interface ReporterOptions extends Context {
   readonly role: string
   /** The cluster that this process reconciles or would reconcile; null without a controller. */
@@ -28,15 +21,17 @@ export interface ReporterOptions extends Context {
   readonly host?: string
 }
 
-export function createReporter(options: ReporterOptions): Reporter {
+export function createReporter(options: ReporterOptions) {
   const { database, clock, role, cluster, isLeading, host = hostname() } = options
   const id = newId(clock.now())
   const shared = { id, host: host.slice(0, MAX_HOST_LENGTH), role, version: VERSION, cluster }
   return {
+    /** The run of a loop. */
     async run() {
       await reportReplica(database, { ...shared, isLeading: isLeading() }, FORGET_SECONDS)
-      return 'done'
+      return 'done' as const
     },
+    /** For a clean stop: the process is not missing. */
     stop: () => deleteReplica(database, id),
   }
 }

@@ -59,13 +59,6 @@ its own address (the \`servers\` of its paths) and needs no credential.
 Times are ISO 8601 in UTC with milliseconds. Durations are whole seconds unless the name of the field says otherwise. Fields
 and endpoints may be added at any time; within /api/v1 none is removed, and none changes its meaning.`
 
-interface Addresses {
-  /** `{base_url}` of the interface. */
-  readonly baseUrl: string
-  /** `{ping_url}` of the interface. */
-  readonly pingUrl: string
-}
-
 /** The document without its servers: their addresses are known only when the ports are open. */
 export function describeRoutes(routes: readonly Route[]): Json {
   const paths: Record<string, Json> = {}
@@ -119,7 +112,7 @@ export function describeRoutes(routes: readonly Route[]): Json {
 }
 
 /** The document of a service that listens. Each path of the ping API has its own server. */
-export function withServers(document: Json, { baseUrl, pingUrl }: Addresses): Json {
+export function withServers(document: Json, { baseUrl, pingUrl }: { baseUrl: string; pingUrl: string }): Json {
   const paths = Object.entries(document.paths as Record<string, Json>).map(([path, item]) => [
     path,
     path.startsWith('/ping/') ? { servers: [{ url: pingUrl, description: 'The ping API.' }], ...item } : item,
