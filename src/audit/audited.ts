@@ -39,7 +39,6 @@ export async function audited<T>(context: Context, by: By, change: (tx: Queryabl
   return result
 }
 
-/** What was done, in its order. */
 export function toEntries({ clock }: Pick<Context, 'clock'>, by: By, acts: readonly Act[]): NewEntry[] {
   // A microsecond apart, so that the list has them in their order.
   let next = toMicrosecond(clock.now())

@@ -13,7 +13,6 @@ export function actorOf(user: Pick<KnownUser, 'id' | 'email' | 'organizationId'>
   return { kind: 'user', id: user.id, name: user.email, organizationId: user.organizationId, address }
 }
 
-/** The target is the account. */
 export function actOnAccount(user: Pick<KnownUser, 'id' | 'email'> | null, action: AuditAction): Act {
   return { action, target: user === null ? null : { id: user.id, name: user.email }, projectId: null }
 }

@@ -10,7 +10,6 @@ import { randomText } from './random-text.ts'
 
 export interface ParsedApiKey {
   readonly prefix: string
-  /** SHA-256 of the whole text. */
   readonly hash: Buffer
 }
 
@@ -21,7 +20,6 @@ export function makeApiKey(): string {
   return `hbk_${randomText(PREFIX_LENGTH)}_${randomText(SECRET_LENGTH)}`
 }
 
-/** Null when the text does not have the form of an API key. */
 export function parseApiKey(text: string): ParsedApiKey | null {
   const prefix = readKeyPrefix(text)
   return prefix === null ? null : { prefix, hash: hashText(text) }

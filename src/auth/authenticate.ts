@@ -26,7 +26,6 @@ export type Authenticate = (authorization: string | undefined, address: string) 
 const MAX_LENGTH = 12_288
 export const TOUCH_EVERY_MS = 60_000
 
-/** Default: no issuers. */
 export function createAuthenticate(
   context: Context,
   tokens: Tokens,

@@ -20,7 +20,6 @@ import { createLoginThrottle, type ThrottleState, tooManyFailures } from './thro
 export interface PasswordAttempt {
   readonly email: string
   readonly password: string
-  /** The client's network address. */
   readonly address: string
 }
 

@@ -147,7 +147,6 @@ export function createIdentityProvider(
 
   // Both throw AppError: `unavailable`, or `unauthenticated` when the provider has not signed the user in.
   return {
-    /** Where to send the browser. */
     async authorizationUrl(redirectUri: string, { state, nonce, verifier }: Handshake): Promise<string> {
       const parameters = {
         redirect_uri: redirectUri,

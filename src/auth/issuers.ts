@@ -69,7 +69,6 @@ export function createIssuers(
   }
 }
 
-/** The claim `iss`; undefined when the token is not a JWT or has no such claim. */
 function readIssuer(token: string): string | undefined {
   try {
     return decodeJwt(token).iss

@@ -24,13 +24,11 @@ import { ACCESS_TOKEN_SECONDS, type Tokens } from './tokens.ts'
 
 export interface TokenPair {
   readonly accessToken: string
-  /** Lifetime of the access token. */
   readonly expiresInSeconds: number
   /** Can be used once, within thirty days and ninety days after the log-in, and not as an access token. */
   readonly refreshToken: string
 }
 
-/** A refresh token and the client's network address. */
 export interface RefreshRequest {
   readonly refreshToken: string
   readonly address: string

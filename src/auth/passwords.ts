@@ -67,7 +67,6 @@ export async function verifyPassword(
   return timingSafeEqual(derived, hash) && !isTooLong
 }
 
-/** Whether the hash was made at another cost than `today`. */
 export function isOutdatedHash(stored: string, today: PasswordCost = COST): boolean {
   const { cost } = parseHash(stored)
   return cost.logN !== today.logN || cost.r !== today.r || cost.p !== today.p

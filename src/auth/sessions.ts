@@ -37,7 +37,6 @@ export type FormerSession = Pick<DashboardCaller, 'id' | 'sessionId'> | null
 
 export interface SessionStart {
   readonly userId: string
-  /** The client's network address. */
   readonly address: string
   readonly now: Instant
   /** Ends. Default: there is none. */
@@ -102,7 +101,6 @@ export type FindDashboardCaller = (
   isUse?: boolean,
 ) => Promise<DashboardCaller | null>
 
-/** Whether the text has the form of a token of the dashboard. */
 export function isSessionToken(text = ''): boolean {
   return DASHBOARD_TOKEN.test(text)
 }

@@ -32,7 +32,6 @@ import { findEmail } from './issuers.ts'
 import { hashOfNone } from './passwords.ts'
 import { beginSession, type FormerSession } from './sessions.ts'
 
-/** A sign-in that has begun. */
 export interface Attempt extends Handshake {
   /** Where the user wants to go afterwards: a path of our own, with its query. */
   readonly next: string
@@ -43,7 +42,6 @@ export interface Return {
   readonly origin: string
   /** What the provider has appended to the redirect URI, with its question mark. */
   readonly query: string
-  /** The client's network address. */
   readonly address: string
   /** Ends with the sign-in. Default: there is none. */
   readonly former?: FormerSession
@@ -86,7 +84,6 @@ export function createSignIn(
   }
 
   return {
-    /** In the order of the configuration. */
     names: [...providers.keys()],
 
     /** Throws AppError `not_found` for an unknown name, `unavailable` when the provider cannot be reached. */

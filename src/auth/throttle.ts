@@ -42,7 +42,6 @@ export function createLoginThrottle({ email, address }: { email: string; address
   // Locked in this order.
   const failures = [...wide, strict]
 
-  /** Counts nothing. */
   async function read(db: Queryable, now: Instant): Promise<ThrottleState> {
     const left = (await store.findFilled(db, failures)).map((at) => leftMs(at, now))
     const [strictMs, wideMs] = [left.pop() ?? null, longest(left)]

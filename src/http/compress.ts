@@ -47,7 +47,6 @@ export async function compressPage(content: Buffer, encoding: Encoding): Promise
   }
 }
 
-/** Compresses at the first call for each encoding. */
 export function compressOnce(content: Buffer): (encoding: Encoding) => Promise<Buffer> {
   const made = new Map<Encoding, Promise<Buffer>>()
   return (encoding) => {
@@ -59,7 +58,6 @@ export function compressOnce(content: Buffer): (encoding: Encoding) => Promise<B
   }
 }
 
-/** Sets the body and the headers that belong to its encoding. */
 export function sendEncoded(ctx: Context, { encoding, bytes }: Encoded): void {
   ctx.vary('Accept-Encoding')
   if (encoding !== 'identity') ctx.set('Content-Encoding', encoding)

@@ -21,7 +21,6 @@ interface Connection {
   readonly lines: readonly Line[]
   /** The responses in the order of their requests: those that are not sent yet, and the last one. */
   responses: ServerResponse[]
-  /** It takes no more requests. */
   isOver: boolean
   ignored: number
 }

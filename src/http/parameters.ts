@@ -14,7 +14,6 @@ export function readParameters(text: string, what: 'parameters' | 'fields'): URL
   throw new AppError('invalid_request', message, { details: [{ path, message }] })
 }
 
-/** The first `most` parameters, and whether there are more. */
 export function cutParameters(text: string, most: number): { readonly first: string; readonly isCut: boolean } {
   let end = -1
   for (let count = 0; count < most; count += 1) {

@@ -16,7 +16,6 @@ import { type Fault, findFault, type IsKnownHost, NOT_HTTP } from './head.ts'
 import { HEAD_BYTES, HEAD_MS, REQUEST_MS } from './limits.ts'
 
 export interface HttpServer {
-  /** Throws ListenError. */
   listen(): Promise<{ port: number }>
   close(graceMs: number): Promise<void>
 }
@@ -180,7 +179,6 @@ const CLIENT_ERRORS: Record<string, Fault> = {
   ERR_HTTP_REQUEST_TIMEOUT: [408, 'the request took too long to arrive'],
 }
 
-/** Sends `text` as the last bytes of a connection. */
 function endConnection(socket: Socket, text: string): void {
   if (!socket.writable) return void socket.destroy()
   socket.end(text)

@@ -33,7 +33,6 @@ export class Tail {
     this.#length += chunk.length
   }
 
-  /** Whether bytes before the last ones were dropped. */
   isCut(): boolean {
     return this.#length > this.#size
   }

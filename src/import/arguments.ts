@@ -32,7 +32,6 @@ const SHARED = { project: { type: 'string' }, 'dry-run': { type: 'boolean', defa
 
 interface Surroundings {
   readonly env?: Readonly<Record<string, string | undefined>>
-  /** All of standard input. */
   readonly readInput?: () => string
 }
 

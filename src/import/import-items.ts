@@ -15,7 +15,6 @@ export interface Destination extends Principal {
 }
 
 export interface ImportOptions {
-  /** Nothing is written. */
   readonly isDryRun: boolean
   /** Takes how many items are done, after each of them. */
   readonly onProgress: (done: number) => void
@@ -30,7 +29,6 @@ export type Outcome = (typeof OUTCOMES)[number]
 export interface Row {
   readonly name: string
   readonly outcome: Outcome
-  /** Empty where there is nothing to say. */
   readonly reason: string
 }
 

@@ -34,10 +34,8 @@ export interface ApiParts {
   readonly context: ChannelContext
   readonly authenticate: Authenticate
   readonly tokens: Tokens
-  /** Calls of an organization. */
   readonly rateLimitPerMinute: number
   readonly findClientAddress: FindClientAddress
-  /** Whether users may log in with their password. */
   readonly isPasswordLoginOn: boolean
   /** The public address of this API, with /api/v1. A function, because the port may be known only after listening. */
   readonly baseUrl: () => string

@@ -76,7 +76,6 @@ function toFaults(source: InputSource, issues: readonly z.core.$ZodIssue[], owne
   return Array.from(faults, ([path, message]) => ({ path, message }))
 }
 
-/** Describes fields that `schema` lacks. */
 function describeUnknown(schema: unknown): (name: string) => string {
   const [known, texts] =
     schema instanceof z.ZodObject ? [Object.keys(schema.shape), UNKNOWN_FIELDS.get(schema) ?? {}] : [[], {}]

@@ -84,7 +84,6 @@ export const seconds = ({ min, max }: { min: number; max: number }) => {
   return z.int(says).min(min, says).max(max, says)
 }
 
-/** The id of another object, in a body or a query. */
 export const uuid = (description: string) =>
   stringThat(isUuid, 'must be a UUID').toLowerCase().meta({ format: 'uuid', description })
 
@@ -250,7 +249,6 @@ export const words = (description: string) => text({ min: 0, max: LIMITS.nameLen
 /** ISO 8601, UTC, milliseconds, Z; written by `toIso`. */
 export const instant = (description: string) => z.string().meta({ format: 'date-time', description }).brand<'instant'>()
 
-/** Of a user or a key. */
 export const creator = () =>
   z
     .object({ kind: z.enum(['user', 'api_key']), id: z.string().meta({ format: 'uuid' }), name: z.string() })
@@ -263,7 +261,6 @@ export const creator = () =>
 /** The name of the entries of a list in its response. */
 export const entriesOf = (list: List) => (list === 'audit' ? 'entries' : list)
 
-/** A page of a list. */
 export const listOf = (list: List, entry: z.ZodType) =>
   z
     .object({

@@ -58,7 +58,6 @@ export function listEndpoint<Params extends z.ZodType, Query extends z.ZodObject
   })
 }
 
-/** The page of a list that `query` asks for. */
 export function readList<Entry extends z.ZodType>(
   list: List,
   entry: Entry,
@@ -68,7 +67,6 @@ export function readList<Entry extends z.ZodType>(
   return writePage(list, inPieces({ limit, after: cursor }, read), (row) => present(entry, row), IN_TIME)
 }
 
-/** A page with its rows as `show` shows them. */
 export const showRows = <Row, Entry>({ rows, next }: Page<Row>, show: (row: Row) => Entry): Page<Entry> => ({
   rows: rows.map(show),
   next,

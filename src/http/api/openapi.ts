@@ -12,7 +12,6 @@ import { PlainText, type Route, statusOf } from './route.ts'
 const RESPONSES = '#/components/responses/'
 const HEADERS = '#/components/headers/'
 
-/** Errors that every operation can return. */
 const COMMON_ERRORS = ['internal', 'unavailable'] as const satisfies readonly ErrorCode[]
 
 /** Errors that come before the call is counted, or after which its count is unknown. */

@@ -5,7 +5,6 @@ import { AppError } from '../../domain/errors.ts'
 import { readParameters } from '../parameters.ts'
 import { invalidFields, shorten } from './faults.ts'
 
-/** Unknown parameters that an error names. */
 const MAX_NAMED = 10
 
 /**

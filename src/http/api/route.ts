@@ -10,14 +10,12 @@ import type { ErrorCode } from '../../domain/errors.ts'
 import { compressOnce, type Encoding } from '../compress.ts'
 import type { Shown } from './present.ts'
 
-/** The context of all handlers. */
 export interface Api {
   readonly context: ChannelContext
   readonly tokens: Tokens
   readonly isPasswordLoginOn: boolean
   /** The public address of the ping API, without a slash at its end. */
   readonly pingUrl: () => string
-  /** The OpenAPI document. */
   describe(): SharedText
 }
 
@@ -65,7 +63,6 @@ export interface Endpoint<
   readonly body?: Body
   /** Default: 200, or 204 without a response. */
   readonly status?: 201 | 202
-  /** Fields that it does not declare are dropped. */
   readonly response?: Response
   /** Errors besides those that follow from the rest of the declaration. */
   readonly errors?: readonly ErrorCode[]

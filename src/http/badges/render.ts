@@ -9,7 +9,6 @@ export interface RenderedBadge {
   readonly text: string
 }
 
-/** Of the library. */
 const COLORS: Readonly<Record<ShownStatus, string>> = {
   up: 'brightgreen',
   late: 'yellow',

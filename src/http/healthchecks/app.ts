@@ -30,7 +30,6 @@ export interface HealthchecksParts {
   readonly findClientAddress: FindClientAddress
   readonly lists: Lists
   readonly pace: () => Promise<void>
-  /** An error in the middle of a list. */
   readonly onBroken: (error: unknown) => void
   /** The public addresses of the management port and of the ping API, without a slash at their ends. */
   readonly siteUrl: () => string
@@ -154,7 +153,6 @@ async function authenticateKey(authenticate: Authenticate, key: string, address:
   })
 }
 
-/** Throws AppError `forbidden`: a key of healthchecks belongs to a project. */
 function assertBound(caller: Caller): asserts caller is BoundCaller {
   if (caller.projectId !== null) return
   const message =

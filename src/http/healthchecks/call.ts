@@ -6,7 +6,6 @@ import { type Caller, includesScope } from '../../domain/access.ts'
 import { getProjectKey } from '../../tenancy/project-keys.ts'
 import type { Version, View } from './present.ts'
 
-/** A caller whose key is bound to a project. */
 export interface BoundCaller extends Caller {
   readonly projectId: string
 }

@@ -45,7 +45,6 @@ export async function listFlips(call: Call): Promise<Reply> {
 const MAX_TIMESTAMP = 10_000_000_000
 const MAX_SECONDS = 31_536_000
 
-/** Throws AppError `invalid_request`. */
 function readRange(query: URLSearchParams, now: number): HistoryFilter {
   const start = readInteger(query.get('start'), 'start', MAX_TIMESTAMP)
   const end = readInteger(query.get('end'), 'end', MAX_TIMESTAMP)

@@ -15,7 +15,6 @@ import { isTimeZone } from '../../domain/time-zone.ts'
 const UNIQUE_FIELDS = ['name', 'slug', 'tags', 'timeout', 'grace'] as const
 export type UniqueField = (typeof UNIQUE_FIELDS)[number]
 
-/** A field that is left out is absent. */
 export interface Spec {
   readonly channels?: string
   readonly desc?: string
@@ -25,7 +24,6 @@ export interface Spec {
   /** Without white space at its ends; empty if no character is visible. */
   readonly name?: string
   readonly schedule?: string
-  /** May be empty. */
   readonly slug?: string
   readonly tags?: readonly string[]
   readonly timeout?: number

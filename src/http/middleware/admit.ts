@@ -6,7 +6,6 @@ import { type Caller, includesScope, type Scope } from '../../domain/access.ts'
 import { AppError } from '../../domain/errors.ts'
 import type { CallTaken } from '../../tenancy/rate-limit.ts'
 
-/** `address`: the client's network address. */
 export type Admit = (ctx: Context, scope: Scope, address: string) => Promise<Caller>
 
 /**

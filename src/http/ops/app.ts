@@ -5,7 +5,6 @@ import { isSameSecret } from '../../runtime/hashes.ts'
 import { createMetricsHandler, type MetricsSource } from './metrics.ts'
 
 export interface OpsAppOptions {
-  /** True once everything has started. */
   readonly isStarted: () => boolean
   /** Null when ready, else the reason in a few words. */
   readonly whyNotReady: () => string | null

@@ -14,7 +14,6 @@ import { SHOWN_STATUSES, type ShownStatus } from '../../domain/check.ts'
 import { RUN_OUTCOMES } from '../../domain/last-run.ts'
 import { yieldTurn } from '../../runtime/clock.ts'
 
-/** Characters in a piece. */
 const PIECE_LENGTH = 65_536
 
 /** What is kept of a check. `labels`: those of all its series, without the last quotation mark. */
@@ -185,7 +184,6 @@ function tailOf(value: number): string {
   return `"} ${value}\n`
 }
 
-/** For each value of a label: 1 for this value, 0 for the others. */
 function tailsOfEach<Value extends string>(label: string, values: readonly Value[]) {
   const tailsOf = (own: Value) => values.map((value) => `",${label}="${value}${tailOf(value === own ? 1 : 0)}`)
   return Object.fromEntries(values.map((own) => [own, tailsOf(own)])) as Record<Value, string[]>

@@ -48,7 +48,6 @@ export interface PingAppOptions {
 /** A PUT is a POST: `curl -T` sends one. */
 const METHODS = new Set(['GET', 'POST', 'PUT', 'HEAD'])
 
-/** A check that has to be looked up. */
 type Find = () => Promise<FoundCheck | null>
 
 interface Sent {
@@ -213,7 +212,6 @@ interface PingBody {
   readonly loss: responses.BodyLoss | null
 }
 
-/** What is read and kept of a body. */
 const PING_BODY: BodyLimits = { keepBytes: LIMITS.pingBodyBytes, mostBytes: LIMITS.pingBodyReadBytes }
 
 const EMPTY = Buffer.alloc(0)

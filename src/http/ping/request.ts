@@ -11,7 +11,6 @@ import { PUSH_TOKEN } from '../../domain/push-token.ts'
 import { type CheckName, isSlug } from '../../domain/slug.ts'
 import { cutParameters } from '../parameters.ts'
 
-/** What a ping says. */
 export interface Signal {
   readonly type: PingType
   /** 0 for a success; null when the request has none. */
@@ -84,7 +83,6 @@ function parsePush(path: string): PingPath | null {
   return { kind: 'push', token: PUSH_TOKEN.test(token) ? token : null }
 }
 
-/** What follows the address. */
 function parseRest(rest: string, address: Address): PingPath | null {
   if (rest === '' || rest === '/') return { kind: 'ping', ...address, signal: null }
   if (!rest.startsWith('/')) return null
@@ -123,7 +121,6 @@ export interface PingMetadata {
   readonly text: string | null
   /** The word that made it a failure although it is not known, for people. */
   readonly unknown: string | null
-  /** A missing check is to be created. */
   readonly isCreating: boolean
   readonly warnings: readonly PingWarning[]
 }

@@ -38,7 +38,6 @@ const REJECTION_HEADERS = { ...HEADERS, 'X-Content-Type-Options': 'nosniff' }
 export interface Rejection {
   readonly status: number
   readonly message: string
-  /** Label of the counter. */
   readonly result: string
   readonly headers?: Record<string, string>
 }
