@@ -22,12 +22,7 @@ import { hashPassword, isOutdatedHash } from './passwords.ts'
 import { addRefreshToken, type BegunSession, beginSession, type FormerSession } from './sessions.ts'
 import { ACCESS_TOKEN_SECONDS, type Tokens } from './tokens.ts'
 
-export interface TokenPair {
-  readonly accessToken: string
-  readonly expiresInSeconds: number
-  /** Can be used once, within thirty days and ninety days after the log-in, and not as an access token. */
-  readonly refreshToken: string
-}
+export type TokenPair = Awaited<ReturnType<typeof toPair>>
 
 export interface RefreshRequest {
   readonly refreshToken: string
@@ -124,9 +119,12 @@ async function isKnown({ database }: Context, refreshToken: string): Promise<boo
   return (await find(hashText(refreshToken).toString('hex'))) !== null
 }
 
-async function toPair(tokens: Tokens, { secret, ...session }: BegunSession): Promise<TokenPair> {
+/**
+ * The refresh token can be used once, within thirty days and ninety days after the log-in, and not as an access token.
+ */
+async function toPair(tokens: Tokens, { secret: refreshToken, ...session }: BegunSession) {
   const accessToken = await tokens.issueAccessToken(session)
-  return { accessToken, expiresInSeconds: ACCESS_TOKEN_SECONDS, refreshToken: secret }
+  return { accessToken, tokenType: 'Bearer' as const, expiresIn: ACCESS_TOKEN_SECONDS, refreshToken }
 }
 
 function wrongLogin(): AppError {

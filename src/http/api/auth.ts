@@ -2,7 +2,7 @@
 
 import { z } from 'zod'
 import { PASSWORD_LOGIN_OFF } from '../../auth/errors.ts'
-import { logIn as enter, logOut as leave, type TokenPair as Pair, refresh as renew } from '../../auth/log-in.ts'
+import * as verbs from '../../auth/log-in.ts'
 import { AppError } from '../../domain/errors.ts'
 import * as field from './fields.ts'
 import { inCamelCase } from './present.ts'
@@ -30,7 +30,7 @@ export const logIn = openEndpoint({
   errors: ['unauthenticated', 'forbidden', 'too_many_requests'],
   async handle({ context, tokens, isPasswordLoginOn, body, address }) {
     if (!isPasswordLoginOn) throw new AppError('forbidden', PASSWORD_LOGIN_OFF)
-    return toPair(await enter(context, tokens, { ...body, address }))
+    return verbs.logIn(context, tokens, { ...body, address })
   },
 })
 
@@ -43,14 +43,12 @@ export const refresh = openEndpoint({
   async handle({ context, tokens, isPasswordLoginOn, body, address }) {
     // Each session of the API began with a password.
     if (!isPasswordLoginOn) throw new AppError('unauthenticated', PASSWORD_LOGIN_OFF)
-    return toPair(await renew(context, tokens, { ...inCamelCase(body), address }))
+    return verbs.refresh(context, tokens, { ...inCamelCase(body), address })
   },
 })
 
 export const logOut = openEndpoint({
   summary: 'Log out: the session ends, with its access and refresh tokens',
   body: RefreshToken,
-  handle: ({ context, body, address }) => leave(context, { ...inCamelCase(body), address }),
+  handle: ({ context, body, address }) => verbs.logOut(context, { ...inCamelCase(body), address }),
 })
-
-const toPair = (pair: Pair) => ({ ...pair, tokenType: 'Bearer' as const, expiresIn: pair.expiresInSeconds })

@@ -37,7 +37,8 @@ describe('a log-in', () => {
     const pair = await enter()
     expect(pair).toEqual({
       accessToken: expect.any(String),
-      expiresInSeconds: 900,
+      tokenType: 'Bearer',
+      expiresIn: 900,
       refreshToken: expect.stringMatching(/^hbr_[\w-]{43}$/),
     })
     expect(await tokensOf(clock).verifyAccessToken(pair.accessToken)).toEqual({
@@ -47,7 +48,7 @@ describe('a log-in', () => {
   })
 
   it('ignores case and blanks around the address', async () => {
-    expect(await enter({ email: ' aNN@EXAMPLE.com ' })).toMatchObject({ expiresInSeconds: 900 })
+    expect(await enter({ email: ' aNN@EXAMPLE.com ' })).toMatchObject({ expiresIn: 900 })
   })
 
   it('lower-cases as the database does: İ is no i', async () => {

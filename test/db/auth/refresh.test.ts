@@ -65,7 +65,7 @@ describe('a refresh', () => {
     for (const { refreshToken } of [first, second, third]) {
       await expect(renew(refreshToken)).rejects.toMatchObject(UNUSABLE)
     }
-    expect(await renew(elsewhere.refreshToken)).toMatchObject({ expiresInSeconds: 900 })
+    expect(await renew(elsewhere.refreshToken)).toMatchObject({ expiresIn: 900 })
   })
 
   it('succeeds for exactly one of many calls with the same token, and ends the family', async () => {
@@ -116,7 +116,7 @@ describe('a refresh', () => {
       code: 'unauthenticated',
       message: expect.stringContaining('a session that has ended'),
     })
-    expect(await enter()).toMatchObject({ expiresInSeconds: 900 })
+    expect(await enter()).toMatchObject({ expiresIn: 900 })
   })
 
   it('rejects everything that is not a refresh token', async () => {
@@ -158,7 +158,7 @@ describe('a log-out', () => {
     const second = await renew(first.refreshToken)
     await leave(first.refreshToken)
     await expect(renew(second.refreshToken)).rejects.toMatchObject(UNUSABLE)
-    expect(await renew(elsewhere.refreshToken)).toMatchObject({ expiresInSeconds: 900 })
+    expect(await renew(elsewhere.refreshToken)).toMatchObject({ expiresIn: 900 })
   })
 
   it('is idempotent, and accepts an unknown token', async () => {
@@ -190,7 +190,7 @@ describe('the pruning of expired refresh tokens', () => {
     expect(await forget(10)).toBe(0)
     clock.time = START + 30 * DAY_MS
     expect([await forget(1), await forget(10), await forget(10)]).toEqual([1, 1, 0])
-    expect(await renew(good.refreshToken)).toMatchObject({ expiresInSeconds: 900 })
+    expect(await renew(good.refreshToken)).toMatchObject({ expiresIn: 900 })
   })
 })
 

@@ -49,7 +49,7 @@ const failTimes = async (count: number, toInput: (attempt: number) => Attempt = 
 }
 const addressOf = (place: number) => `198.51.100.${place}`
 const isThrottled = (input: Attempt = {}) => expect(enter(input)).rejects.toMatchObject(THROTTLED)
-const isIn = async (input: Attempt = {}) => expect(await enter(input)).toMatchObject({ expiresInSeconds: 900 })
+const isIn = async (input: Attempt = {}) => expect(await enter(input)).toMatchObject({ expiresIn: 900 })
 /** Entries of the audit log about an account. */
 const countFailuresOf = async (email: string) => {
   const { rows } = await test.database.query<{ action: string; count: number }>(

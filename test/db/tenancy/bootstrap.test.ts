@@ -56,7 +56,7 @@ describe('the first start', () => {
     const caller = await createAuthenticate(context(), tokensOf(clock))(`Bearer ${apiKey}`, '192.0.2.1')
     expect(caller).toMatchObject({ kind: 'api_key', scope: 'admin', projectId: null })
     const login = { email: EMAIL, password, address: '192.0.2.1' }
-    expect(await logIn(context(), tokensOf(clock), login)).toMatchObject({ expiresInSeconds: 900 })
+    expect(await logIn(context(), tokensOf(clock), login)).toMatchObject({ expiresIn: 900 })
   })
 
   it('uses what is given', async () => {
@@ -67,7 +67,7 @@ describe('the first start', () => {
     const caller = await createAuthenticate(context(), tokensOf(clock))(`Bearer ${API_KEY}`, '192.0.2.1')
     expect(caller).toMatchObject({ kind: 'api_key', scope: 'admin' })
     const login = { email: EMAIL, password: PASSWORD, address: '192.0.2.1' }
-    expect(await logIn(context(), tokensOf(clock), login)).toMatchObject({ expiresInSeconds: 900 })
+    expect(await logIn(context(), tokensOf(clock), login)).toMatchObject({ expiresIn: 900 })
   })
 
   it('leaves no plain text in the database', async () => {

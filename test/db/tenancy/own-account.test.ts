@@ -45,9 +45,9 @@ describe('changing the own password', () => {
   it('takes the new one from now on, and ends all other sessions with their refresh tokens', async () => {
     const [here, elsewhere] = [await session(), await session()]
     await change(here.caller)
-    expect(await enter(NEW)).toMatchObject({ expiresInSeconds: 900 })
+    expect(await enter(NEW)).toMatchObject({ expiresIn: 900 })
     await expect(enter()).rejects.toMatchObject({ code: 'unauthenticated' })
-    expect(await renew(here.refreshToken)).toMatchObject({ expiresInSeconds: 900 })
+    expect(await renew(here.refreshToken)).toMatchObject({ expiresIn: 900 })
     await expect(renew(elsewhere.refreshToken)).rejects.toMatchObject({ code: 'unauthenticated' })
     expect((await list(here.caller)).map(({ id }) => id)).not.toContain(elsewhere.caller.sessionId)
   })

@@ -52,7 +52,7 @@ describe('creating a user', () => {
     })
     expect((await listUsers(context(), acme.caller, ALL)).rows).toEqual([user])
     const login = { email: 'ann@example.com', password: PASSWORD, address: '192.0.2.1' }
-    expect(await logIn(context(), tokensOf(clock), login)).toMatchObject({ expiresInSeconds: 900 })
+    expect(await logIn(context(), tokensOf(clock), login)).toMatchObject({ expiresIn: 900 })
   })
 
   it('rejects an address that has an account, without regard to case, with one text for each organization', async () => {
@@ -221,7 +221,7 @@ describe('changing a user', () => {
     expect(await change(ann.id, { scope: 'write' })).toMatchObject({ id: ann.id, email: ann.email, scope: 'write' })
     expect(await change(ann.id, { password: 'another long password' })).toMatchObject({ scope: 'write' })
     const login = { email: ann.email, password: 'another long password', address: '192.0.2.1' }
-    expect(await logIn(context(), tokensOf(clock), login)).toMatchObject({ expiresInSeconds: 900 })
+    expect(await logIn(context(), tokensOf(clock), login)).toMatchObject({ expiresIn: 900 })
     expect(await change(ann.id, {})).toMatchObject({ scope: 'write' })
   })
 
