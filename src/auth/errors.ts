@@ -8,43 +8,34 @@ export const PASSWORD_LOGIN_OFF = 'password login is off: use the identity provi
 /** Only these are named: the first word may also be a key or a token. */
 const OTHER_SCHEMES = ['Basic', 'Digest', 'Negotiate', 'NTLM', 'Token', 'ApiKey', 'Api-Key', 'Key', 'DPoP', 'OAuth']
 
-export function noCredential(): AppError {
-  return new AppError('unauthenticated', `no credential was received: ${HEADER}`)
-}
+export const rejected = (message: string): AppError => new AppError('unauthenticated', message)
+
+export const noCredential = () => rejected(`no credential was received: ${HEADER}`)
 
 /** `authorization`: the value of the header, which does not begin with `Bearer`. */
 export function otherScheme(authorization: string): AppError {
   const [first = '', rest] = authorization.trim().split(/ +/)
   const scheme = OTHER_SCHEMES.find((name) => name.toLowerCase() === first.toLowerCase())
   const what = rest === undefined ? 'no scheme' : `the scheme ${scheme ?? 'of another kind'}`
-  return new AppError('unauthenticated', `the credential has ${what}, not Bearer: ${HEADER}`)
+  return rejected(`the credential has ${what}, not Bearer: ${HEADER}`)
 }
 
 /** Also for the right prefix with a wrong secret: who has guessed a prefix learns nothing. */
-export function unknownKey(): AppError {
-  return new AppError('unauthenticated', `the credential is an unknown or revoked API key: ${HEADER}`)
-}
+export const unknownKey = () => rejected(`the credential is an unknown or revoked API key: ${HEADER}`)
 
 /** For a text that is no key, and for a token that was forged or changed, or whose user is gone. */
-export function unknownToken(): AppError {
-  const message = `the credential is neither an API key nor an access token that is valid here: log in again, and ${HEADER}`
-  return new AppError('unauthenticated', message)
-}
+export const unknownToken = () =>
+  rejected(`the credential is neither an API key nor an access token that is valid here: log in again, and ${HEADER}`)
 
-export function endedSession(): AppError {
-  const message = `the credential is an access token of a session that has ended: log in again, and ${HEADER}`
-  return new AppError('unauthenticated', message)
-}
+export const endedSession = () =>
+  rejected(`the credential is an access token of a session that has ended: log in again, and ${HEADER}`)
 
 /** For a valid token of an issuer that belongs to no user here. */
-export function unknownUser(): AppError {
-  return new AppError(
-    'unauthenticated',
+export const unknownUser = () =>
+  rejected(
     'no user belongs to this token: ask an administrator to add a user with the e-mail address that the issuer has verified, or to list the subject in OIDC_ISSUERS',
   )
-}
 
 /** Only for a caller that has proven to hold the credential. */
-export function expiredCredential(what: string, remedy: string): AppError {
-  return new AppError('unauthenticated', `this ${what} has expired: ${remedy}, and ${HEADER}`)
-}
+export const expiredCredential = (what: string, remedy: string) =>
+  rejected(`this ${what} has expired: ${remedy}, and ${HEADER}`)

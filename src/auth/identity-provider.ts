@@ -10,6 +10,7 @@ import { AppError } from '../domain/errors.ts'
 import type { SignInProvider } from '../domain/issuer.ts'
 import { type Clock, systemClock } from '../runtime/clock.ts'
 import { fetchBounded } from '../runtime/http-request.ts'
+import { rejected } from './errors.ts'
 
 /** Random values of one sign-in, which only its browser has. */
 export interface Handshake {
@@ -172,10 +173,6 @@ export function createIdentityProvider(
       }
     },
   }
-}
-
-export function rejected(message: string): AppError {
-  return new AppError('unauthenticated', message)
 }
 
 /** The error that the provider named, or that of the library. */

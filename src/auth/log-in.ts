@@ -6,7 +6,7 @@
 
 import { audited } from '../audit/audited.ts'
 import { ASCII_EMAIL_RULE, isAscii } from '../domain/email.ts'
-import { AppError, invalidField } from '../domain/errors.ts'
+import { invalidField } from '../domain/errors.ts'
 import { addressGroup } from '../runtime/addresses.ts'
 import { hashText } from '../runtime/hashes.ts'
 import { createFindInTurn } from '../store/ask-in-turn.ts'
@@ -18,6 +18,7 @@ import { deleteSession, type SessionKind } from '../store/tenancy/sessions.ts'
 import { replacePasswordHash } from '../store/tenancy/users.ts'
 import { actOnAccount, actorOf } from './account-audit.ts'
 import { type PasswordAttempt, withPassword } from './check-password.ts'
+import { rejected } from './errors.ts'
 import { hashPassword, isOutdatedHash } from './passwords.ts'
 import { addRefreshToken, type BegunSession, beginSession, type FormerSession } from './sessions.ts'
 import { ACCESS_TOKEN_SECONDS, type Tokens } from './tokens.ts'
@@ -56,7 +57,9 @@ async function beginByPassword(
   former: FormerSession,
 ): Promise<BegunSession> {
   const { address, password } = attempt
-  const wrong = isAscii(attempt.email) ? wrongLogin() : invalidField('email', ASCII_EMAIL_RULE)
+  const wrong = isAscii(attempt.email)
+    ? rejected('wrong e-mail address or password')
+    : invalidField('email', ASCII_EMAIL_RULE)
   const { user, session } = await withPassword(context, attempt, wrong, async (tx, user, now) => {
     await noteLoginAddress(tx, user.id, addressGroup(address), now)
     const session = await beginSession(tx, kind, { userId: user.id, address, now, former })
@@ -127,10 +130,4 @@ async function toPair(tokens: Tokens, { secret: refreshToken, ...session }: Begu
   return { accessToken, tokenType: 'Bearer' as const, expiresIn: ACCESS_TOKEN_SECONDS, refreshToken }
 }
 
-function wrongLogin(): AppError {
-  return new AppError('unauthenticated', 'wrong e-mail address or password')
-}
-
-function unusableToken(): AppError {
-  return new AppError('unauthenticated', 'the refresh token is unknown, expired or spent: log in again')
-}
+const unusableToken = () => rejected('the refresh token is unknown, expired or spent: log in again')

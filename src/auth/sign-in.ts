@@ -20,13 +20,13 @@ import { findOldestOrganization } from '../store/tenancy/organizations.ts'
 import { takeFromSlidingWindow } from '../store/tenancy/rate-windows.ts'
 import { findUserByEmail, insertUser, type KnownUser, lockSessionsOf } from '../store/tenancy/users.ts'
 import { actOnAccount, actorOf, actsOfFailure } from './account-audit.ts'
+import { rejected } from './errors.ts'
 import {
   createHandshake,
   createIdentityProvider,
   type Handshake,
   type Identity,
   type IdentityProvider,
-  rejected,
 } from './identity-provider.ts'
 import { findEmail } from './issuers.ts'
 import { hashOfNone } from './passwords.ts'
