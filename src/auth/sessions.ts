@@ -90,26 +90,19 @@ export interface DashboardCaller extends Caller {
   readonly sessionId: string
 }
 
-/**
- * Finds the user of a token, with one statement for all tokens that wait; null when the session has ended. `address`:
- * the client's network address. `isUse`: whether the session lives on by this; what the script does on its own is no
- * use, so an open page does not keep a session for ever. Default: yes.
- */
-export type FindDashboardCaller = (
-  token: string | undefined,
-  address: string,
-  isUse?: boolean,
-) => Promise<DashboardCaller | null>
-
 export function isSessionToken(text = ''): boolean {
   return DASHBOARD_TOKEN.test(text)
 }
 
-/** `isPasswordLoginOn` false: a session that began with a password is none. */
-export function createFindDashboardCaller({ database, clock }: Context, isPasswordLoginOn = true): FindDashboardCaller {
+/**
+ * The returned function finds the user of a token, with one statement for all tokens that wait; null when the session
+ * has ended. `isUse`: whether the session lives on by this; what the script does on its own is no use, so an open page
+ * does not keep a session for ever. `isPasswordLoginOn` false: a session that began with a password is none.
+ */
+export function createFindDashboardCaller({ database, clock }: Context, isPasswordLoginOn = true) {
   const findUser = createFindInTurn((hashes) => findUsersOfDashboard(database, hashes, clock.now()))
   const touch = createTouch((id, now) => store.touchSession(database, id, now, TOUCH_EVERY_MS, LIVES.dashboard))
-  return async (token = '', address, isUse = true) => {
+  return async (token = '', address: string, isUse = true): Promise<DashboardCaller | null> => {
     if (!isSessionToken(token) || !(isPasswordLoginOn || token.startsWith(BY_PROVIDER))) return null
     const user = await findUser(hashText(token).toString('hex'))
     if (user === null) return null

@@ -7,14 +7,15 @@ import type { Clock } from '../../runtime/clock.ts'
 import { REJECTIONS } from '../limits.ts'
 import { createWindows } from './windows.ts'
 
-/** Counts a wrong credential of an address. Throws AppError `too_many_requests` for one too many. */
-export type CountRejection = (address: string) => void
-
-export function createRejectionCount(clock: Pick<Clock, 'now'>): CountRejection {
+/**
+ * The returned function counts a wrong credential of an address. It throws AppError `too_many_requests` for one too
+ * many.
+ */
+export function createRejectionCount(clock: Pick<Clock, 'now'>) {
   const describe = (seconds: number) =>
     `more than ${REJECTIONS} requests with a wrong credential in a minute from this address; try again in ${seconds} s with a valid one`
   const take = createWindows(clock, REJECTIONS, describe)
-  return (address) => take(addressGroup(address))
+  return (address: string): void => take(addressGroup(address))
 }
 
 /** Goes inside `renderErrors`. `addressOf`: the client's address of a request. */

@@ -14,15 +14,11 @@ interface Window {
   used: number
 }
 
-/** Counts one. Throws AppError `too_many_requests` for one too many, which then does not count. */
-export type TakeFromWindow = (key: string) => void
-
-/** `describe`: the message of the error, by the seconds after which a client may try again. */
-export function createWindows(
-  clock: Pick<Clock, 'now'>,
-  most: number,
-  describe: (seconds: number) => string,
-): TakeFromWindow {
+/**
+ * The returned function counts one. It throws AppError `too_many_requests` for one too many, which then does not count.
+ * `describe`: the message of the error, by the seconds after which a client may try again.
+ */
+export function createWindows(clock: Pick<Clock, 'now'>, most: number, describe: (seconds: number) => string) {
   const windows = new Map<string, Window>()
 
   function openWindow(key: string, now: number): Window {
@@ -39,7 +35,7 @@ export function createWindows(
     return window
   }
 
-  return (key) => {
+  return (key: string): void => {
     const now = clock.now()
     const window = openWindow(key, now)
     const left = 1 - (now - window.startedAt) / WINDOW_MS
