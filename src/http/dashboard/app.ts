@@ -19,7 +19,7 @@ import { createRejectionCount } from '../middleware/limit-rejections.ts'
 import { type OnRequest, observe } from '../middleware/observe.ts'
 import { createWindows } from '../middleware/windows.ts'
 import { cutParameters, readParameters } from '../parameters.ts'
-import { ASSETS_PATH, type Assets, readAssets } from './assets.ts'
+import { ASSETS_PATH, readAssets } from './assets.ts'
 import { renderErrorPages } from './errors.ts'
 import type { Around } from './layout.ts'
 import { LIVE_PATH, type Live } from './live.ts'
@@ -36,8 +36,8 @@ import {
   sendResponse,
   toDocument,
 } from './send.ts'
-import { createSharedReads, type ShareRead } from './shared-reads.ts'
-import { createTurns, type Turns } from './turns.ts'
+import { createSharedReads } from './shared-reads.ts'
+import { createTurns } from './turns.ts'
 
 export interface DashboardParts extends Dashboard {
   readonly log: Log
@@ -96,6 +96,66 @@ export function createDashboardApp(parts: DashboardParts): Koa {
   const shareRead = createSharedReads<Document>(context.clock)
   const rejectForeignPage = createRejectForeignPage({ log, clock: context.clock, baseUrl })
 
+  const aroundOf = (ctx: Context): Around => {
+    const { first } = cutParameters(ctx.querystring, MOST_LOOKED_AT)
+    const done = new URLSearchParams(first).get('done')
+    const sitePath = sitePathOf(baseUrl())
+    return { caller: ctx.state.caller ?? null, path: ctx.path, done, assets, sitePath, now: context.clock.now() }
+  }
+
+  const serve =
+    ({ path, method, scope, isSame, respond }: PageRoute): Middleware =>
+    async (ctx) => {
+      ctx.state.route = path
+      const caller: DashboardCaller | null = ctx.state.caller ?? null
+      if (scope !== null) {
+        if (caller === null) return sendRedirect(ctx, toLogIn(ctx), baseUrl())
+        if (!includesScope(caller.scope, scope)) {
+          const message = `this page needs the scope ${scope}, and your account has ${caller.scope}: an admin of this service can change that`
+          throw new AppError('forbidden', message)
+        }
+      }
+      const query = readParameters(ctx.querystring, 'parameters')
+      const form = method === 'GET' ? new URLSearchParams() : await readForm(ctx)
+      ctx.state.isRead = true
+      assertNoNul(query)
+      assertNoNul(form)
+      const request: Request<DashboardCaller | null> = {
+        ...dashboard,
+        caller,
+        params: ctx.params,
+        query,
+        form,
+        signInCookie: ctx.cookies.get(cookieName('sign_in', baseUrl())),
+        address: findClientAddress(ctx.req),
+        path: ctx.url,
+        isOpenedInClear: isSecure(baseUrl()) && isOpenedInClear(ctx.req),
+        now: context.clock.now(),
+      }
+      const around = { ...aroundOf(ctx), now: request.now }
+      const notBefore = Date.parse(ctx.get(REFRESH_HEADER))
+      if (isSame === true && caller !== null && !Number.isNaN(notBefore)) {
+        const encoding = encodingOf(ctx)
+        const key = `${caller.organizationId} ${caller.scope} ${encoding} ${ctx.url}`
+        const read = async (now: Instant) => {
+          const page = await turns.read(caller, () => respond({ ...request, now }))
+          // Without the name of the user.
+          return toDocument(page as Page, { ...around, caller: null, done: null, now }, encoding)
+        }
+        return sendDocument(ctx, await shareRead(key, notBefore, read))
+      }
+      const answer = () => {
+        if (ctx.res.destroyed) throw new RequestAborted()
+        return respond(request)
+      }
+      // What an attempt to log in does has limits of its own.
+      const takeTurn = () => {
+        if (caller !== null) return turns[method === 'GET' ? 'read' : 'change'](caller, answer)
+        return method === 'GET' && path === LOG_IN_PATH ? turns.open(addressGroup(request.address), answer) : answer()
+      }
+      await sendResponse(ctx, await takeTurn(), around, baseUrl())
+    }
+
   const router = new Router({ sensitive: true })
   router.get(`${ASSETS_PATH}:name`, (ctx) => sendAsset(ctx, assets))
   router.get(LIVE_PATH, (ctx) => {
@@ -106,7 +166,7 @@ export function createDashboardApp(parts: DashboardParts): Koa {
   })
   for (const route of PAGES) {
     const path = route.path.replaceAll(/\{(\w+)\}/g, ':$1')
-    router.register(path, [route.method], serve(route, { turns, dashboard, assets, findClientAddress, shareRead }))
+    router.register(path, [route.method], serve(route))
   }
 
   const app = new Koa({ env: 'production' })
@@ -116,7 +176,7 @@ export function createDashboardApp(parts: DashboardParts): Koa {
   app.use(setHeaders)
   app.use(
     renderErrorPages(log, async (ctx, page) =>
-      sendDocument(ctx, await toDocument(page, aroundOf(ctx, assets, dashboard), encodingOf(ctx))),
+      sendDocument(ctx, await toDocument(page, aroundOf(ctx), encodingOf(ctx))),
     ),
   )
   app.use(async (ctx, next) => {
@@ -145,77 +205,6 @@ const setHeaders: Middleware = (ctx, next) => {
   const referrer = ctx.url.length > LONG_ADDRESS ? 'origin' : 'same-origin'
   ctx.set({ 'Content-Security-Policy': CONTENT_SECURITY_POLICY, 'Referrer-Policy': referrer })
   return next()
-}
-
-interface Steps {
-  readonly turns: Turns
-  readonly dashboard: Dashboard
-  readonly assets: Assets
-  readonly findClientAddress: FindClientAddress
-  readonly shareRead: ShareRead<Document>
-}
-
-function serve(
-  { path, method, scope, isSame, respond }: PageRoute,
-  { turns, dashboard, assets, findClientAddress, shareRead }: Steps,
-): Middleware {
-  return async (ctx) => {
-    ctx.state.route = path
-    const caller: DashboardCaller | null = ctx.state.caller ?? null
-    if (scope !== null) {
-      if (caller === null) return sendRedirect(ctx, toLogIn(ctx), dashboard.baseUrl())
-      if (!includesScope(caller.scope, scope)) {
-        const message = `this page needs the scope ${scope}, and your account has ${caller.scope}: an admin of this service can change that`
-        throw new AppError('forbidden', message)
-      }
-    }
-    const query = readParameters(ctx.querystring, 'parameters')
-    const form = method === 'GET' ? new URLSearchParams() : await readForm(ctx)
-    ctx.state.isRead = true
-    assertNoNul(query)
-    assertNoNul(form)
-    const request: Request<DashboardCaller | null> = {
-      ...dashboard,
-      caller,
-      params: ctx.params,
-      query,
-      form,
-      signInCookie: ctx.cookies.get(cookieName('sign_in', dashboard.baseUrl())),
-      address: findClientAddress(ctx.req),
-      path: ctx.url,
-      isOpenedInClear: isSecure(dashboard.baseUrl()) && isOpenedInClear(ctx.req),
-      now: dashboard.context.clock.now(),
-    }
-    const around = { ...aroundOf(ctx, assets, dashboard), now: request.now }
-    const notBefore = Date.parse(ctx.get(REFRESH_HEADER))
-    if (isSame === true && caller !== null && !Number.isNaN(notBefore)) {
-      const encoding = encodingOf(ctx)
-      const key = `${caller.organizationId} ${caller.scope} ${encoding} ${ctx.url}`
-      const read = async (now: Instant) => {
-        const page = await turns.read(caller, () => respond({ ...request, now }))
-        // Without the name of the user.
-        return toDocument(page as Page, { ...around, caller: null, done: null, now }, encoding)
-      }
-      return sendDocument(ctx, await shareRead(key, notBefore, read))
-    }
-    const answer = () => {
-      if (ctx.res.destroyed) throw new RequestAborted()
-      return respond(request)
-    }
-    // What an attempt to log in does has limits of its own.
-    const takeTurn = () => {
-      if (caller !== null) return turns[method === 'GET' ? 'read' : 'change'](caller, answer)
-      return method === 'GET' && path === LOG_IN_PATH ? turns.open(addressGroup(request.address), answer) : answer()
-    }
-    await sendResponse(ctx, await takeTurn(), around, dashboard.baseUrl())
-  }
-}
-
-function aroundOf(ctx: Context, assets: Assets, { context, baseUrl }: Pick<Dashboard, 'context' | 'baseUrl'>): Around {
-  const { first } = cutParameters(ctx.querystring, MOST_LOOKED_AT)
-  const done = new URLSearchParams(first).get('done')
-  const sitePath = sitePathOf(baseUrl())
-  return { caller: ctx.state.caller ?? null, path: ctx.path, done, assets, sitePath, now: context.clock.now() }
 }
 
 /** The log-in leads back to the page, or to the page whose form was posted. */

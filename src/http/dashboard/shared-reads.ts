@@ -7,21 +7,19 @@
 import type { Instant } from '../../domain/check.ts'
 import type { Clock } from '../../runtime/clock.ts'
 
-/**
- * Returns the read of `key` that another page began within the last second, if it began at `notBefore` or later.
- * Otherwise begins a read. Rejects as `read` does.
- */
-export type ShareRead<T> = (key: string, notBefore: Instant, read: (at: Instant) => Promise<T>) => Promise<T>
-
 const FRESH_MS = 1_000
 /** Kept texts; one is some kilobytes. */
 const MOST_READS = 50
 
-export function createSharedReads<T>({ now }: Pick<Clock, 'now'>): ShareRead<T> {
+export function createSharedReads<T>({ now }: Pick<Clock, 'now'>) {
   /** In the order of their beginning. */
   const reads = new Map<string, { readonly at: Instant; readonly made: Promise<T> }>()
 
-  return (key, notBefore, read) => {
+  /**
+   * Returns the read of `key` that another page began within the last second, if it began at `notBefore` or later.
+   * Otherwise begins a read. Rejects as `read` does.
+   */
+  return (key: string, notBefore: Instant, read: (at: Instant) => Promise<T>): Promise<T> => {
     const at = now()
     for (const [oldest, { at: begunAt }] of reads) {
       if (at - begunAt < FRESH_MS && reads.size < MOST_READS) break
