@@ -8,15 +8,7 @@ import { icon } from '../../icons.ts'
 import { act, type Page, page, type Request } from '../../page.ts'
 import { confirm } from '../../ui/parts.ts'
 import { ago } from '../../words/time-words.ts'
-import {
-  declarerOf,
-  deleteCommand,
-  type Resource,
-  renderCommand,
-  resourceWords,
-  suspendCommand,
-  suspendCronJobCommand,
-} from './check-kubernetes.ts'
+import { declarerOf, kubectl, type Resource, renderCommand, resourceWords } from './check-kubernetes.ts'
 
 export const checkActionRoutes = [
   act('/checks/{id}/pause', 'write', pauseCheck, (id) => `/checks/${id}`, 'check-paused'),
@@ -45,16 +37,17 @@ ${isSuspendSet ? explainSuspend(check, resource) : ''}`
 
 function explainSuspend(check: StoredCheck, resource: Resource): Html {
   const wanted = check.kubernetesSuspend !== true
+  const patch = `-p '{"spec":{"suspend":${wanted}}}'`
   if (check.cronJob !== undefined) {
     const { namespace } = resource
     const how = wanted
       ? 'To pause it, suspend its CronJob:'
       : 'No run is expected while its CronJob is suspended, not there or never due. To resume a suspended CronJob:'
     return html`<p>${how}</p>
-${renderCommand('suspend-command', suspendCronJobCommand({ namespace, name: check.cronJob.name }, wanted))}`
+${renderCommand('suspend-command', `${kubectl('patch', 'cronjob', { namespace, name: check.cronJob.name })} ${patch}`)}`
   }
   return html`<p>${resourceWords(resource)} sets <code>spec.suspend</code>, so ${wanted ? 'pause' : 'resume'} the check there:</p>
-${renderCommand('suspend-command', suspendCommand(resource, wanted))}`
+${renderCommand('suspend-command', `${kubectl('patch', 'heartbeatcheck', resource)} --type merge ${patch}`)}`
 }
 
 async function confirmDelete(request: Request): Promise<Page> {
@@ -65,7 +58,7 @@ async function confirmDelete(request: Request): Promise<Page> {
   const question = { ask: 'Delete', name, back: `/checks/${id}` }
   if (resource !== null) {
     const loss = html`<p>${resourceWords(resource)} declares this check. If it were deleted here, the next reconcile would create it again. Delete the resource instead:</p>
-${renderCommand('delete-command', deleteCommand(resource))}
+${renderCommand('delete-command', kubectl('delete', 'heartbeatcheck', resource))}
 ${check.cronJob === undefined ? '' : html`<p>If it was made for the label <code>heartbeat-operator.io/watch</code> of its CronJob or Namespace, it would be made again: remove that label, or set it to <code>"false"</code> on the CronJob.</p>`}
 <p>With <code>spec.deletionPolicy: Retain</code> the check stays, and belongs to the API from then on. With <code>Delete</code>, the default, it ends; if the resource is created again within 7 days, it gets its ping URL and its history back.</p>`
     return confirm(request, { ...question, loss, button: null })

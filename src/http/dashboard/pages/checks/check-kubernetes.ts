@@ -14,7 +14,6 @@ import { ago, durationWords } from '../../words/time-words.ts'
 import { wordForShell } from './literals.ts'
 
 export type Resource = NonNullable<CheckRecord['kubernetes']>
-type FollowedCronJob = NonNullable<CheckRecord['cronJob']>
 
 /** The resource that declares the check. Null: the check belongs to the API. */
 export function declarerOf({ managedBy, kubernetes }: Pick<CheckRecord, 'managedBy' | 'kubernetes'>): Resource | null {
@@ -24,17 +23,20 @@ export function declarerOf({ managedBy, kubernetes }: Pick<CheckRecord, 'managed
 /** Nothing for a check that no resource declares or declared. `mayWrite`: the commands have buttons. */
 export function renderKubernetes({ kubernetes, managedBy, cronJob }: CheckRecord, mayWrite: boolean): Html {
   if (kubernetes === null) return html``
-  const { cluster, namespace } = kubernetes
-  const commands = [
-    ['What the operator says, and its conditions', `kubectl describe ${resourceArguments(kubernetes)}`],
-    [
-      'Each change of status',
-      `kubectl events --for ${wordForShell(`hbc/${kubernetes.name}`)} -n ${wordForShell(kubernetes.namespace)}`,
-    ],
-    ...(cronJob === undefined
-      ? [['The jobs beside it', `kubectl get cronjobs,jobs,pods -n ${wordForShell(namespace)}`] as const]
-      : listCronJobCommands(namespace, cronJob)),
-  ] as const
+  const { cluster, namespace, name } = kubernetes
+  const place = `-n ${wordForShell(namespace)}`
+  const commands: (readonly [meaning: string, command: string])[] = [
+    ['What the operator says, and its conditions', kubectl('describe', 'heartbeatcheck', kubernetes)],
+    ['Each change of status', `kubectl events --for ${wordForShell(`hbc/${name}`)} ${place}`],
+  ]
+  if (cronJob === undefined) commands.push(['The jobs beside it', `kubectl get cronjobs,jobs,pods ${place}`])
+  else {
+    const { lastRun } = cronJob
+    const log = lastRun && `kubectl logs ${wordForShell(`job/${lastRun.job}`)} ${place} --all-containers`
+    commands.push(['Its CronJob', kubectl('describe', 'cronjob', { namespace, name: cronJob.name })])
+    commands.push(['Its Jobs and their pods', `kubectl get jobs,pods ${place}`])
+    if (log !== null) commands.push(['The log of its last run', log])
+  }
   const origin = html`<p>${resourceWords(kubernetes)} ${managedBy === 'kubernetes' ? 'declares' : 'declared'} this check${
     managedBy === 'kubernetes' ? '' : ', which belongs to the API now'
   }. To look further, in the cluster <code>${isolated(cluster)}</code>:</p>`
@@ -43,19 +45,6 @@ export function renderKubernetes({ kubernetes, managedBy, cronJob }: CheckRecord
       html`<p class="command-title">${meaning}</p>${renderCommand(`kubectl-${index + 1}`, command, mayWrite)}`,
   )
   return section('kubernetes-title', 'Kubernetes', origin, list)
-}
-
-function listCronJobCommands(namespace: string, { name, lastRun }: FollowedCronJob) {
-  const place = `-n ${wordForShell(namespace)}`
-  const commands = [
-    ['Its CronJob', `kubectl describe cronjob ${wordForShell(name)} ${place}`],
-    ['Its Jobs and their pods', `kubectl get jobs,pods ${place}`],
-  ] as const
-  if (lastRun === null) return commands
-  return [
-    ...commands,
-    ['The log of its last run', `kubectl logs ${wordForShell(`job/${lastRun.job}`)} ${place} --all-containers`],
-  ] as const
 }
 
 /** `The HeartbeatCheck payments/nightly`. */
@@ -69,27 +58,13 @@ export function renderCommand(id: string, command: string, canCopy = true): Html
 ${canCopy ? copyButton(id, 'the command') : ''}</div>`
 }
 
-export function deleteCommand(resource: Resource): string {
-  return `kubectl delete ${resourceArguments(resource)}`
-}
-
-export function deleteJobCommand({ namespace }: Pick<Resource, 'namespace'>, job: string): string {
-  return `kubectl delete job ${wordForShell(job)} -n ${wordForShell(namespace)}`
-}
-
-export function suspendCommand(resource: Resource, suspend: boolean): string {
-  return `kubectl patch ${resourceArguments(resource)} --type merge -p '{"spec":{"suspend":${suspend}}}'`
-}
-
-export function suspendCronJobCommand(
+/** A command about one object. */
+export function kubectl(
+  act: 'delete' | 'describe' | 'patch',
+  kind: 'heartbeatcheck' | 'cronjob' | 'job',
   { namespace, name }: Pick<Resource, 'namespace' | 'name'>,
-  suspend: boolean,
 ): string {
-  return `kubectl patch cronjob ${wordForShell(name)} -n ${wordForShell(namespace)} -p '{"spec":{"suspend":${suspend}}}'`
-}
-
-function resourceArguments({ namespace, name }: Resource): string {
-  return `heartbeatcheck ${wordForShell(name)} -n ${wordForShell(namespace)}`
+  return `kubectl ${act} ${kind} ${wordForShell(name)} -n ${wordForShell(namespace)}`
 }
 
 /** Null for a check that follows no CronJob. */
@@ -119,7 +94,7 @@ export function renderStuck(
 ): Html | string {
   if (kubernetes === null || followed === null || followed.stuck === null) return ''
   return html`<p>If it hangs, delete the Job:</p>
-${renderCommand('delete-job', deleteJobCommand(kubernetes, followed.stuck.job), mayWrite)}`
+${renderCommand('delete-job', kubectl('delete', 'job', { ...kubernetes, name: followed.stuck.job }), mayWrite)}`
 }
 
 /** Nothing for a check that follows no CronJob. */
