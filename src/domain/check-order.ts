@@ -3,20 +3,11 @@
 import type { ShownStatus } from './check.ts'
 import { isUuid } from './ids.ts'
 
+const ORDERS = ['created', 'name', 'status', 'last_ping', 'due'] as const
+export type CheckOrder = (typeof ORDERS)[number]
 /** `-`: the other way round. */
-export const CHECK_SORTS = [
-  'created',
-  '-created',
-  'name',
-  '-name',
-  'status',
-  '-status',
-  'last_ping',
-  '-last_ping',
-  'due',
-  '-due',
-] as const
-export type CheckSort = (typeof CHECK_SORTS)[number]
+export type CheckSort = CheckOrder | `-${CheckOrder}`
+export const CHECK_SORTS = ORDERS.flatMap((order) => [order, `-${order}`]) as [CheckSort, ...CheckSort[]]
 
 /** What needs attention comes first. */
 export const STATUS_ORDER = ['down', 'late', 'new', 'up', 'paused'] as const satisfies readonly ShownStatus[]
@@ -45,15 +36,13 @@ const isMoment = (value: unknown) => typeof value === 'number' && value >= 0 && 
 const isTime = (value: unknown) => value === null || isMoment(value)
 
 /** What each order sorts by. */
-const BY: Record<'created' | 'name' | 'status' | 'last_ping' | 'due', readonly ((value: unknown) => boolean)[]> = {
+const BY: Record<CheckOrder, readonly ((value: unknown) => boolean)[]> = {
   created: [isMoment],
   name: [isName],
   status: [isRank, isName],
   last_ping: [isTime],
   due: [isTime],
 }
-
-export type CheckOrder = keyof typeof BY
 
 /** `-name` sorts by the name, in reverse. */
 export function orderOf(sort: CheckSort): { readonly order: CheckOrder; readonly isReverse: boolean } {

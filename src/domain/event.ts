@@ -22,18 +22,12 @@ export type CheckEventType = (typeof CHECK_EVENT_TYPES)[number]
 export const EVENT_TYPES = [...CHECK_EVENT_TYPES, 'channel.test'] as const
 export type EventType = (typeof EVENT_TYPES)[number]
 
-/** The event of each flip that no notice reports. Null: no event, for a new check and for its first success. */
-const EVENT_OF = {
-  created: null,
-  first_success: null,
-  missed: null,
-  failed: null,
-  overran: null,
-  recovered: null,
+/** The event of each flip that has one and that no notice reports. */
+const EVENT_OF: { readonly [Reason in FlipReason]?: CheckEventType } = {
   paused: 'check.paused',
   resumed: 'check.resumed',
   outage: 'check.unknown',
-} as const satisfies Record<FlipReason, CheckEventType | null>
+}
 
 /** What the recipients of a check are to know of its changes into and out of `down`. */
 export interface Notice {
@@ -127,7 +121,7 @@ export function eventOf(
 ): NewEvent | null {
   if (notice !== null) return noticeEvent(notice, detectedAt)
   const type = EVENT_OF[flip.reason]
-  return type === null ? null : { type, data: toFacts({ ...flip, gap }, detectedAt) }
+  return type === undefined ? null : { type, data: toFacts({ ...flip, gap }, detectedAt) }
 }
 
 export function noticeEvent(notice: Notice, detectedAt: Instant): NewEvent {
