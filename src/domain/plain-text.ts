@@ -70,11 +70,16 @@ export function firstBytes(text: string, bytes: number): string {
 export function lastBytes(text: string, bytes: number): string {
   if (text.length * 3 <= bytes || Buffer.byteLength(text) <= bytes) return text
   const kept = Buffer.from(text).subarray(-Math.max(0, bytes - ELLIPSIS_BYTES))
-  // The first bytes may continue a character that was cut.
-  const from = kept.findIndex((byte) => (byte & 0xc0) !== 0x80)
-  const end = kept.subarray(from).toString()
+  const end = withoutBrokenStart(kept).toString()
   const lineEnd = end.indexOf('\n')
   return lineEnd === -1 ? ELLIPSIS + end : end.slice(lineEnd + 1)
+}
+
+/** The end of a text of UTF-8 without the bytes, three at most, that continue a character which was cut. */
+export function withoutBrokenStart(bytes: Buffer): Buffer {
+  let start = 0
+  while (start < 3 && start < bytes.length && (bytes[start]! & 0xc0) === 0x80) start += 1
+  return bytes.subarray(start)
 }
 
 /** The first characters that PostgreSQL stores: it has no NUL, and no half of a pair. */

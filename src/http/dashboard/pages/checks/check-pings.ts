@@ -11,7 +11,7 @@ import {
 import { type CheckReview, SHOWN_PINGS } from '../../../../checks/review-check.ts'
 import { PING_TYPES, type PingSource, type PingType } from '../../../../domain/check.ts'
 import { encodeCursor } from '../../../../domain/page.ts'
-import { cleanOutput, toOneLine } from '../../../../domain/plain-text.ts'
+import { cleanOutput, toOneLine, withoutBrokenStart } from '../../../../domain/plain-text.ts'
 import { parsePart } from '../../../api/faults.ts'
 import { PingListQuery } from '../../../api/history.ts'
 import { type Html, html, isolated } from '../../html.ts'
@@ -171,16 +171,5 @@ export function readJobText(bytes: Buffer, isCut: boolean): string | null {
   return cleanOutput(text)
 }
 
-/** The bytes of UTF-8 that continue a character, of which there are at most three. */
-function withoutBrokenStart(bytes: Buffer): Buffer {
-  let at = 0
-  while (at < 3 && at < bytes.length && (bytes[at]! & 0xc0) === 0x80) at += 1
-  return bytes.subarray(at)
-}
-
 /** More than a tenth is not UTF-8, or is NUL, which no text has. */
-function isBinary(text: string): boolean {
-  let strange = 0
-  for (const character of text) if (character === '\uFFFD' || character === '\0') strange += 1
-  return strange > text.length / 10
-}
+const isBinary = (text: string): boolean => text.split(/[\uFFFD\0]/).length - 1 > text.length / 10
