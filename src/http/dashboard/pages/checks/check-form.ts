@@ -165,16 +165,10 @@ async function tryForm<Input, T>(
   read: (body: unknown) => Input,
   run: (input: Input) => Promise<T>,
 ): Promise<{ done: T } | { faults: Faults }> {
-  const result = await orFaults(() => read(body))
-  const found = { ...('faults' in result ? result.faults : {}), ...faults }
-  if ('faults' in result || Object.keys(found).length > 0) return { faults: found }
-  return orFaults(() => run(result.done))
-}
-
-async function orFaults<T>(work: () => T | Promise<T>): Promise<{ done: T } | { faults: Faults }> {
   try {
-    return { done: await work() }
+    const input = read(body)
+    return Object.keys(faults).length > 0 ? { faults } : { done: await run(input) }
   } catch (error) {
-    return { faults: faultsOfCheck(error) }
+    return { faults: { ...faultsOfCheck(error), ...faults } }
   }
 }
