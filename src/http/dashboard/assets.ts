@@ -8,8 +8,10 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { compressOnce, type Encoding } from '../compress.ts'
 
-export interface Asset {
-  readonly type: 'text/css; charset=utf-8' | 'text/javascript; charset=utf-8'
+const TYPES = { css: 'text/css; charset=utf-8', js: 'text/javascript; charset=utf-8' } as const
+
+interface Asset {
+  readonly type: string
   bytes(encoding: Encoding): Promise<Buffer>
 }
 
@@ -44,10 +46,10 @@ export function readAssets(): Assets {
   /** By name without hash. */
   const newest = new Map<string, Asset>()
 
-  function add(name: string, kind: 'css' | 'js', content: Buffer): string {
+  function add(name: string, kind: keyof typeof TYPES, content: Buffer): string {
     const hash = createHash('sha256').update(content).digest('hex').slice(0, 12)
     const file = `${name}-${hash}.${kind}`
-    const asset = createAsset(kind, content)
+    const asset = { type: TYPES[kind], bytes: compressOnce(content) }
     files.set(file, asset)
     newest.set(`${name}.${kind}`, asset)
     return ASSETS_PATH + file
@@ -63,12 +65,5 @@ export function readAssets(): Assets {
       const asset = newest.get(name.replace(/-[0-9a-f]{12}(?=\.\w+$)/, ''))
       return asset === undefined || newest.has(name) ? null : { asset, isOther: true }
     },
-  }
-}
-
-function createAsset(kind: 'css' | 'js', content: Buffer): Asset {
-  return {
-    type: kind === 'css' ? 'text/css; charset=utf-8' : 'text/javascript; charset=utf-8',
-    bytes: compressOnce(content),
   }
 }

@@ -112,12 +112,13 @@ export function whenOf({ spec }: Pick<CheckRecord, 'spec'>, now: Instant): When 
   return (at) => html`<span class="clock-time">${clock(at)} <small class="muted">${ago(at, now)}</small></span>`
 }
 
+/** `short`: how users write it too. */
 const LENGTHS = [
-  { name: 'week', seconds: 604_800 },
-  { name: 'day', seconds: 86_400 },
-  { name: 'hour', seconds: 3_600 },
-  { name: 'minute', seconds: 60 },
-  { name: 'second', seconds: 1 },
+  { name: 'week', seconds: 604_800, short: 'w wk wks' },
+  { name: 'day', seconds: 86_400, short: 'd' },
+  { name: 'hour', seconds: 3_600, short: 'h hr hrs' },
+  { name: 'minute', seconds: 60, short: 'm min mins' },
+  { name: 'second', seconds: 1, short: 's sec secs' },
 ] as const
 
 const countWords = (count: number, name: string) => `${count} ${name}${count === 1 ? '' : 's'}`
@@ -154,16 +155,10 @@ export const inWords = (at: Instant, now: Instant): string => (at <= now ? 'now'
 
 const SECONDS_OF: ReadonlyMap<string, number> = new Map([
   ['', 1],
-  ...spellings(1, 's sec secs second seconds'),
-  ...spellings(60, 'm min mins minute minutes'),
-  ...spellings(3_600, 'h hr hrs hour hours'),
-  ...spellings(86_400, 'd day days'),
-  ...spellings(604_800, 'w wk wks week weeks'),
+  ...LENGTHS.flatMap(({ name, seconds, short }) =>
+    [name, `${name}s`, ...short.split(' ')].map((word): [string, number] => [word, seconds]),
+  ),
 ])
-
-function spellings(seconds: number, names: string): [string, number][] {
-  return names.split(' ').map((name) => [name, seconds])
-}
 
 // Each takes a text in one way alone, so that no text takes long.
 const PART = /(\d+(?:\.\d+)?)\s*([a-z]*)/y
