@@ -7,25 +7,18 @@
 import type { Instant } from '../domain/check.ts'
 import { firstIdAt } from '../runtime/ids.ts'
 import type { LoopOptions } from '../runtime/loop.ts'
-import { pruneEntries } from '../store/audit/entries.ts'
 import type { Context } from '../store/context.ts'
 import { listFlipEnds, pruneFlipsBefore } from '../store/history/flip-pruning.ts'
 import {
   listHistoryKeys,
+  pruneAged,
   pruneDeliveries,
   pruneEvents,
   pruneFlips,
-  pruneGaps,
   prunePings,
-  pruneTombstones,
   tryPruneLock,
 } from '../store/history/pruning.ts'
-import { pruneSpools } from '../store/history/spools.ts'
 import type { Queryable } from '../store/postgres/database.ts'
-import { deleteOldLoginAddresses } from '../store/tenancy/login-addresses.ts'
-import { deleteOldWindows } from '../store/tenancy/rate-windows.ts'
-import { deleteExpiredRefreshTokens } from '../store/tenancy/refresh-tokens.ts'
-import { deleteExpiredSessions } from '../store/tenancy/sessions.ts'
 
 export interface PruneLimits {
   /** Kept for each check: a ping is deleted when it is not among the newest `maxPings`, or is older than `maxDays`. */
@@ -55,35 +48,27 @@ export interface PrunePosition {
 }
 
 const DAY_MS = 86_400_000
-/** A deadline can look back over one interval and its grace, at most a year each (design, section 3.1), and leap days. */
-const GAP_DAYS = 800
-/** Files that are found again after that are recorded from their beginning. */
-const SPOOL_DAYS = 366
-/** An expired token only gives 401; a day more covers replicas whose clocks differed when it was created. */
-const TOKEN_DAYS = 1
-/** The longest window is a day (auth/account-audit.ts), and counts in part for the one after it. */
-const WINDOW_DAYS = 2
-/** As long as a log-in counts for its address (auth/check-password.ts). */
-const LOGIN_ADDRESS_DAYS = 30
-/** A resource that is created again within this time gets its check back (design, section 6). */
-const TOMBSTONE_DAYS = 7
 
-type PruneRest = (tx: Queryable, now: Instant, limit: number, limits: PruneLimits) => Promise<number>
-
-/** Pruned as a whole, in this order: a delivery keeps its event. */
-const REST = {
-  deliveries: (tx, now, limit, { maxDays }) => pruneDeliveries(tx, firstIdAt(now - maxDays * DAY_MS), limit),
-  events: (tx, now, limit, { maxDays }) => pruneEvents(tx, firstIdAt(now - maxDays * DAY_MS), limit),
-  gaps: (tx, now, limit) => pruneGaps(tx, now - GAP_DAYS * DAY_MS, limit),
-  spools: (tx, now, limit) => pruneSpools(tx, now - SPOOL_DAYS * DAY_MS, limit),
-  refresh_tokens: (tx, now, limit) => deleteExpiredRefreshTokens(tx, now - TOKEN_DAYS * DAY_MS, limit),
-  sessions: (tx, now, limit) => deleteExpiredSessions(tx, now - TOKEN_DAYS * DAY_MS, limit),
-  login_addresses: (tx, now, limit) => deleteOldLoginAddresses(tx, now - LOGIN_ADDRESS_DAYS * DAY_MS, limit),
-  rate_windows: (tx, _now, limit) => deleteOldWindows(tx, (WINDOW_DAYS * DAY_MS) / 1_000, limit),
-  tombstones: (tx, now, limit) => pruneTombstones(tx, now - TOMBSTONE_DAYS * DAY_MS, limit),
-  audit_log: (tx, now, limit, { auditMaxDays }) => pruneEntries(tx, firstIdAt(now - auditMaxDays * DAY_MS), limit),
-} satisfies Record<string, PruneRest>
-const TABLES = ['pings', 'flips', ...(Object.keys(REST) as (keyof typeof REST)[])] as const
+/** How many days the other tables are kept, in the order in which they are pruned: a delivery keeps its event. */
+const KEPT_DAYS = {
+  deliveries: 'maxDays',
+  events: 'maxDays',
+  // A deadline can look back over one interval and its grace, at most a year each (design, section 3.1), and leap days.
+  gaps: 800,
+  // Files that are found again after that are recorded from their beginning.
+  spools: 366,
+  // An expired token only gives 401; a day covers replicas whose clocks differed when it was created.
+  refresh_tokens: 1,
+  sessions: 1,
+  // As long as a log-in counts for its address (auth/check-password.ts).
+  login_addresses: 30,
+  // The longest window is a day (auth/account-audit.ts), and counts in part for the one after it.
+  rate_windows: 2,
+  // A resource that is created again within this time gets its check back (design, section 6).
+  tombstones: 7,
+  audit_log: 'auditMaxDays',
+} as const
+const TABLES = ['pings', 'flips', ...(Object.keys(KEPT_DAYS) as (keyof typeof KEPT_DAYS)[])] as const
 
 /** No check has a key below 1. */
 export const PRUNE_START: PrunePosition = { table: TABLES[0], afterKey: 0 }
@@ -105,10 +90,22 @@ export function pruneHistory(
     const now = clock.now()
     if (position.table === 'pings' || position.table === 'flips')
       return pruneChecks(tx, limits, { ...position, table: position.table }, batch, now)
-    const pruneRest: PruneRest = REST[position.table]
-    const deleted = await pruneRest(tx, now, batch.rows, limits)
+    const deleted = await pruneRest(tx, position.table, limits, batch.rows, now)
     return { deleted, next: deleted < batch.rows ? startOfNext(position) : position }
   })
+}
+
+function pruneRest(
+  tx: Queryable,
+  table: keyof typeof KEPT_DAYS,
+  limits: PruneLimits,
+  limit: number,
+  now: Instant,
+): Promise<number> {
+  const kept = KEPT_DAYS[table]
+  const oldest = now - (typeof kept === 'number' ? kept : limits[kept]) * DAY_MS
+  if (table === 'deliveries') return pruneDeliveries(tx, oldest, limit)
+  return table === 'events' ? pruneEvents(tx, oldest, limit) : pruneAged(tx, table, oldest, limit)
 }
 
 /** How many checks one batch looks at. */

@@ -94,10 +94,3 @@ function toEntry({ actorKind, actorId, actorName, targetId, targetName, ...row }
   const target = targetId === null ? null : { kind: targetKindOf(row.action), id: targetId, name: targetName }
   return { ...row, actor: { kind: actorKind, id: actorId, name: actorName }, target }
 }
-
-/** Deletes up to `limit` entries older than `oldestId`, and returns their number. */
-export async function pruneEntries(tx: Queryable, oldestId: string, limit: number): Promise<number> {
-  const text = 'delete from audit_log where ctid = any(array(select ctid from audit_log where id < $1 limit $2))'
-  const { rowCount } = await tx.query(text, [oldestId, limit])
-  return rowCount
-}

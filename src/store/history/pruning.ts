@@ -12,6 +12,7 @@
 
 import type { Instant } from '../../domain/check.ts'
 import { LAST_ID } from '../../domain/ids.ts'
+import { firstIdAt } from '../../runtime/ids.ts'
 import { pingTypeCode } from '../checks/columns.ts'
 import type { Queryable } from '../postgres/database.ts'
 import { timestamp } from '../postgres/instants.ts'
@@ -101,10 +102,10 @@ export async function pruneFlips(
 }
 
 /**
- * Deletes up to `limit` deliveries and returns their number: finished ones older than `oldestId`, and all whose channel is gone. One
+ * Deletes up to `limit` deliveries and returns their number: finished ones older than `oldest`, and all whose channel is gone. One
  * look-up for each channel, as in listHistoryKeys. By id, not by ctid: deliveries are updated, and one that is being retried stays.
  */
-export async function pruneDeliveries(tx: Queryable, oldestId: string, limit: number): Promise<number> {
+export async function pruneDeliveries(tx: Queryable, oldest: Instant, limit: number): Promise<number> {
   const { rowCount } = await tx.query(
     `with recursive seen (channel_id) as (
         (select d.channel_id from deliveries d order by d.channel_id limit 1)
@@ -119,35 +120,49 @@ export async function pruneDeliveries(tx: Queryable, oldestId: string, limit: nu
             and not exists (select from channels c where c.id = s.channel_id) limit $2) d)
         limit $2))
         and (status <> 0 or not exists (select from channels c where c.id = deliveries.channel_id))`,
-    [oldestId, limit],
+    [firstIdAt(oldest), limit],
   )
   return rowCount
 }
 
-/** Deletes up to `limit` events older than `oldestId` that no delivery needs, and returns their number. */
-export async function pruneEvents(tx: Queryable, oldestId: string, limit: number): Promise<number> {
+/** Deletes up to `limit` events older than `oldest` that no delivery needs, and returns their number. */
+export async function pruneEvents(tx: Queryable, oldest: Instant, limit: number): Promise<number> {
   const { rowCount } = await tx.query(
     `delete from events where ctid = any(array(
         select e.ctid from events e where e.id < $1 and not exists (select from deliveries d where d.event_id = e.id) limit $2))`,
-    [oldestId, limit],
+    [firstIdAt(oldest), limit],
   )
   return rowCount
 }
 
-/** Deletes up to `limit` gaps that ended before `oldest`, and returns their number. */
-export async function pruneGaps(tx: Queryable, oldest: Instant, limit: number): Promise<number> {
-  const text =
-    'delete from gaps where ctid = any(array(select ctid from gaps where ended_at < $1::timestamptz limit $2))'
-  const { rowCount } = await tx.query(text, [timestamp(oldest), limit])
-  return rowCount
-}
+/** Tables whose rows go by age alone: the column with the time of a row, or with its id. */
+const AGED = {
+  gaps: 'ended_at',
+  spools: 'used_at',
+  refresh_tokens: 'expires_at',
+  sessions: 'expires_at',
+  login_addresses: 'last_at',
+  rate_windows: 'started_at',
+  tombstones: 'deleted_at',
+  audit_log: 'id',
+} as const
 
-/** Deletes up to `limit` tombstones older than `oldest`, except those being revived, and returns their number. The next run prunes their history. */
-export async function pruneTombstones(tx: Queryable, oldest: Instant, limit: number): Promise<number> {
+/**
+ * Deletes up to `limit` rows from before `oldest`, but for those that another transaction has locked, as a tombstone
+ * that is being revived. Returns their number. The next run prunes the history of a tombstone.
+ */
+export async function pruneAged(
+  tx: Queryable,
+  table: keyof typeof AGED,
+  oldest: Instant,
+  limit: number,
+): Promise<number> {
+  const column = AGED[table]
+  // An array, which PostgreSQL reads once: it may read the rows of `in (...)` again, and so delete more of them.
   const { rowCount } = await tx.query(
-    `delete from tombstones where ctid = any(array(
-        select ctid from tombstones where deleted_at < $1::timestamptz limit $2 for update skip locked))`,
-    [timestamp(oldest), limit],
+    `delete from ${table} where ctid = any(array(
+        select ctid from ${table} where ${column} < $1 limit $2 for update skip locked))`,
+    [column === 'id' ? firstIdAt(oldest) : timestamp(oldest), limit],
   )
   return rowCount
 }

@@ -1,8 +1,6 @@
 /** How far each spool is recorded: moved by the transaction that records its pings, so that each is recorded once. */
 
-import type { Instant } from '../../domain/check.ts'
 import type { Queryable } from '../postgres/database.ts'
-import { timestamp } from '../postgres/instants.ts'
 
 /** The position up to which this spool is recorded; 0 of a new one. */
 export async function findSpoolPosition(tx: Queryable, id: string): Promise<number> {
@@ -43,13 +41,4 @@ export async function findStoredPings(
     values: [pings.map(({ key }) => key), pings.map(({ id }) => id.toString('hex'))],
   })
   return new Set(rows.map(([id]) => id as string))
-}
-
-/** Deletes up to `limit` positions that were not used since `oldest`, and returns their number. */
-export async function pruneSpools(tx: Queryable, oldest: Instant, limit: number): Promise<number> {
-  const { rowCount } = await tx.query(
-    'delete from spools where ctid = any(array(select ctid from spools where used_at < $1::timestamptz limit $2))',
-    [timestamp(oldest), limit],
-  )
-  return rowCount
 }

@@ -33,13 +33,3 @@ export async function hasLoginAddress(
   )
   return rowCount === 1
 }
-
-/** Deletes at most `limit` addresses that were last used before `before`. Returns how many. */
-export async function deleteOldLoginAddresses(db: Queryable, before: Instant, limit: number): Promise<number> {
-  const { rowCount } = await db.query(
-    `delete from login_addresses where ctid = any(array(
-      select ctid from login_addresses where last_at < $1::timestamptz limit $2 for update skip locked))`,
-    [timestamp(before), limit],
-  )
-  return rowCount
-}

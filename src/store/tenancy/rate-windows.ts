@@ -56,13 +56,3 @@ function untilFree(
   const ageBelow = (calls: number, most: number) => Math.max(0, (1 - most / calls) * seconds)
   return used < limit ? ageBelow(previous, limit - used) - age : seconds - age + ageBelow(used, limit)
 }
-
-/** Deletes at most `limit` windows that began more than `seconds` ago. Returns how many. */
-export async function deleteOldWindows(db: Queryable, seconds: number, limit: number): Promise<number> {
-  const { rowCount } = await db.query(
-    `delete from rate_windows where bucket = any(array(
-      select bucket from rate_windows where started_at < now() - $1 * interval '1 second' limit $2 for update skip locked))`,
-    [seconds, limit],
-  )
-  return rowCount
-}

@@ -70,14 +70,3 @@ export async function spendRefreshToken(
   if (rows[0] === undefined) return 'gone'
   return rows[0].isSpent ? 'spent before' : 'expired'
 }
-
-/** Deletes at most `limit` tokens that expired before `now`. Returns how many. */
-export async function deleteExpiredRefreshTokens(db: Queryable, now: Instant, limit: number): Promise<number> {
-  const { rowCount } = await db.query(
-    // An array, which PostgreSQL reads once: it may read the rows of `in (...)` again, and so delete more of them.
-    `delete from refresh_tokens where token_hash = any(array(
-      select token_hash from refresh_tokens where expires_at <= $1::timestamptz limit $2 for update skip locked))`,
-    [timestamp(now), limit],
-  )
-  return rowCount
-}

@@ -138,13 +138,3 @@ export async function listEndedSessions(db: Queryable, ids: readonly string[], n
   })
   return rows.map(({ id }) => id)
 }
-
-/** Deletes at most `limit` sessions that expired before `now`. Returns how many. */
-export async function deleteExpiredSessions(db: Queryable, now: Instant, limit: number): Promise<number> {
-  const { rowCount } = await db.query(
-    `delete from sessions where id = any(array(
-      select id from sessions where expires_at <= $1::timestamptz limit $2 for update skip locked))`,
-    [timestamp(now), limit],
-  )
-  return rowCount
-}

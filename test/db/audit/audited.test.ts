@@ -3,8 +3,7 @@ import { audited, toPlainAddress } from '../../../src/audit/audited.ts'
 import { listEntries } from '../../../src/audit/find-entries.ts'
 import { SYSTEM } from '../../../src/domain/access.ts'
 import type { Act, AuditEntry } from '../../../src/domain/audit.ts'
-import { firstIdAt } from '../../../src/runtime/ids.ts'
-import { pruneEntries } from '../../../src/store/audit/entries.ts'
+import { pruneAged } from '../../../src/store/history/pruning.ts'
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts'
 import { addTenant, type TestTenant } from '../../support/tenant.ts'
 import { manualClock } from '../auth/fixtures.ts'
@@ -79,13 +78,13 @@ describe('an address', () => {
   })
 })
 
-describe('pruneEntries', () => {
+describe('pruneAged', () => {
   it('deletes entries that are older than the limit, a bounded number at a time', async () => {
     for (let made = 0; made < 3; made += 1) {
       await audited(context(), tenant, async () => ({ result: null, acts: [anAct()] }))
       clock.time += 1_000
     }
-    const prune = (at: number, limit: number) => pruneEntries(test.database, firstIdAt(at), limit)
+    const prune = (at: number, limit: number) => pruneAged(test.database, 'audit_log', at, limit)
     expect(await prune(clock.time - 1_000, 1)).toBe(1)
     expect(await prune(clock.time - 1_000, 10)).toBe(1)
     expect(await prune(clock.time - 1_000, 10)).toBe(0)

@@ -2,7 +2,7 @@ import { createHash, randomBytes, randomUUID } from 'node:crypto'
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { createAuthenticate } from '../../../src/auth/authenticate.ts'
 import { logIn, logOut, refresh } from '../../../src/auth/log-in.ts'
-import { deleteExpiredRefreshTokens } from '../../../src/store/tenancy/refresh-tokens.ts'
+import { pruneAged } from '../../../src/store/history/pruning.ts'
 import { removeUser } from '../../../src/tenancy/users.ts'
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts'
 import { LOW_COST } from '../../support/passwords.ts'
@@ -185,7 +185,7 @@ describe('the pruning of expired refresh tokens', () => {
     await enter()
     clock.time = START + DAY_MS
     const good = await renew(spent.refreshToken)
-    const forget = (limit: number) => deleteExpiredRefreshTokens(test.database, clock.time, limit)
+    const forget = (limit: number) => pruneAged(test.database, 'refresh_tokens', clock.time + 1, limit)
     clock.time = START + 30 * DAY_MS - 1
     expect(await forget(10)).toBe(0)
     clock.time = START + 30 * DAY_MS

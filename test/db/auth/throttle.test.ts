@@ -1,8 +1,9 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { logIn } from '../../../src/auth/log-in.ts'
 import { hashPassword } from '../../../src/auth/passwords.ts'
+import { pruneAged } from '../../../src/store/history/pruning.ts'
 import { createDatabase } from '../../../src/store/postgres/database.ts'
-import { deleteOldLoginAddresses, noteLoginAddress } from '../../../src/store/tenancy/login-addresses.ts'
+import { noteLoginAddress } from '../../../src/store/tenancy/login-addresses.ts'
 import { boundFailures, lockFailures } from '../../../src/store/tenancy/login-failures.ts'
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts'
 import { LOW_COST } from '../../support/passwords.ts'
@@ -193,7 +194,7 @@ describe('the wide limits', () => {
     await isIn()
     await test.database.query(`update login_addresses set last_at = last_at - interval '30 days 1 millisecond'`)
     await isThrottled()
-    expect(await deleteOldLoginAddresses(test.database, clock.time - 30 * DAY_MS, 10)).toBe(1)
+    expect(await pruneAged(test.database, 'login_addresses', clock.time - 30 * DAY_MS, 10)).toBe(1)
   })
 
   it('above them an account gets ten guesses from an address, over all replicas, each with its entry', async () => {

@@ -218,14 +218,14 @@ describe('of the rest', () => {
   })
 
   test('rate windows stay for two days, as those of a day count in part for the next one', async () => {
-    for (const [bucket, age] of [
-      ['old', '49 hours'],
-      ['young', '47 hours'],
-      ['now', '0 hours'],
-    ]) {
+    for (const [bucket, hours] of [
+      ['old', 49],
+      ['young', 47],
+      ['now', 0],
+    ] as const) {
       await fixture.database.query(
-        'insert into rate_windows (bucket, started_at, used) values ($1, now() - $2::interval, 1)',
-        [bucket, age],
+        'insert into rate_windows (bucket, started_at, used) values ($1, to_timestamp($2 / 1000.0), 1)',
+        [bucket, fixture.clock.time - hours * 3_600_000],
       )
     }
     expect(await prune({})).toMatchObject({ deleted: { rate_windows: 1 } })

@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto'
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import type { Scope } from '../../../src/domain/access.ts'
+import { pruneAged } from '../../../src/store/history/pruning.ts'
 import { createDatabase } from '../../../src/store/postgres/database.ts'
-import { deleteOldWindows } from '../../../src/store/tenancy/rate-windows.ts'
 import { shareOf, takeCall } from '../../../src/tenancy/rate-limit.ts'
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts'
 
@@ -160,13 +160,13 @@ describe('takeCall', () => {
   })
 })
 
-describe('deleteOldWindows', () => {
+describe('pruneAged', () => {
   it('deletes old windows up to a limit, and no others', async () => {
     await test.database.query(
       `insert into rate_windows select 'calls:old ' || n, now() - interval '901 seconds', 5 from generate_series(1, 3) n`,
     )
     await test.database.query(`insert into rate_windows values ('calls:new', now() - interval '890 seconds', 5)`)
-    const forget = (limit: number) => deleteOldWindows(test.database, 900, limit)
+    const forget = (limit: number) => pruneAged(test.database, 'rate_windows', Date.now() - 900_000, limit)
     expect([await forget(2), await forget(2), await forget(2)]).toEqual([2, 1, 0])
     const { rows } = await test.database.query<{ bucket: string }>('select bucket from rate_windows')
     expect(rows).toEqual([{ bucket: 'calls:new' }])
