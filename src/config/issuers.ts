@@ -7,7 +7,7 @@ import { createPublicKey, type JsonWebKeyInput, type KeyObject } from 'node:cryp
 import { z } from 'zod'
 import { toUserEmail, USER_EMAIL_RULE } from '../domain/email.ts'
 import type { OidcIssuer } from '../domain/issuer.ts'
-import { parseJson } from './values.ts'
+import { parseJson, withFault } from './values.ts'
 
 const ISSUER_LENGTH = 2_048
 const MOST_ISSUERS = 20
@@ -37,75 +37,67 @@ export const issuerUrl = z
 export const identifier = textOf(NAME_LENGTH)
 export const usersBySubject = z
   .record(z.string(), email(), 'must be an object of e-mail addresses by subject')
-  .optional()
+  .refine(
+    (users) => Object.keys(users).every((subject) => subject !== '' && subject.length <= NAME_LENGTH),
+    `must have subjects of 1 to ${NAME_LENGTH} characters`,
+  )
+  .transform((users): ReadonlyMap<string, string> => new Map(Object.entries(users)))
+  .prefault({})
 
-const ENTRY = z.strictObject(
-  {
+const isKeySet = (value: unknown): boolean =>
+  typeof value === 'object' && value !== null && 'keys' in value && Array.isArray(value.keys)
+
+export const oidcIssuers = entriesOf({
+  fields: {
     issuer: issuerUrl,
     audience: identifier,
     users: usersBySubject,
-    jwks: z.looseObject({ keys: z.array(z.unknown()) }).optional(),
+    jwks: z
+      .custom<NonNullable<OidcIssuer['jwks']>>(isKeySet, 'must be an object such as {"keys":[...]}')
+      .superRefine(withFault(({ keys }) => findKeySetFault(keys)))
+      .optional()
+      .transform((jwks): OidcIssuer['jwks'] => jwks ?? null),
   },
-  'must be an object',
-)
-
-export const oidcIssuers = entriesOf({
-  entry: ENTRY,
   example: EXAMPLE,
-  fields: 'issuer, audience, users and jwks',
-  shapes: { jwks: 'jwks must be an object such as {"keys":[...]}' },
-  read({ issuer, audience, users = {}, jwks = null }, before: readonly OidcIssuer[]) {
-    const keyFault = jwks === null ? null : findKeySetFault(jwks.keys)
-    const isDouble = before.some((entry) => entry.issuer === issuer)
-    const value = { issuer, audience, users: new Map(Object.entries(users)), jwks: jwks as OidcIssuer['jwks'] }
-    return [
-      value,
-      findSubjectFault(users),
-      keyFault === null ? null : `jwks ${keyFault}`,
-      isDouble ? 'issuer is the same as in an entry before it: make one entry of them' : null,
-    ]
-  },
+  unique: ['issuer', 'make one entry of them'],
 })
 
-interface EntrySchema<Entry, Value> {
-  readonly entry: z.ZodType<Entry>
+interface EntrySchema<Shape extends z.ZodRawShape> {
+  readonly fields: Shape
   /** Of a whole text. */
   readonly example: string
-  /** Of an entry, in words. */
-  readonly fields: string
-  /** The fault of a field whose parts are not described one by one. */
-  readonly shapes: Readonly<Record<string, string>>
-  /** Returns the value of an entry of the right shape, and its other faults. */
-  readonly read: (entry: Entry, before: readonly Value[]) => readonly [Value, ...(string | null)[]]
+  /** A field that no two entries have alike, and what to do about it. */
+  readonly unique: readonly [keyof Shape & string, string]
 }
 
 /** A JSON array. Each fault of an entry has the number of the entry. */
-export function entriesOf<Entry, Value>({ entry, example, fields, shapes, read }: EntrySchema<Entry, Value>) {
-  return z.string().transform((text, context): readonly Value[] => {
-    const values: Value[] = []
+export function entriesOf<Shape extends z.ZodRawShape>({
+  fields,
+  example,
+  unique: [name, advice],
+}: EntrySchema<Shape>) {
+  const entry = z.strictObject(fields, 'must be an object')
+  const names = Object.keys(fields)
+  const known = `${names.slice(0, -1).join(', ')} and ${names.at(-1)}`
+  return z.string().transform((text, context): readonly z.output<typeof entry>[] => {
     const given = parseJson(text)
-    if (!Array.isArray(given)) context.addIssue(`must be a JSON array such as ${example}`)
-    else if (given.length > MOST_ISSUERS)
-      context.addIssue(`must have at most ${MOST_ISSUERS} entries, and has ${given.length}`)
-    else
-      for (const [index, one] of given.entries())
-        for (const fault of readEntry(one)) if (fault !== null) context.addIssue(`entry ${index + 1}: ${fault}`)
-    return values
-
-    function readEntry(one: unknown): (string | null)[] {
-      const parsed = entry.safeParse(one)
-      if (!parsed.success)
-        return parsed.error.issues.map((issue) => shapes[String(issue.path[0])] ?? describeIssue(issue, fields))
-      const [value, ...faults] = read(parsed.data, values)
-      values.push(value)
-      return faults
+    const addIssue = (fault: string) => {
+      context.addIssue(fault)
+      return z.NEVER
     }
+    if (!Array.isArray(given)) return addIssue(`must be a JSON array such as ${example}`)
+    if (given.length > MOST_ISSUERS)
+      return addIssue(`must have at most ${MOST_ISSUERS} entries, and has ${given.length}`)
+    const taken = new Set<unknown>()
+    return given.map((one: unknown, index) => {
+      const { success, data, error } = entry.safeParse(one)
+      const faults = error?.issues.map((issue) => describeIssue(issue, known)) ?? []
+      if (success && taken.size === taken.add((data as Readonly<Record<string, unknown>>)[name]).size)
+        faults.push(`${name} is the same as in an entry before it: ${advice}`)
+      for (const fault of faults) addIssue(`entry ${index + 1}: ${fault}`)
+      return data!
+    })
   })
-}
-
-export function findSubjectFault(users: Readonly<Record<string, string>>): string | null {
-  const isWrong = Object.keys(users).some((subject) => subject === '' || subject.length > NAME_LENGTH)
-  return isWrong ? `users must have subjects of 1 to ${NAME_LENGTH} characters` : null
 }
 
 /** The field and what would be right. `fields`: those of an entry. */
