@@ -8,9 +8,9 @@ import { isUuid } from '../domain/ids.ts'
 import { PAGE_LIMIT, type Page, type PageRequest } from '../domain/page.ts'
 import { yieldTurn } from '../runtime/clock.ts'
 import { createLimiter } from '../runtime/limiter.ts'
-import { findCheck, findCheckKey, findCheckPlaces, type StoredCheck } from '../store/checks/checks.ts'
+import { findCheck, findCheckKey, findCheckPlaces, type IdColumn, type StoredCheck } from '../store/checks/checks.ts'
 import type { CheckRowsFilter } from '../store/checks/columns.ts'
-import { findCheckByPublicId, readPublicIdsOf, readTags, readWholeChecks } from '../store/checks/whole-checks.ts'
+import { readPublicIdsOf, readTags, readWholeChecks } from '../store/checks/whole-checks.ts'
 import type { Context } from '../store/context.ts'
 import { hasProject } from '../store/tenancy/projects.ts'
 
@@ -22,19 +22,13 @@ export interface CheckFilter extends Omit<CheckRowsFilter, 'status'> {
   readonly status?: readonly ShownStatus[]
 }
 
-export async function getCheck({ database }: Context, tenant: Tenant, id: string): Promise<StoredCheck> {
-  const check = isUuid(id) ? await findCheck(database, tenant, id) : null
-  if (check === null) throw notFound('check')
-  return check
-}
-
-/** By the id of its pings. */
-export async function getCheckByPublicId(
+export async function getCheck(
   { database }: Context,
   tenant: Tenant,
-  publicId: string,
+  id: string,
+  column?: IdColumn,
 ): Promise<StoredCheck> {
-  const check = isUuid(publicId) ? await findCheckByPublicId(database, tenant, publicId) : null
+  const check = isUuid(id) ? await findCheck(database, tenant, id, column) : null
   if (check === null) throw notFound('check')
   return check
 }
@@ -63,7 +57,7 @@ export async function searchCheck(
     do {
       const ids: string[] = await readPublicIdsOf(context.database, projectId, { after, limit: PAGE_LIMIT })
       const found = ids.find(isIt)
-      if (found !== undefined) return await getCheckByPublicId(context, tenant, found)
+      if (found !== undefined) return await getCheck(context, tenant, found, 'public_id')
       after = ids.length === PAGE_LIMIT ? ids.at(-1)! : null
       await yieldTurn()
     } while (after !== null)

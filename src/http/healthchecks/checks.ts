@@ -25,7 +25,7 @@ export async function findCheck({ context, caller, params }: Call): Promise<foun
   const wanted = uniqueKey.toLowerCase()
   return uuid === undefined
     ? found.searchCheck(context, caller, caller.projectId, (publicId) => uniqueKeyOf(publicId) === wanted)
-    : found.getCheckByPublicId(context, caller, uuid)
+    : found.getCheck(context, caller, uuid, 'public_id')
 }
 
 export async function listChecks(call: Call): Promise<Reply> {

@@ -131,14 +131,29 @@ export const OF_TENANT = 'p.organization_id = $1 and ($2::uuid is null or p.id =
 export const CHECKS = 'checks c join check_states s on s.check_key = c.key'
 export const CHECKS_OF_PROJECTS = `${CHECKS} join projects p on p.id = c.project_id`
 
-/** Null for an unknown check and for another tenant's. `id` is a UUID. */
-export async function findCheck(tx: Queryable, tenant: Tenant, id: string): Promise<StoredCheck | null> {
-  const [row] = await tx.queryColumns({
-    name: 'find_check',
-    text: `select ${CHECK_COLUMNS} from ${CHECKS_OF_PROJECTS} where ${OF_TENANT} and c.id = $3`,
-    values: [tenant.organizationId, tenant.projectId, id],
-  })
+/** The one check in `source`, which is what follows `from`; null for none. */
+export async function readCheck(
+  tx: Queryable,
+  name: string,
+  source: string,
+  values: readonly unknown[],
+): Promise<StoredCheck | null> {
+  const [row] = await tx.queryColumns({ name, text: `select ${CHECK_COLUMNS} from ${source}`, values })
   return row === undefined ? null : toCheck(row)
+}
+
+/** The column of a UUID: the id of the check, or that of its pings. */
+export type IdColumn = 'id' | 'public_id'
+
+/** Null for an unknown check and for another tenant's. */
+export function findCheck(
+  tx: Queryable,
+  tenant: Tenant,
+  id: string,
+  column: IdColumn = 'id',
+): Promise<StoredCheck | null> {
+  const source = `${CHECKS_OF_PROJECTS} where ${OF_TENANT} and c.${column} = $3`
+  return readCheck(tx, `find_check_by_${column}`, source, [tenant.organizationId, tenant.projectId, id])
 }
 
 /** The key alone, to lock a check or to read its history. Null like `findCheck`. */

@@ -5,7 +5,7 @@ import type { LastRun, RunOutcome } from '../../domain/last-run.ts'
 import { skipHistoryOf } from '../history/reported-flips.ts'
 import type { Queryable } from '../postgres/database.ts'
 import { RESOURCE_LOCKS } from '../postgres/locks.ts'
-import { CHECK_COLUMNS, CHECKS, ofResource, type Resource, type StoredCheck, toCheck } from './checks.ts'
+import { CHECKS, ofResource, type Resource, readCheck, type StoredCheck } from './checks.ts'
 import { settersOf, valuesOf } from './column-lists.ts'
 import {
   type CheckIdentity,
@@ -32,16 +32,8 @@ export async function lockResource(tx: Queryable, { cluster, namespace, name }: 
 }
 
 /** Null when the resource has no check. */
-export async function findDeclaredCheck(
-  tx: Queryable,
-  { cluster, namespace, name }: Resource,
-): Promise<StoredCheck | null> {
-  const [row] = await tx.queryColumns({
-    name: 'find_declared_check',
-    text: `select ${CHECK_COLUMNS} from ${CHECKS} where ${ofResource('c')}`,
-    values: [cluster, namespace, name],
-  })
-  return row === undefined ? null : toCheck(row)
+export function findDeclaredCheck(tx: Queryable, { cluster, namespace, name }: Resource): Promise<StoredCheck | null> {
+  return readCheck(tx, 'find_declared_check', `${CHECKS} where ${ofResource('c')}`, [cluster, namespace, name])
 }
 
 /** A check with one of these public ids, of any tenant, and its resource: null if it has none. Null when there is none. */
@@ -57,9 +49,8 @@ export async function findPublicHolder(
 }
 
 /** The check with this id, a UUID, of any tenant; null when there is none. */
-export async function findAnyCheck(tx: Queryable, id: string): Promise<StoredCheck | null> {
-  const [row] = await tx.queryColumns({ text: `select ${CHECK_COLUMNS} from ${CHECKS} where c.id = $1`, values: [id] })
-  return row === undefined ? null : toCheck(row)
+export function findAnyCheck(tx: Queryable, id: string): Promise<StoredCheck | null> {
+  return readCheck(tx, 'find_any_check', `${CHECKS} where c.id = $1`, [id])
 }
 
 export interface DeclaredState extends Pick<CheckState, 'status' | 'since' | 'lastPingAt' | 'expectedAt'> {

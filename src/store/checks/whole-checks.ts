@@ -1,22 +1,7 @@
-/** Reads of checks by other things than their ids: by the id of their pings, by their configuration, and all of a project with their texts. */
+/** Reads of checks by other things than their ids: by their configuration, and all of a project with their texts. */
 
-import type { Tenant } from '../../domain/access.ts'
 import type { Queryable } from '../postgres/database.ts'
-import { CHECK_COLUMNS, CHECKS, CHECKS_OF_PROJECTS, OF_TENANT, type StoredCheck, toCheck } from './checks.ts'
-
-/** Null for an unknown check and for another tenant's. `publicId` is a UUID. */
-export async function findCheckByPublicId(
-  db: Queryable,
-  tenant: Tenant,
-  publicId: string,
-): Promise<StoredCheck | null> {
-  const [row] = await db.queryColumns({
-    name: 'find_check_by_public_id',
-    text: `select ${CHECK_COLUMNS} from ${CHECKS_OF_PROJECTS} where ${OF_TENANT} and c.public_id = $3`,
-    values: [tenant.organizationId, tenant.projectId, publicId],
-  })
-  return row === undefined ? null : toCheck(row)
-}
+import { CHECK_COLUMNS, CHECKS, type StoredCheck, toCheck } from './checks.ts'
 
 /** The checks of these keys with all of their texts, in the order of the keys. */
 export async function readWholeChecks(db: Queryable, keys: readonly number[]): Promise<StoredCheck[]> {
