@@ -6,15 +6,21 @@
 
 import type { Instant } from '../../domain/check.ts'
 import type { Queryable } from '../postgres/database.ts'
-import { timestamp } from '../postgres/instants.ts'
 import { ofResource, type Resource } from './checks.ts'
-import type { CheckOrigin } from './columns.ts'
+import { type Columns, namesOf, parametersOf, read, valuesOf } from './column-lists.ts'
+import { type CheckOrigin, ORIGIN } from './columns.ts'
 
 export interface Retention extends CheckOrigin {
   /** When the configuration of the check had changed last. */
   readonly updatedAt: Instant
   readonly retainedAt: Instant
 }
+
+const RETENTION = {
+  ...ORIGIN,
+  updatedAt: { type: 'timestamptz' },
+  retainedAt: { type: 'timestamptz' },
+} as const satisfies Columns<Retention>
 
 /** The object that holds the ping URL. */
 export interface PublishedObjectName {
@@ -26,18 +32,14 @@ export async function insertRetention(
   tx: Queryable,
   key: number,
   { cluster, namespace, name }: Resource,
-  { kubernetesAdopted, kubernetesNamespaceUid, kubernetesClusterUid, updatedAt, retainedAt }: Retention,
+  retention: Retention,
   published: PublishedObjectName | null,
 ): Promise<void> {
   await tx.query(
     `insert into retained_checks (check_key, kubernetes_cluster, kubernetes_namespace, kubernetes_name,
-        kubernetes_namespace_uid, kubernetes_cluster_uid, published_kind, published_name, updated_at, retained_at,
-        kubernetes_adopted)
-      values ($1, $2, $3, $4, $5, $6, $7, $8, $9::timestamptz, $10::timestamptz, $11)`,
-    [
-      ...[key, cluster, namespace, name, kubernetesNamespaceUid, kubernetesClusterUid],
-      ...[published?.kind, published?.name, timestamp(updatedAt), timestamp(retainedAt), kubernetesAdopted],
-    ],
+        published_kind, published_name, ${namesOf(RETENTION)})
+      values ($1, $2, $3, $4, $5, $6, ${Object.values(parametersOf(RETENTION, 7)).join(', ')})`,
+    [key, cluster, namespace, name, published?.kind, published?.name, ...valuesOf<Retention>(RETENTION, retention)],
   )
 }
 
@@ -46,15 +48,13 @@ export async function findRetention(
   tx: Queryable,
   { cluster, namespace, name }: Resource,
 ): Promise<(Retention & { readonly id: string }) | null> {
-  const { rows } = await tx.query<Retention & { id: string }>({
+  const [row] = await tx.queryColumns({
     name: 'find_retention',
-    text: `select c.id, r.updated_at as "updatedAt", r.retained_at as "retainedAt", r.kubernetes_adopted as "kubernetesAdopted",
-        r.kubernetes_namespace_uid as "kubernetesNamespaceUid", r.kubernetes_cluster_uid as "kubernetesClusterUid"
-      from retained_checks r join checks c on c.key = r.check_key
+    text: `select c.id, ${namesOf(RETENTION, 'r')} from retained_checks r join checks c on c.key = r.check_key
       where ${ofResource('r')} order by r.retained_at desc, r.check_key desc limit 1`,
     values: [cluster, namespace, name],
   })
-  return rows[0] ?? null
+  return row === undefined ? null : { id: row[0] as string, ...read<Retention>(RETENTION, row, 1) }
 }
 
 export async function deleteRetention(tx: Queryable, key: number): Promise<void> {
