@@ -47,7 +47,7 @@ export function isPlain({ status, runs, changes, notified, quietAt }: CheckState
 export const plainSpecHash = (key: string): string =>
   `coalesce((select s.spec_hash from check_states s where s.check_key = ${key} and s.job_area is null and ${IS_PLAIN}), 0)`
 
-/** Not the hash of the spec: everybody can make a spec with the hash of another one. */
+/** Not the hash of the spec: a user can make a spec with the hash of a spec of others. */
 const IS_SPEC = `s.job_area is null and (s.period_seconds, s.schedule, s.time_zone, s.dialect, s.grace_seconds)
         is not distinct from (g.period_seconds, g.schedule, g.time_zone, g.dialect, g.grace_seconds)`
 
