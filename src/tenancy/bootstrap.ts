@@ -3,9 +3,8 @@
  */
 
 import { audited } from '../audit/audited.ts'
-import { parseApiKey } from '../auth/api-key.ts'
+import { parseApiKey, randomText } from '../auth/api-key.ts'
 import { hashPassword } from '../auth/passwords.ts'
-import { randomText } from '../auth/random-text.ts'
 import { SYSTEM } from '../domain/access.ts'
 import { FIRST_PROJECT_SLUG } from '../domain/slug.ts'
 import { PUBLISHED } from '../domain/weak-secret.ts'

@@ -1,7 +1,6 @@
 import { createHash } from 'node:crypto'
 import { describe, expect, it } from 'vitest'
-import { makeApiKey, parseApiKey } from '../../../src/auth/api-key.ts'
-import { randomText } from '../../../src/auth/random-text.ts'
+import { makeApiKey, parseApiKey, randomText } from '../../../src/auth/api-key.ts'
 import { findBootstrapKeyFault } from '../../../src/domain/api-key.ts'
 import { isSameHash } from '../../../src/runtime/hashes.ts'
 
