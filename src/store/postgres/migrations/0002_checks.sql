@@ -66,8 +66,8 @@ create table check_states (
   job_area text,
   -- Whether a completion resumes the check when it is paused.
   resume_on_ping boolean not null default false,
-  -- The spec as one number: a process that keeps specs in memory stores a ping on condition that the number is the same
-  -- (store/checks/plain-pings.ts). 48 bits, as many as Node reads at once.
+  -- The spec as one number: checks with the same number share a spec in the memory of a process. No proof: what a ping
+  -- needs of the spec is compared when it is stored (store/checks/plain-pings.ts). 48 bits, as many as Node reads at once.
   spec_hash int8 not null generated always as (
     hashtextextended(
       coalesce(period_seconds::text, '') || '|' || coalesce(schedule, '') || '|' || coalesce(time_zone, '') || '|' ||
