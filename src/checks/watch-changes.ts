@@ -29,14 +29,7 @@ export interface Watcher {
   readonly onChange: (changed: Changed) => void
 }
 
-export interface ChangeHub {
-  /** Returns the end of the watch. The connection is opened for the first watcher, and kept. */
-  watch(watcher: Watcher): () => void
-  /** One look, now. Tests call it instead of waiting. */
-  look(): Promise<void>
-  /** No watcher is called after that. */
-  stop(): Promise<void>
-}
+export type ChangeHub = ReturnType<typeof createChangeHub>
 
 export interface ChangeHubOptions {
   readonly context: Context
@@ -58,7 +51,7 @@ const WATCHERS_PER_TICK = 25
 /** A page may have read the database so long before its time says, and clocks of replicas differ. */
 const MARGIN_MS = 1_000
 
-export function createChangeHub(options: ChangeHubOptions): ChangeHub {
+export function createChangeHub(options: ChangeHubOptions) {
   const { context, databaseUrl, clock, onProblem, checkEveryMs } = options
   const { database } = context
   const { now } = context.clock
@@ -146,7 +139,8 @@ export function createChangeHub(options: ChangeHubOptions): ChangeHub {
   }
 
   return {
-    watch(watcher) {
+    /** Returns the end of the watch. The connection is opened for the first watcher, and kept. */
+    watch(watcher: Watcher): () => void {
       const { organizationId, since } = watcher
       const set = watchers.get(organizationId) ?? new Set()
       watchers.set(organizationId, set.add(watcher))
@@ -163,8 +157,10 @@ export function createChangeHub(options: ChangeHubOptions): ChangeHub {
         if (set.size === 0 && watchers.get(organizationId) === set) watchers.delete(organizationId)
       }
     },
+    /** One look, now. Tests call it instead of waiting. */
     look: lookAtStamps,
-    async stop() {
+    /** No watcher is called after that. */
+    async stop(): Promise<void> {
       stopping.abort()
       await Promise.all([listener.stop(), loop.stop()])
       watchers.clear()

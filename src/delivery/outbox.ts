@@ -30,15 +30,6 @@ import { claimDigest, type Message } from './claims.ts'
 import type { Outcome, Senders } from './outcome.ts'
 import { createSlots } from './slots.ts'
 
-export interface Outbox {
-  /** One poll. `'again'`: poll again at once. */
-  run(signal: AbortSignal): Promise<'again' | 'done'>
-  /** When the last poll succeeded, or else when the outbox was created; by the clock of the process. */
-  lastPollAt(): number
-  /** Claims no more, waits for the running attempts, and writes their outcomes. */
-  stop(): Promise<void>
-}
-
 export type AttemptResult = 'delivered' | 'retried' | 'failed'
 
 export interface AttemptReport {
@@ -98,7 +89,7 @@ const ERROR_LENGTH = 500
 /** How long a channel gets no digest from this replica after its receiver has refused one as a message. */
 const SINGLY_MS = 10 * 60_000
 
-export function createOutbox(options: OutboxOptions): Outbox {
+export function createOutbox(options: OutboxOptions) {
   const { database, senders, sealer, installationUrls, now, clock, random, yieldToPings, onAttempt, onBug } = options
   const { timeoutMs = TIMEOUT_MS, maxRunning = MAX_RUNNING } = options
   const slots = createSlots()
@@ -291,7 +282,8 @@ export function createOutbox(options: OutboxOptions): Outbox {
   }
 
   return {
-    async run(signal) {
+    /** One poll. `'again'`: poll again at once. */
+    async run(signal: AbortSignal): Promise<'again' | 'done'> {
       if ((await poll()) || ended.length > 0) {
         await clock.sleep(REST_MS, signal)
         return 'again'
@@ -302,8 +294,10 @@ export function createOutbox(options: OutboxOptions): Outbox {
       await clock.sleep(POLL_MS, AbortSignal.any([signal, waking.signal]))
       return 'again'
     },
+    /** When the last poll succeeded, or else when the outbox was created; by the clock of the process. */
     lastPollAt: () => lastPollAt,
-    async stop() {
+    /** Claims no more, waits for the running attempts, and writes their outcomes. */
+    async stop(): Promise<void> {
       await writeEnded()
       while (running.size > 0) {
         await Promise.race(running)

@@ -3,16 +3,6 @@
  * dead receiver holds one connection, however many deliveries wait for it, and delays no other channel.
  */
 
-export interface Slots {
-  /** Free slots of the channel. */
-  free(channelId: string): number
-  /** Whether no delivery of the channel is running. */
-  isIdle(channelId: string): boolean
-  acquire(channelId: string): void
-  /** `isWell`: whether the receiver accepted; null when the attempt does not show it. */
-  release(channelId: string, isWell: boolean | null): void
-}
-
 interface Slot {
   used: number
   width: number
@@ -24,21 +14,24 @@ const MAX_CHANNELS = 1_000
 /** Slots of a channel before its first attempt. */
 const FIRST_WIDTH = 4
 
-export function createSlots(max = MAX_SLOTS): Slots {
+export function createSlots(max = MAX_SLOTS) {
   const channels = new Map<string, Slot>()
   const slotOf = (channelId: string) => channels.get(channelId) ?? { used: 0, width: Math.min(FIRST_WIDTH, max) }
   return {
-    free(channelId) {
+    /** Free slots of the channel. */
+    free(channelId: string): number {
       const { used, width } = slotOf(channelId)
       return Math.max(0, width - used)
     },
-    isIdle: (channelId) => slotOf(channelId).used === 0,
-    acquire(channelId) {
+    /** Whether no delivery of the channel is running. */
+    isIdle: (channelId: string) => slotOf(channelId).used === 0,
+    acquire(channelId: string): void {
       const slot = slotOf(channelId)
       slot.used += 1
       channels.set(channelId, slot)
     },
-    release(channelId, isWell) {
+    /** `isWell`: whether the receiver accepted; null when the attempt does not show it. */
+    release(channelId: string, isWell: boolean | null): void {
       const slot = slotOf(channelId)
       slot.used -= 1
       if (isWell !== null) slot.width = isWell ? Math.min(max, slot.width * 2) : 1

@@ -21,15 +21,12 @@ export interface WatchdogOptions {
   readonly clock: Clock
 }
 
-export interface Watchdog {
-  /** Sends one ping, or withholds it. Never throws. Reports nothing after `signal` has aborted. */
-  run(signal?: AbortSignal): Promise<'done'>
-}
+export type Watchdog = ReturnType<typeof createWatchdog>
 
 const RESPONSE_MS = 10_000
 const RETRY_MS = 5_000
 
-export function createWatchdog({ url, client, whyNotOnTime, onResult, log, clock }: WatchdogOptions): Watchdog {
+export function createWatchdog({ url, client, whyNotOnTime, onResult, log, clock }: WatchdogOptions) {
   let isWithheld = false
 
   async function findReason(): Promise<string | null> {
@@ -55,7 +52,8 @@ export function createWatchdog({ url, client, whyNotOnTime, onResult, log, clock
   }
 
   return {
-    async run(signal = new AbortController().signal) {
+    /** Sends one ping, or withholds it. Never throws. Reports nothing after `signal` has aborted. */
+    async run(signal = new AbortController().signal): Promise<'done'> {
       const reason = await findReason()
       if (signal.aborted) return 'done'
       if (reason !== null) {

@@ -3,22 +3,19 @@
 import type { Clock } from '../../runtime/clock.ts'
 import type { Queryable } from './database.ts'
 
-export interface DatabaseClock extends Pick<Clock, 'now'> {
-  /** Takes a sample, in one round trip. The sample with the shortest recent round trip is used. Throws AppError `unavailable`. */
-  measure(): Promise<void>
-  offsetMs(): number
-}
+export type DatabaseClock = ReturnType<typeof createDatabaseClock>
 
 /** Older samples are replaced by any newer one, since clocks drift. */
 const SAMPLE_MEMORY_MS = 60_000
 
-export function createDatabaseClock(database: Queryable, local: Pick<Clock, 'now'>): DatabaseClock {
+export function createDatabaseClock(database: Queryable, local: Pick<Clock, 'now'>) {
   let best: { offsetMs: number; roundTripMs: number; at: number } | undefined
   const offsetMs = () => best?.offsetMs ?? 0
   return {
     offsetMs,
     now: () => local.now() + offsetMs(),
-    async measure() {
+    /** Takes a sample, in one round trip. The sample with the shortest recent round trip is used. Throws AppError `unavailable`. */
+    async measure(): Promise<void> {
       const sentAt = local.now()
       const { rows } = await database.query<{ at: number }>('select clock_timestamp() as at')
       const gotAt = local.now()

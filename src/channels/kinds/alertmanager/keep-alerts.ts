@@ -28,12 +28,7 @@ import { createPeers, repeatDelayMs } from './peers.ts'
 
 type Channel = OpenChannel<AlertmanagerSettings>
 
-export interface AlertKeeper {
-  /** Begins the work that is due. Throws the database's error, also that of work that an earlier run has begun. */
-  run(signal: AbortSignal): Promise<'done'>
-  /** Resolves when all work has ended. Call it after the last run; the signal of that run ends its posts. */
-  stop(): Promise<void>
-}
+export type AlertKeeper = ReturnType<typeof createAlertKeeper>
 
 export interface AlertKeeperOptions extends Pick<SenderContext, 'client' | 'clock' | 'links' | 'database'> {
   readonly sealer: Sealer
@@ -51,7 +46,7 @@ const MAX_CHANNELS = 16
 const MAX_FAILING = 1_000
 const POST_MS = 10_000
 
-export function createAlertKeeper(options: AlertKeeperOptions): AlertKeeper {
+export function createAlertKeeper(options: AlertKeeperOptions) {
   const { clock, links, database, sealer, installationUrls, onProblem, batch = BATCH } = options
   const post = createPeers(options, null)
   const inTurn = createLimiter({ atOnce: MAX_CHANNELS })
@@ -59,6 +54,7 @@ export function createAlertKeeper(options: AlertKeeperOptions): AlertKeeper {
   const failing = new Set<string>()
   const errors: unknown[] = []
 
+  /** Begins the work that is due. Throws the database's error, also that of work that an earlier run has begun. */
   async function run(signal: AbortSignal): Promise<'done'> {
     const now = clock.now()
     for (const row of await listChannelsWithDueAlerts(database, now, now - ALERT_LIFE_MS)) {
@@ -145,7 +141,8 @@ export function createAlertKeeper(options: AlertKeeperOptions): AlertKeeper {
 
   return {
     run,
-    async stop() {
+    /** Resolves when all work has ended. Call it after the last run; the signal of that run ends its posts. */
+    async stop(): Promise<void> {
       await Promise.all(working.values())
     },
   }
