@@ -1,8 +1,8 @@
 /** Publishes the ping URL of a check, withdraws it from where it was before, and reports both as Events and in metrics. */
 
-import { findUrlHolder } from '../../checks/declare/find-url-holder.ts'
 import type { KubernetesClient } from '../../kubernetes/client.ts'
 import type { CheckRecord } from '../../store/checks/checks.ts'
+import { findUrlHolder } from '../../store/checks/retained-checks.ts'
 import type { Context } from '../../store/context.ts'
 import type { HeartbeatCheck, PublishedTarget, PublishTarget } from '../heartbeat-check.ts'
 import type { Reporter } from '../status/report.ts'
@@ -61,7 +61,8 @@ export function createPublisher(options: PublisherOptions, recordEvent: Reporter
       return { isFromPredecessor: false, seen: null }
     }
     const { namespace } = object.metadata as { namespace: string }
-    const findHolder: FindHolder = (publicIds) => findUrlHolder(context, { cluster, namespace }, target, publicIds)
+    const findHolder: FindHolder = (publicIds) =>
+      findUrlHolder(context.database, { cluster, namespace }, target, publicIds)
     const result = await publishUrl(client, object, target, url, beforeSharing, findHolder)
     if (result.kind === 'rejected') {
       if (isNew)

@@ -5,9 +5,9 @@
  * watch: look-at-published.ts finds changes by others.
  */
 
-import type { UrlHolder } from '../../checks/declare/find-url-holder.ts'
 import { ApiError, isNamespaceGoing, type KubernetesClient, type NewObject } from '../../kubernetes/client.ts'
 import type { ObjectName } from '../../kubernetes/objects.ts'
+import type { UrlHolder } from '../../store/checks/retained-checks.ts'
 import {
   ADOPT_ANNOTATION,
   FIELD_MANAGER,

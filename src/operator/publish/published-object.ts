@@ -3,7 +3,6 @@
  * "Publishing"). Pure; publish.ts writes.
  */
 
-import type { UrlHolder } from '../../checks/declare/find-url-holder.ts'
 import type { NewObject } from '../../kubernetes/client.ts'
 import type {
   FieldsOwner,
@@ -12,6 +11,7 @@ import type {
   OwnerReference,
   ResourceType,
 } from '../../kubernetes/objects.ts'
+import type { UrlHolder } from '../../store/checks/retained-checks.ts'
 import {
   ADOPT_ANNOTATION,
   API_VERSION,

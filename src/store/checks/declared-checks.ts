@@ -36,18 +36,6 @@ export function findDeclaredCheck(tx: Queryable, { cluster, namespace, name }: R
   return readCheck(tx, 'find_declared_check', `${CHECKS} where ${ofResource('c')}`, [cluster, namespace, name])
 }
 
-/** A check with one of these public ids, of any tenant, and its resource: null if it has none. Null when there is none. */
-export async function findPublicHolder(
-  db: Queryable,
-  publicIds: readonly string[],
-): Promise<{ readonly id: string; readonly resource: string | null } | null> {
-  const { rows } = await db.query<{ id: string; resource: string | null }>(
-    'select id, kubernetes_name as resource from checks where public_id = any($1::uuid[]) limit 1',
-    [publicIds],
-  )
-  return rows[0] ?? null
-}
-
 /** The check with this id, a UUID, of any tenant; null when there is none. */
 export function findAnyCheck(tx: Queryable, id: string): Promise<StoredCheck | null> {
   return readCheck(tx, 'find_any_check', `${CHECKS} where c.id = $1`, [id])

@@ -61,18 +61,32 @@ export async function deleteRetention(tx: Queryable, key: number): Promise<void>
   await tx.query('delete from retained_checks where check_key = $1', [key])
 }
 
-/** The id of the retained check whose URL this object of a namespace keeps; null when it keeps none. */
-export async function findRetainedIn(
+/** A check whose URL an object holds. */
+export interface UrlHolder {
+  readonly id: string
+  /** The name of its resource; null: the API manages the check. */
+  readonly resource: string | null
+}
+
+/**
+ * The check whose URL an object of a namespace keeps: a retained check, else a check of any tenant with one of these
+ * public ids of the object's URLs. Null when the object keeps no URL of a check.
+ */
+export async function findUrlHolder(
   db: Queryable,
   { cluster, namespace }: Pick<Resource, 'cluster' | 'namespace'>,
   { kind, name }: PublishedObjectName,
-): Promise<string | null> {
-  const { rows } = await db.query<{ id: string }>(
-    `select c.id from retained_checks r join checks c on c.key = r.check_key
-      where r.kubernetes_cluster = $1 and r.kubernetes_namespace = $2 and r.published_kind = $3 and r.published_name = $4
-        and c.managed_by = 'api'
-      order by r.retained_at desc limit 1`,
-    [cluster, namespace, kind, name],
+  publicIds: readonly string[],
+): Promise<UrlHolder | null> {
+  const { rows } = await db.query<UrlHolder>(
+    `(select c.id, null::text as resource, 1 as place from retained_checks r join checks c on c.key = r.check_key
+        where r.kubernetes_cluster = $1 and r.kubernetes_namespace = $2 and r.published_kind = $3 and r.published_name = $4
+          and c.managed_by = 'api'
+        order by r.retained_at desc limit 1)
+      union all
+      (select id, kubernetes_name, 2 from checks where public_id = any($5::uuid[]) limit 1)
+      order by place limit 1`,
+    [cluster, namespace, kind, name, publicIds],
   )
-  return rows[0]?.id ?? null
+  return rows[0] === undefined ? null : { id: rows[0].id, resource: rows[0].resource }
 }

@@ -8,7 +8,7 @@ import { pauseCheck } from '../../../src/checks/pause-resume.ts'
 import { removeCheck } from '../../../src/checks/remove-check.ts'
 import { updateCheck } from '../../../src/checks/update-check.ts'
 import type { StoredCheck } from '../../../src/store/checks/checks.ts'
-import { findRetainedIn } from '../../../src/store/checks/retained-checks.ts'
+import { findUrlHolder } from '../../../src/store/checks/retained-checks.ts'
 import { addProject, contextWithin, HOUR_MS, NOW, openTransaction, untilWaiting } from '../checks/fixture.ts'
 import { RESOURCE, useOperatorFixture } from './fixture.ts'
 
@@ -121,14 +121,16 @@ describe('a retained check', () => {
   })
 
   test('keeps its URL in its object until it is gone or managed again', async () => {
-    const { id } = await retain()
-    const kept = (object = SECRET, namespace = RESOURCE.namespace) =>
-      findRetainedIn(t.database, { cluster: 'default', namespace }, object)
-    expect(await kept()).toBe(id)
+    const { id, publicId } = await retain()
+    const kept = (object = SECRET, namespace = RESOURCE.namespace, publicIds: string[] = []) =>
+      findUrlHolder(t.database, { cluster: 'default', namespace }, object, publicIds)
+    expect(await kept()).toEqual({ id, resource: null })
     expect(await kept({ kind: 'ConfigMap', name: SECRET.name })).toBeNull()
     expect(await kept(SECRET, 'elsewhere')).toBeNull()
+    expect(await kept(SECRET, 'elsewhere', [publicId])).toEqual({ id, resource: null })
     await t.declare()
     expect(await kept()).toBeNull()
+    expect(await kept(SECRET, 'elsewhere', [publicId])).toEqual({ id, resource: RESOURCE.name })
   })
 })
 
