@@ -51,7 +51,11 @@ export const plainSpecHash = (key: string): string =>
 const IS_SPEC = `s.job_area is null and (s.period_seconds, s.schedule, s.time_zone, s.dialect, s.grace_seconds)
         is not distinct from (g.period_seconds, g.schedule, g.time_zone, g.dialect, g.grace_seconds)`
 
-/** The deadline of a row may come later than `wake_at` says, and never earlier: then the evaluator would miss it. */
+/**
+ * The deadline of a row may come later than `wake_at` says, and never earlier: then the evaluator would miss it.
+ * `is true` keeps the planner from the index of `wake_at`, which it takes where its statistics are of a time without
+ * deadlines: each ping would read the whole index.
+ */
 const TEXT = `with given as (
     select unnest($1::int8[]) as check_key, unnest($2::timestamptz[]) as at,
       unnest($3::timestamptz[]) as expected_at, unnest($4::timestamptz[]) as due_at, unnest($5::uuid[]) as id,
@@ -63,7 +67,7 @@ const TEXT = `with given as (
       last_success_at = date_trunc('milliseconds', g.at), last_duration_ms = g.duration_ms,
       pings_total = s.pings_total + 1, expected_at = g.expected_at, due_at = g.due_at, stamped_at = g.at
     from given g where s.check_key = g.check_key and ${IS_PLAIN} and ${IS_SPEC}
-      and s.stamped_at < g.at and s.wake_at <= g.due_at
+      and s.stamped_at < g.at and (s.wake_at <= g.due_at) is true
     returning s.check_key),
   added as (
     insert into pings (id, check_key, type, exit_code, duration_ms, source, created_at)

@@ -16,7 +16,9 @@ import { newState } from '../../../src/domain/transition.ts'
 import { saveChanges } from '../../../src/store/checks/change-sets.ts'
 import type { CheckRecord } from '../../../src/store/checks/checks.ts'
 import type { StoredSpec } from '../../../src/store/checks/columns.ts'
+import { savePlainPings } from '../../../src/store/checks/plain-pings.ts'
 import { type LockedCheck, lockStates } from '../../../src/store/checks/states.ts'
+import type { Statement } from '../../../src/store/postgres/connection.ts'
 import type { Session } from '../../../src/store/postgres/database.ts'
 import { DAY, HOUR, MINUTE, NOON, SECOND } from '../../support/builders.ts'
 import { createRandom } from '../../support/random.ts'
@@ -211,6 +213,25 @@ describe('the statement', () => {
     expect(await storePlain(check, {}, {}, otherSpec)).toBe(false)
     expect(await storePlain(check, {})).toBe(true)
   })
+})
+
+it('the plan finds each row by its key, also where the statistics are of a time when all checks were new', async () => {
+  for (let n = 0; n < 10; n += 1) await t.addChecks(30)
+  await t.database.query('analyze check_states')
+  let statement: Statement | null = null
+  const noting = {
+    ...one.database,
+    queryColumns: (asked: Statement) => {
+      statement = asked
+      return one.database.queryColumns(asked)
+    },
+  }
+  await savePlainPings(noting, [])
+  const { rows } = await one.database.query(`explain (generic_plan, format json) ${statement!.text}`)
+  expect(JSON.stringify(rows).match(/"(Index Name|Index Cond)":"[^"]+"/g)).toEqual([
+    '"Index Name":"check_states_pkey"',
+    expect.stringMatching(/"Index Cond":"\(check_key = /),
+  ])
 })
 
 describe('a ping of a check that is up', () => {
