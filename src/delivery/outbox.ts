@@ -79,7 +79,7 @@ const CLAIM_MARGIN_MS = TIMEOUT_MS + 5_000
 const MAX_RUNNING = 512
 const POLL_MS = 250
 /** After a poll with work: PostgreSQL has time for pings. */
-const REST_MS = 50
+const REST_MS = 20
 /** A ping that arrives in between waits for two sends, not for all that were claimed. */
 const SENDS_AT_ONCE = 2
 const PACE_MS = 1
