@@ -58,6 +58,7 @@ interface Connection {
   received: Buffer
 }
 
+/** In turn, so that none is idle for so long that the server closes it. */
 const idle: Connection[] = []
 /** Pings that are due and wait for a connection. */
 let nextToSend = 0
@@ -118,7 +119,7 @@ function tick(): void {
   const now = performance.now()
   while (due < total && dueAt(due) <= now) {
     due += 1
-    const connection = idle.pop()
+    const connection = idle.shift()
     if (connection === undefined) continue
     // Older ones in line are sent first: with an idle connection there are none.
     ownDelays.push(now - dueAt(nextToSend))
