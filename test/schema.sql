@@ -94,7 +94,6 @@ create table check_states (
   max_runtime_seconds integer,
   job_area text,
   resume_on_ping boolean not null default false,
-  spec_hash bigint not null generated always as ((hashtextextended(((((((((((((((COALESCE((period_seconds)::text, ''::text) || '|'::text) || COALESCE(schedule, ''::text)) || '|'::text) || COALESCE(time_zone, ''::text)) || '|'::text) || COALESCE(dialect, ''::text)) || '|'::text) || (grace_seconds)::text) || '|'::text) || COALESCE((max_runtime_seconds)::text, ''::text)) || '|'::text) || COALESCE(job_area, ''::text)) || '|'::text) || (resume_on_ping)::text), (0)::bigint) & '281474976710655'::bigint)) stored,
   status smallint not null,
   since timestamp with time zone not null,
   reason text,

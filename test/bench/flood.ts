@@ -42,6 +42,7 @@ const LIMITS = {
   ]),
   seconds: new Map([[0, 40]]),
   p99Ratio: 2,
+  p99Ms: 50,
   detectionSeconds: 1,
 }
 
@@ -135,7 +136,12 @@ async function measureFlood({ perSecond, ids, lastKey }: { perSecond: number; id
     report('a ping in a quiet time', describe(quiet), undefined, quiet.failed === 0)
     report('a ping meanwhile', describe(busy), undefined, busy.failed === 0)
     const ratio = busy.p99Ms / quiet.p99Ms
-    report('its p99, of the quiet one', ratio.toFixed(2), String(LIMITS.p99Ratio), ratio <= LIMITS.p99Ratio)
+    report(
+      'its p99, of the quiet one',
+      ratio.toFixed(2),
+      `${LIMITS.p99Ratio}, or ${LIMITS.p99Ms} ms`,
+      ratio <= LIMITS.p99Ratio || busy.p99Ms <= LIMITS.p99Ms,
+    )
   }
   const points = course.map(({ seconds: at, flips, lag }) => `${at.toFixed(0)} s: ${flips}, ${lag.toFixed(1)} s`)
   report('in course: flips, and how late the latest', points.join('; '))

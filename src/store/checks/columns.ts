@@ -31,7 +31,7 @@ import type { Dialect } from '../../domain/cron.ts'
 import type { EventCheck } from '../../domain/event.ts'
 import type { Labels } from '../../domain/labels.ts'
 import { timestamp } from '../postgres/instants.ts'
-import { type Columns, fieldsOf, isSame, pick, positionsOf } from './column-lists.ts'
+import { type Columns, fieldsOf, isSame, namesOf, pick, positionsOf } from './column-lists.ts'
 
 /** The numbers that stand for these words in the database. */
 export const statusCode = (status: StoredStatus): number => STATUSES.indexOf(status)
@@ -214,6 +214,12 @@ export const SPEC = {
   jobArea: { type: 'text' },
   resumeOnPing: { type: 'bool' },
 } as const satisfies Columns<StoredSpec>
+
+/**
+ * The spec of a row of check_states as one number, in SQL. It has 48 bits, as many as Node reads at once: another spec may
+ * have it. Not a column: PostgreSQL would make a generated one anew with each ping, for longer than all else of its update.
+ */
+export const SPEC_HASH = `(hash_record_extended(row(${namesOf(SPEC)}), 0) & ${2 ** 48 - 1})`
 
 /** These survive in the tombstone of a removed check. */
 export const KEPT_STATE = {

@@ -18,7 +18,7 @@ import {
   uuidArray,
 } from '../postgres/binary-arrays.ts'
 import type { Queryable } from '../postgres/database.ts'
-import { pingSourceCode, pingTypeCode, type StoredSpec, statusCode } from './columns.ts'
+import { pingSourceCode, pingTypeCode, SPEC_HASH, type StoredSpec, statusCode } from './columns.ts'
 
 export interface PlainPing {
   readonly key: number
@@ -45,7 +45,7 @@ export function isPlain({ status, runs, changes, notified, quietAt }: CheckState
 
 /** The hash of the spec of a check, where its next success is likely to be plain, or 0. `key`: in SQL. */
 export const plainSpecHash = (key: string): string =>
-  `coalesce((select s.spec_hash from check_states s where s.check_key = ${key} and s.job_area is null and ${IS_PLAIN}), 0)`
+  `coalesce((select ${SPEC_HASH} from check_states s where s.check_key = ${key} and s.job_area is null and ${IS_PLAIN}), 0)`
 
 /** Not the hash of the spec: a user can make a spec with the hash of a spec of others. */
 const IS_SPEC = `s.job_area is null and (s.period_seconds, s.schedule, s.time_zone, s.dialect, s.grace_seconds)

@@ -20,6 +20,7 @@ import {
   type CheckTiming,
   pingTypeCode,
   SPEC,
+  SPEC_HASH,
   STATE,
   type StoredSpec,
   shownStatusSql,
@@ -39,7 +40,7 @@ export interface LockedCheck extends CheckTiming {
   readonly state: CheckState
 }
 
-const COLUMNS = `check_key, ${namesOf(SPEC)}, ${namesOf(STATE)}, ${namesOf(TIMING)}, spec_hash`
+const COLUMNS = `check_key, ${namesOf(SPEC)}, ${namesOf(STATE)}, ${namesOf(TIMING)}, ${SPEC_HASH} as spec_hash`
 /** Where the columns of each table begin in a row. */
 const SPEC_AT = 1
 const STATE_AT = SPEC_AT + fieldsOf(SPEC).length
@@ -73,7 +74,7 @@ export async function lockStates(
 }
 
 export interface KnownSpec {
-  /** In `check_states`: checks with the same hash share one spec in memory. It has 48 bits, so that another spec may have it. */
+  /** SPEC_HASH (columns.ts): checks with the same hash share one spec in memory. */
   readonly hash: number
   readonly stored: StoredSpec
   readonly spec: CheckSpec
@@ -83,7 +84,7 @@ export interface KnownSpec {
 export async function readSpecs(db: Queryable, keys: readonly number[]): Promise<KnownSpec[]> {
   const rows = await db.queryColumns({
     name: 'read_specs',
-    text: `select spec_hash, ${namesOf(SPEC)} from check_states where check_key = any($1::int8[])`,
+    text: `select ${SPEC_HASH}, ${namesOf(SPEC)} from check_states where check_key = any($1::int8[])`,
     values: [int8Array(keys)],
   })
   return rows.flatMap((row) => {

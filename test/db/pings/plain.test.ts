@@ -216,7 +216,16 @@ describe('the statement', () => {
 })
 
 it('the plan finds each row by its key, also where the statistics are of a time when all checks were new', async () => {
-  for (let n = 0; n < 10; n += 1) await t.addChecks(30)
+  const { projectId } = await t.addCheck()
+  await t.database.query(
+    `insert into checks (id, public_id, project_id, name, slug, created_at)
+      select gen_random_uuid(), gen_random_uuid(), $1, 'new', 'new-' || n, now() from generate_series(1, 5000) n`,
+    [projectId],
+  )
+  await t.database.query(
+    `insert into check_states (check_key, period_seconds, grace_seconds, status, since, stamped_at)
+      select key, 3600, 300, 0, now(), now() from checks where name = 'new'`,
+  )
   await t.database.query('analyze check_states')
   let statement: Statement | null = null
   const noting = {

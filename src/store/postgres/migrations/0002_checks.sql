@@ -66,13 +66,6 @@ create table check_states (
   job_area text,
   -- Whether a completion resumes the check when it is paused.
   resume_on_ping boolean not null default false,
-  -- The spec as one number: checks with the same number share a spec in the memory of a process. No proof: what a ping
-  -- needs of the spec is compared when it is stored (store/checks/plain-pings.ts). 48 bits, as many as Node reads at once.
-  spec_hash int8 not null generated always as (
-    hashtextextended(
-      coalesce(period_seconds::text, '') || '|' || coalesce(schedule, '') || '|' || coalesce(time_zone, '') || '|' ||
-      coalesce(dialect, '') || '|' || grace_seconds::text || '|' || coalesce(max_runtime_seconds::text, '') || '|' ||
-      coalesce(job_area, '') || '|' || resume_on_ping::text, 0) & 281474976710655) stored,
   status smallint not null,
   since timestamptz not null,
   reason text,
