@@ -7,6 +7,7 @@
 import { request } from 'node:http'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { beginSession } from '../../src/auth/sessions.ts'
+import { STREAMS_PER_USER } from '../../src/http/limits.ts'
 import { createDatabase } from '../../src/store/postgres/database.ts'
 import { startPostgresServer } from '../support/postgres-server.ts'
 import { databaseEnvironment, LOG_IN, PROJECT_ID, startService } from '../support/service-process.ts'
@@ -106,12 +107,17 @@ async function measure(name: string, get: () => Promise<Sent>, maxMs: number, ma
 }
 
 async function beginSessions(count: number): Promise<string[]> {
-  const { rows } = await database.query<{ id: string }>('select id from users')
-  const userId = rows[0]!.id
-  const begin = () =>
+  await database.query(
+    `insert into users (id, organization_id, email, password_hash, scope)
+      select gen_random_uuid(), organization_id, 'viewer-' || n || '@example.com', password_hash, 'read' from users, generate_series(1, $1) n`,
+    [Math.ceil(OPEN_PAGES / STREAMS_PER_USER)],
+  )
+  const { rows } = await database.query<{ id: string }>(`select id from users where email like 'viewer-%'`)
+  const begin = (userId: string) =>
     database.transaction((tx) => beginSession(tx, 'dashboard', { userId, address: '127.0.0.1', now: Date.now() }))
   const cookies: string[] = []
-  while (cookies.length < count) cookies.push(`heartbeat_session=${(await begin()).secret}`)
+  while (cookies.length < count)
+    cookies.push(`heartbeat_session=${(await begin(rows[cookies.length % rows.length]!.id)).secret}`)
   return cookies
 }
 
