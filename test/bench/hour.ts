@@ -1,5 +1,5 @@
 /**
- * `npm run bench:hour`: the whole of healthchecks.io on this machine. A million checks; 10,000 pings a second for a
+ * `npm run bench:hour`: about the whole of healthchecks.io on this machine. A million checks; 10,000 pings a second for a
  * minute, which is the top of an hour; then 500 a second for a minute. Each ping is of another check, and 15 % of them
  * have 8.5 KB of text. The product with an ordinary PostgreSQL (that of `npm start`), and a generator that sends each ping
  * when it is due: all on the same cores.
