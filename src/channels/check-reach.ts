@@ -7,7 +7,10 @@ import { isClear } from '../runtime/clear-urls.ts'
 import type { Reach } from './context.ts'
 import { KINDS } from './kinds/index.ts'
 
-/** Throws AppError `invalid_request` for a URL with an address that channels may not reach. Names are judged when they are used. */
+/**
+ * Throws AppError `invalid_request` for a URL with an address that channels may not reach. Names are judged when they
+ * are used.
+ */
 export function assertReachable(kind: ChannelKind, settings: ChannelSettings, reach: Reach): void {
   const [first] = findUnreachable(kind, settings, reach)
   if (first !== undefined) throw invalidField(`config.${first.field}`, `cannot work: ${first.why}`)

@@ -28,9 +28,9 @@ export interface NewChannel {
 }
 
 /**
- * `secret`: the signing secret of a webhook, not shown again. Throws AppError `not_found` for a project that is not the caller's,
- * `conflict` for an id that exists, and when the project, or the organization itself, has MAX_CHANNELS channels, `invalid_request` for a URL with hidden parts or with an
- * address that channels may not reach.
+ * `secret`: the signing secret of a webhook, not shown again. Throws AppError `not_found` for a project that is not the
+ * caller's, `conflict` for an id that exists, and when the project, or the organization itself, has MAX_CHANNELS
+ * channels, `invalid_request` for a URL with hidden parts or with an address that channels may not reach.
  */
 export async function createChannel(
   context: ChannelContext,

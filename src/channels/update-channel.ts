@@ -38,8 +38,9 @@ const MUTED = 'the channel was muted'
 const MOVED = 'the channel serves another project now'
 
 /**
- * Throws AppError `not_found` for a channel or project that is not the caller's, `conflict` for the installation's channel and for a project
- * that has MAX_CHANNELS channels, or while checks of other projects have chosen the channel, `forbidden` when a caller bound to a project makes it serve the whole organization, `invalid_request` for another
+ * Throws AppError `not_found` for a channel or project that is not the caller's, `conflict` for the installation's
+ * channel and for a project that has MAX_CHANNELS channels, or while checks of other projects have chosen the channel,
+ * `forbidden` when a caller bound to a project makes it serve the whole organization, `invalid_request` for another
  * kind or a config that is not valid for its kind or cannot work.
  */
 export function updateChannel(

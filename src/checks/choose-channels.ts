@@ -6,8 +6,8 @@ import type { Queryable } from '../store/postgres/database.ts'
 import { hasProject } from '../store/tenancy/projects.ts'
 
 /**
- * The ids as they are stored; the channels stay until the transaction ends. Throws AppError `invalid_request`, with the field, for one that is no channel
- * of the project or of its organization: whether it exists elsewhere is not said.
+ * The ids as they are stored; the channels stay until the transaction ends. Throws AppError `invalid_request`, with the
+ * field, for one that is no channel of the project or of its organization: whether it exists elsewhere is not said.
  */
 export async function chooseChannels(
   tx: Queryable,

@@ -53,10 +53,11 @@ export interface Past {
 }
 
 /**
- * Creates a check. It is armed by its first ping (design, section 4) unless `armed` is given or it was up elsewhere. Throws AppError `not_found` for a project
- * that does not exist or belongs to another tenant, `invalid_request` for a schedule that makes no sense or a channel that the project cannot use, `conflict` for a
- * slug that is taken, and, with the field, for a public id or a push token that another check has. With `maxChecks`, `forbidden` when the project
- * has so many checks; of these calls for one project one runs after the other.
+ * Creates a check. It is armed by its first ping (design, section 4) unless `armed` is given or it was up elsewhere.
+ * Throws AppError `not_found` for a project that does not exist or belongs to another tenant, `invalid_request` for a
+ * schedule that makes no sense or a channel that the project cannot use, `conflict` for a slug that is taken, and, with
+ * the field, for a public id or a push token that another check has. With `maxChecks`, `forbidden` when the project has
+ * so many checks; of these calls for one project one runs after the other.
  */
 export async function createCheck(
   context: Context,

@@ -57,7 +57,9 @@ export interface PingWithEnd extends PingRow {
 /** Bytes of bodies that one statement reads. */
 const MOST_BODY_BYTES = 65_536
 
-/** The pings of a check. A page with bodies may have less than `limit` of them, and at least one while there are more. */
+/**
+ * The pings of a check. A page with bodies may have less than `limit` of them, and at least one while there are more.
+ */
 export async function listPings(
   context: Context,
   tenant: Tenant,

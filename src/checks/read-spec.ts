@@ -31,9 +31,9 @@ export function completeSpec(given: GivenSpec, managedBy: Manager): StoredSpec {
 }
 
 /**
- * Throws AppError `invalid_request`, with the field, unless the spec holds either a period or a schedule, and a schedule that makes sense
- * in its zone and names a date that exists (design, section 3.1). The spec of a check that follows a source may hold none
- * of both. Numbers and lengths were checked at the edge.
+ * Throws AppError `invalid_request`, with the field, unless the spec holds either a period or a schedule, and a
+ * schedule that makes sense in its zone and names a date that exists (design, section 3.1). The spec of a check that
+ * follows a source may hold none of both. Numbers and lengths were checked at the edge.
  */
 export function readSpec(spec: StoredSpec): CheckSpec {
   return withSchedule(spec, readSchedule(spec))

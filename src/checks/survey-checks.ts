@@ -45,8 +45,8 @@ export interface CheckSurvey {
 }
 
 /**
- * Rows that do not move meanwhile are on one page each, whatever comes and goes between two pages. Throws AppError `invalid_request` for a cursor that is
- * not of this order, `not_found` for a project that the tenant does not have.
+ * Rows that do not move meanwhile are on one page each, whatever comes and goes between two pages. Throws AppError
+ * `invalid_request` for a cursor that is not of this order, `not_found` for a project that the tenant does not have.
  */
 export async function surveyChecks(
   { database, clock }: Context,

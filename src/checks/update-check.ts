@@ -32,9 +32,10 @@ export interface CheckUpdate extends Partial<CheckTexts> {
 }
 
 /**
- * Changes texts and spec. A changed spec recomputes the deadline in the same transaction, never earlier than now + grace (design,
- * section 3.2). Returns the check as it is stored. Throws AppError `not_found`; `invalid_request` for a schedule that makes no sense, alone or
- * with the stored fields, and for a channel that its project cannot use; `conflict` for a slug that is taken or a check that is managed by Kubernetes.
+ * Changes texts and spec. A changed spec recomputes the deadline in the same transaction, never earlier than now +
+ * grace (design, section 3.2). Returns the check as it is stored. Throws AppError `not_found`; `invalid_request` for a
+ * schedule that makes no sense, alone or with the stored fields, and for a channel that its project cannot use;
+ * `conflict` for a slug that is taken or a check that is managed by Kubernetes.
  */
 export async function updateCheck(
   context: Context,

@@ -105,7 +105,7 @@ export interface CheckState {
   readonly status: StoredStatus
   /** When the status became what it is: the time of the last flip. */
   readonly since: Instant
-  /** The reason of the last flip; null where nobody has stored one. */
+  /** The reason of the last flip; null where none is stored. */
   readonly reason: StatusReason | null
   /** The last completion. */
   readonly lastPingAt: Instant | null

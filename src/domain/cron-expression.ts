@@ -181,8 +181,8 @@ function parseField(text: string, rule: FieldRule, isCron: boolean): Field {
 }
 
 /**
- * `*`, `5` and `5-9`, `*` and `5-9` with an optional `/step`. In `kubernetes` also `?`, and `5/15`, which runs to the end
- * of the field; the end of a range after a star is ignored.
+ * `*`, `5` and `5-9`, `*` and `5-9` with an optional `/step`. In `kubernetes` also `?`, and `5/15`, which runs to the
+ * end of the field; the end of a range after a star is ignored.
  */
 function parsePart(part: string, rule: FieldRule, isCron: boolean): Part & { isAny: boolean } {
   const reject = rejectorOf(part, rule)

@@ -17,7 +17,9 @@ export interface LastRun {
   readonly reason: string | null
   /** A sentence for people. */
   readonly message: string | null
-  /** The Job's uid. It is stored, and no response contains it. Left out in a report, which has the id beside the run. */
+  /**
+   * The Job's uid. It is stored, and no response contains it. Left out in a report, which has the id beside the run.
+   */
   readonly runId?: string
 }
 

@@ -28,8 +28,8 @@ export interface Spool {
    */
   append(records: readonly Buffer[], kind?: 'new' | 'move'): Promise<readonly number[]>
   /**
-   * The oldest records after a position, in order: up to a limit, but one at least if there is one. A damaged record ends
-   * its file: it is reported, and the records of the next file follow.
+   * The oldest records after a position, in order: up to a limit, but one at least if there is one. A damaged record
+   * ends its file: it is reported, and the records of the next file follow.
    */
   read(after: number, limit: { readonly records: number; readonly bytes: number }): Promise<readonly Positioned[]>
   /** Records up to this position are no longer needed. Up to which one is remembered by the caller: files are deleted as a whole. */

@@ -74,8 +74,9 @@ export function hidePath(url: string): string {
 }
 
 /**
- * The URL that `given` stands for: a stored one when `given` is how `hide` shows it, else `given` itself. So a client can send back
- * the config that it has read. Throws AppError `invalid_request` for any other URL that contains `…`. `field`: its path in `config`.
+ * The URL that `given` stands for: a stored one when `given` is how `hide` shows it, else `given` itself. So a client
+ * can send back the config that it has read. Throws AppError `invalid_request` for any other URL that contains `…`.
+ * `field`: its path in `config`.
  */
 export function reveal(given: string, stored: readonly string[], hide: (url: string) => string, field: string): string {
   const kept = stored.find((url) => hide(url) === given)

@@ -1,4 +1,7 @@
-/** Evaluates deadlines in batches, one batch in each run. Yields to pings before each batch; beside pings, rests after a full one. */
+/**
+ * Evaluates deadlines in batches, one batch in each run. Yields to pings before each batch; beside pings, rests after a
+ * full one.
+ */
 
 import type { Clock } from '../../runtime/clock.ts'
 import type { Database } from '../../store/postgres/database.ts'

@@ -18,8 +18,8 @@ export function armCheck(context: Context, by: Declarer, check: StoredCheck): Pr
 }
 
 /**
- * Nothing is expected of the job any more: its ping URL never was published, although a call of the API armed the check.
- * Returns the check as it is then. Writes nothing if its job has reported, or nothing is expected.
+ * Nothing is expected of the job any more: its ping URL never was published, although a call of the API armed the
+ * check. Returns the check as it is then. Writes nothing if its job has reported, or nothing is expected.
  */
 export function disarmCheck(context: Context, by: Declarer, check: StoredCheck): Promise<StoredCheck> {
   return carryOut(context, by, check, planDisarming)

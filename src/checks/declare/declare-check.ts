@@ -41,10 +41,11 @@ const LOST_RACES = new Set<string | undefined>([SLUG_IS_UNIQUE, PUBLIC_ID_IS_UNI
 const TRIES = 5
 
 /**
- * Throws AppError `invalid_request` for a schedule that makes no sense; `not_found` for a project that is gone. An adoption is rejected
- * with `not_found` (no such check), `forbidden` (of another project) or `conflict` (of another resource, or this one has
- * another check); then the field is `adoptId`. `conflict` with the field `retained`: the check that the resource retained was changed
- * through the API since. `forbidden`: an adopted check would leave its project.
+ * Throws AppError `invalid_request` for a schedule that makes no sense; `not_found` for a project that is gone. An
+ * adoption is rejected with `not_found` (no such check), `forbidden` (of another project) or `conflict` (of another
+ * resource, or this one has another check); then the field is `adoptId`. `conflict` with the field `retained`: the
+ * check that the resource retained was changed through the API since. `forbidden`: an adopted check would leave its
+ * project.
  */
 export async function declareCheck(context: Context, declaration: GivenDeclaration): Promise<Declared> {
   const wanted: Declaration = { ...declaration, spec: completeSpec(declaration.spec, 'kubernetes') }

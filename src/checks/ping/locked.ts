@@ -16,8 +16,8 @@ export interface LockedCommit {
 }
 
 /**
- * With `skip locked`, pings of rows that another transaction has locked are `locked elsewhere`, and so are pings of rows
- * that are gone. Throws the error of PostgreSQL or of the connection, or GroupUnknown.
+ * With `skip locked`, pings of rows that another transaction has locked are `locked elsewhere`, and so are pings of
+ * rows that are gone. Throws the error of PostgreSQL or of the connection, or GroupUnknown.
  */
 export async function commitLocked(
   session: Session,

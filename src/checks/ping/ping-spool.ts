@@ -137,7 +137,10 @@ export function createPingSpool(spool: Spool, now: () => Instant) {
       }
     },
 
-    /** Resolves when all that was appended is on disk, or has failed; after a second at the latest, because a disk may hang. */
+    /**
+     * Resolves when all that was appended is on disk, or has failed; after a second at the latest, because a disk may
+     * hang.
+     */
     flushed: () => waitAtMost(MAX_FLUSH_MS, Promise.allSettled(writing)),
   }
 }

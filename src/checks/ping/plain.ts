@@ -1,4 +1,6 @@
-/** The pings of a group that one statement may store: nothing is locked and read before (store/checks/plain-pings.ts). */
+/**
+ * The pings of a group that one statement may store: nothing is locked and read before (store/checks/plain-pings.ts).
+ */
 
 import { toMicrosecond } from '../../domain/instant.ts'
 import { expectAfterCompletion } from '../../domain/schedule.ts'

@@ -1,7 +1,8 @@
 /**
- * Records the pings of the spool once the database is available again, in their order, each once (design, section 10). The
- * transaction that records pings also moves the position of the spool, so that one that is killed, or whose commit is not
- * known, repeats nothing. A ping whose row another session has locked goes to the end of the spool, with its arrival.
+ * Records the pings of the spool once the database is available again, in their order, each once (design, section 10).
+ * The transaction that records pings also moves the position of the spool, so that one that is killed, or whose commit
+ * is not known, repeats nothing. A ping whose row another session has locked goes to the end of the spool, with its
+ * arrival.
  */
 
 import type { Instant } from '../../domain/check.ts'
@@ -117,7 +118,10 @@ export function createReadBack(options: ReadBackOptions): ReadBack {
   /** Whether nothing waits but these: they stay where they are while their rows are locked. */
   const isRest = (pings: readonly ReadPing[]) => spool.isCaughtUp() || spool.pings() === pings.length
 
-  /** A group that PostgreSQL rejects is halved until each rejected ping stands alone. Returns pings of rows that another session has locked. */
+  /**
+   * A group that PostgreSQL rejects is halved until each rejected ping stands alone. Returns pings of rows that another
+   * session has locked.
+   */
   async function commitParts(
     session: Session,
     pings: readonly ReadPing[],

@@ -46,7 +46,10 @@ export interface PingRecorder {
   arePings(): boolean
   /** Resolves when no ping waits and no group is in flight, after 20 ms at the latest: for background work. */
   yieldToPings(): Promise<void>
-  /** Rejects new pings, and resolves when no other ping waits for the database. What is being spooled, the spool waits for. */
+  /**
+   * Rejects new pings, and resolves when no other ping waits for the database. What is being spooled, the spool waits
+   * for.
+   */
   stop(): Promise<void>
 }
 

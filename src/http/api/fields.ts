@@ -192,8 +192,8 @@ export const limit = (standard: number) =>
     })
 
 /**
- * The lists that have pages, with the ids of their schemas. A cursor begins with the name of its list, so that it is not
- * taken for one of another.
+ * The lists that have pages, with the ids of their schemas. A cursor begins with the name of its list, so that it is
+ * not taken for one of another.
  */
 const LISTS = {
   checks: 'CheckList',

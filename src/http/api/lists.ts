@@ -45,7 +45,9 @@ export function createLists({ waitMs = TURN_MS, listMs = LIST_MS } = {}) {
         }
         places(work, [organizationId]).catch(reject)
       }),
-    /** Runs `read` in the turn of the organization. Throws AppError `unavailable` when the turn did not come in time. */
+    /**
+     * Runs `read` in the turn of the organization. Throws AppError `unavailable` when the turn did not come in time.
+     */
     inTurn: <Result>(organizationId: string, read: () => Promise<Result>) => turns(read, [organizationId]),
   }
 }

@@ -31,7 +31,9 @@ export interface MissedExplainer {
 }
 
 export interface MissedExplainerOptions {
-  /** Up to `limit` checks of these areas that are due until then, the most urgent first (store/jobs/followed-checks.ts). */
+  /**
+   * Up to `limit` checks of these areas that are due until then, the most urgent first (store/jobs/followed-checks.ts).
+   */
   readonly listDue: (areas: readonly string[], until: Instant, limit: number) => Promise<readonly FollowedCheck[]>
   readonly client: Pick<KubernetesClient, 'list'>
   readonly sources: Pick<SourceWatch, 'getSource' | 'runsOf' | 'podsOf'>

@@ -242,7 +242,10 @@ export type SpecOutput = z.output<typeof Spec>
 /** The name of a check whose resource gives none. A resource's name may be longer than a check's. */
 export const nameOf = (resourceName: string): string => resourceName.slice(0, LIMITS.nameLength)
 
-/** What the service keeps of it for people; the labels are those of the resource. `resourceName`: the name of a check that has no other. */
+/**
+ * What the service keeps of it for people; the labels are those of the resource. `resourceName`: the name of a check
+ * that has no other.
+ */
 export function toTexts({ displayName, description, tags }: SpecOutput, resourceName: string): CheckTexts {
   return {
     ...NO_TEXTS,

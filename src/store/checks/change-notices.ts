@@ -1,14 +1,17 @@
 /**
  * Notices about checks that changed, for those who look at them: sent in the transaction of each flip
- * (../history/new-flips.ts), also of the first one of a new check, and of each change or removal
- * (../audit/entries.ts). The notice of a flip of a declared check names its resource, which saves the operator a look-up.
+ * (../history/new-flips.ts), also of the first one of a new check, and of each change or removal (../audit/entries.ts).
+ * The notice of a flip of a declared check names its resource, which saves the operator a look-up.
  */
 
 import { isUuid } from '../../domain/ids.ts'
 import { createListener, type Listener, type ListenerOptions } from '../postgres/listener.ts'
 import type { Resource } from './checks.ts'
 
-/** The channel of LISTEN and NOTIFY. The payload is JSON: the ids of organization and check, then the names of a resource. */
+/**
+ * The channel of LISTEN and NOTIFY. The payload is JSON: the ids of organization and check, then the names of a
+ * resource.
+ */
 export const CHANGE_CHANNEL = 'heartbeat_changes'
 
 type Options = Omit<ListenerOptions, 'name' | 'channel' | 'onNotice'>

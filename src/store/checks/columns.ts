@@ -2,10 +2,10 @@
  * The row of a check, declared once. Each table says how the fields of one type are stored; the compiler rejects a table that lacks
  * a field. The lists of selects, of inserts and of people's changes are made from these tables when the process starts.
  *
- * A new field takes its type (domain/check.ts), a migration, its line here, and what people see of it (http/api/checks.schema.ts,
- * operator/schema/spec.ts). A field of CheckState or StoredSpec also takes a line in `toState` or `toStoredSpec`, which the
- * compiler asks for; a field of CheckState its places in `saveStates` (change-sets.ts), which test/db/pings/plain.test.ts
- * asks for.
+ * A new field takes its type (domain/check.ts), a migration, its line here, and what people see of it
+ * (http/api/checks.schema.ts, operator/schema/spec.ts). A field of CheckState or StoredSpec also takes a line in
+ * `toState` or `toStoredSpec`, which the compiler asks for; a field of CheckState its places in `saveStates`
+ * (change-sets.ts), which test/db/pings/plain.test.ts asks for.
  */
 
 import { changedFields } from '../../domain/audit.ts'
@@ -148,7 +148,10 @@ export interface CheckRowsFilter {
   readonly managedBy?: Manager
 }
 
-/** The conditions over the check `c` and its state `s`, each with an `and` before it, and their parameters, counted from `$first`. */
+/**
+ * The conditions over the check `c` and its state `s`, each with an `and` before it, and their parameters, counted from
+ * `$first`.
+ */
 export function narrow(filter: CheckRowsFilter, first: number): { sql: string; values: unknown[] } {
   const { status, slug, q, tag, label, managedBy } = filter
   const conditions: string[] = []
@@ -216,8 +219,9 @@ export const SPEC = {
 } as const satisfies Columns<StoredSpec>
 
 /**
- * The spec of a row of check_states as one number, in SQL. It has 48 bits, as many as Node reads at once: another spec may
- * have it. Not a column: PostgreSQL would make a generated one anew with each ping, for longer than all else of its update.
+ * The spec of a row of check_states as one number, in SQL. It has 48 bits, as many as Node reads at once: another spec
+ * may have it. Not a column: PostgreSQL would make a generated one anew with each ping, for longer than all else of its
+ * update.
  */
 export const SPEC_HASH = `(hash_record_extended(row(${namesOf(SPEC)}), 0) & ${2 ** 48 - 1})`
 

@@ -1,9 +1,9 @@
 /**
- * The common ping in one statement, a transaction by itself: a success without a run id, of a check that is up, does not
- * flap and has no run open. Its effect follows from the spec, which the process has in memory, so that neither the row
- * is read nor a lock is held over a round trip. What the statement relies on is its condition: a row for which that does
- * not hold is left as it is. It repeats `complete` (domain/transition.ts) for this case; test/db/pings/plain.test.ts
- * shows that both agree.
+ * The common ping in one statement, a transaction by itself: a success without a run id, of a check that is up, does
+ * not flap and has no run open. Its effect follows from the spec, which the process has in memory, so that neither the
+ * row is read nor a lock is held over a round trip. What the statement relies on is its condition: a row for which that
+ * does not hold is left as it is. It repeats `complete` (domain/transition.ts) for this case;
+ * test/db/pings/plain.test.ts shows that both agree.
  */
 
 import type { CheckState, Instant } from '../../domain/check.ts'
@@ -80,8 +80,8 @@ const TEXT = `with given as (
   select check_key from saved`
 
 /**
- * Stores at most one ping of each check, and returns the keys of the checks whose pings are stored. `pings`: in the order
- * of their keys, in which the rows are locked, as by `lockStates`.
+ * Stores at most one ping of each check, and returns the keys of the checks whose pings are stored. `pings`: in the
+ * order of their keys, in which the rows are locked, as by `lockStates`.
  */
 export async function savePlainPings(db: Queryable, pings: readonly PlainPing[]): Promise<ReadonlySet<number>> {
   const rows = await db.queryColumns({

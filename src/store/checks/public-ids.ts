@@ -5,8 +5,8 @@ import { plainSpecHash } from './plain-pings.ts'
 
 export interface PublicIdPage {
   /**
-   * For each check its public id as text, its key, and the hash of its spec where its next success is likely to be plain
-   * (plain-pings.ts), or 0; numbers with the highest byte first.
+   * For each check its public id as text, its key, and the hash of its spec where its next success is likely to be
+   * plain (plain-pings.ts), or 0; numbers with the highest byte first.
    */
   readonly packed: Buffer
   readonly count: number

@@ -41,8 +41,8 @@ const NEXT = `case when s.status = ${statusCode('down')} then null
 const RANK = rankSql('$4::timestamptz')
 
 /**
- * Up to `limit` checks of the tenant that pass the filter, after `after`, how many checks have each status at `now`, and when
- * the next one becomes late. One scan finds all.
+ * Up to `limit` checks of the tenant that pass the filter, after `after`, how many checks have each status at `now`,
+ * and when the next one becomes late. One scan finds all.
  */
 export async function surveyRows(
   db: Queryable,

@@ -25,7 +25,9 @@ export interface SpoolReport {
   readonly pendingSince: Instant | null
   /** When a ping was refused last because it was full or broken; null: never. */
   readonly refusedAt: Instant | null
-  /** The checks whose pings wait in it for their rows alone. Only their deadlines wait for these pings. Absent: none. */
+  /**
+   * The checks whose pings wait in it for their rows alone. Only their deadlines wait for these pings. Absent: none.
+   */
   readonly lockedChecks?: readonly number[]
 }
 

@@ -102,8 +102,9 @@ export async function pruneFlips(
 }
 
 /**
- * Deletes up to `limit` deliveries and returns their number: finished ones older than `oldest`, and all whose channel is gone. One
- * look-up for each channel, as in listHistoryKeys. By id, not by ctid: deliveries are updated, and one that is being retried stays.
+ * Deletes up to `limit` deliveries and returns their number: finished ones older than `oldest`, and all whose channel
+ * is gone. One look-up for each channel, as in listHistoryKeys. By id, not by ctid: deliveries are updated, and one
+ * that is being retried stays.
  */
 export async function pruneDeliveries(tx: Queryable, oldest: Instant, limit: number): Promise<number> {
   const { rowCount } = await tx.query(

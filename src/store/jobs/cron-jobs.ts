@@ -123,13 +123,16 @@ export interface DeadlineDetail {
   readonly dueAt: Instant
   /** The name of the Job that waits, that blocks others, or that takes too long. Null: there is none. */
   readonly job: string | null
-  /** A sentence for people, or of a run that takes too long its second part; of a longer one the first characters are stored. */
+  /**
+   * A sentence for people, or of a run that takes too long its second part; of a longer one the first characters are
+   * stored.
+   */
   readonly detail: string
 }
 
 /**
- * Saves details for the flips that may follow (checks/jobs/explain-deadline.ts), at most one for each resource. Those of resources without a check that follows
- * a source are left out.
+ * Saves details for the flips that may follow (checks/jobs/explain-deadline.ts), at most one for each resource. Those
+ * of resources without a check that follows a source are left out.
  */
 export async function saveDeadlineDetails(tx: Queryable, given: readonly DeadlineDetail[]): Promise<void> {
   // A statement may write a row once.

@@ -96,8 +96,8 @@ export async function resolveAlert(
 }
 
 /**
- * The channels with due alerts. Deletes the due alerts that ended before `overSince`, and those of removed channels, which end at the
- * Alertmanagers by themselves.
+ * The channels with due alerts. Deletes the due alerts that ended before `overSince`, and those of removed channels,
+ * which end at the Alertmanagers by themselves.
  */
 export async function listChannelsWithDueAlerts(
   db: Queryable,

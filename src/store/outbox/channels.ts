@@ -182,7 +182,10 @@ export async function deleteDeliveries(tx: Queryable, channelId: string, limit: 
   return rowCount
 }
 
-/** Up to `limit` channels of organizations, in order of their ids, after `afterId`. `keyId`: those that are sealed under another key. */
+/**
+ * Up to `limit` channels of organizations, in order of their ids, after `afterId`. `keyId`: those that are sealed under
+ * another key.
+ */
 export async function listSealed(
   db: Queryable,
   { keyId, afterId, limit }: { readonly keyId: Buffer | null; readonly afterId: string | null; readonly limit: number },

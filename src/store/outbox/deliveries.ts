@@ -74,8 +74,9 @@ const IS_DUE = `d.channel_id = w.channel_id and d.status = 0 and d.next_attempt_
  * replica has locked. Tests have no check: the index of sequences finds them, however many other deliveries are due.
  *
  * `asOne`: what is claimed of a channel is sent in one message. One message has no order within, so a delivery behind
- * the head of its sequence is claimed too, if everything before it is claimed with it. The events of several have no body of a ping.
- * `moved`: how many were postponed because an older delivery of their check is pending and is not claimed with them.
+ * the head of its sequence is claimed too, if everything before it is claimed with it. The events of several have no
+ * body of a ping. `moved`: how many were postponed because an older delivery of their check is pending and is not
+ * claimed with them.
  *
  * The second statement sees every head that was finished before the first statement got its locks. A head that finishes later makes
  * the next delivery due (finishAttempts) and blocks on these locks, so postponing that delivery here is safe. Exception: a delivery

@@ -21,9 +21,9 @@ export interface Crowd {
 }
 
 /**
- * Which of these channels have a crowd: more than DIGEST.crowd deliveries that are due, or as many of events of the last
- * DIGEST.windowMs, sent or not. Takes the turns of some channels whose pause is over, longest over first.
- * Tests do not count. The statement reads no more rows than it needs to know.
+ * Which of these channels have a crowd: more than DIGEST.crowd deliveries that are due, or as many of events of the
+ * last DIGEST.windowMs, sent or not. Takes the turns of some channels whose pause is over, longest over first. Tests do
+ * not count. The statement reads no more rows than it needs to know.
  */
 export async function findCrowds(db: Queryable, channelIds: readonly string[], now: Instant): Promise<Crowd[]> {
   if (channelIds.length === 0) return []

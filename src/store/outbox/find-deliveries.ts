@@ -147,8 +147,8 @@ export async function lockDelivery(tx: Queryable, tenant: Tenant, id: string): P
 }
 
 /**
- * Makes a delivery pending and due. One that is pending keeps its attempt count and its end; another one has new ones. The last status and
- * error stay until the next attempt.
+ * Makes a delivery pending and due. One that is pending keeps its attempt count and its end; another one has new ones.
+ * The last status and error stay until the next attempt.
  */
 export async function makeDeliveryDue(
   tx: Queryable,

@@ -72,7 +72,9 @@ async function assertServerVersion(database: Database): Promise<void> {
 /** The server lacks the extension or does not allow it, or this user may not create it. */
 const NO_EXTENSION = new Set(['58P01', FEATURE_NOT_SUPPORTED, '42501'])
 
-/** Searches need the extension pg_trgm. The caller holds the lock: two processes that create an extension at once fail. */
+/**
+ * Searches need the extension pg_trgm. The caller holds the lock: two processes that create an extension at once fail.
+ */
 async function createTrigrams(tx: Queryable): Promise<void> {
   try {
     await tx.query('create extension if not exists pg_trgm')

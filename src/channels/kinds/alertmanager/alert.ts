@@ -100,7 +100,10 @@ export function relabelAlert({ labels, checkLabels }: StoredAlert, check: CheckN
   return labelAlert(check, labels.reason as EventFacts['reason'], checkLabels, own)
 }
 
-/** The annotations of an alert that fires, with the text of the newest failing ping: a job that is tried again brings another one, and no event. */
+/**
+ * The annotations of an alert that fires, with the text of the newest failing ping: a job that is tried again brings
+ * another one, and no event.
+ */
 export function reannotateAlert({ annotations }: StoredAlert, newestText: string | null): Labels {
   const body = newestText === null ? '' : cleanOutput(newestText)
   return body === '' ? annotations : { ...annotations, ...harmless({ body }) }

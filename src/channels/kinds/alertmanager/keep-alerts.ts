@@ -1,8 +1,9 @@
 /**
- * Keeps the alerts at Alertmanagers true: repeats a firing alert before its end, ends an alert that became false without an event (check
- * removed, moved, renamed; channel muted or changed), and repeats each end for a while, for peers that were away. Every replica runs a keeper;
- * they share the work by leases (store/outbox/alerts.ts). A run starts the work on each channel with due alerts, and does not wait for it:
- * a slow channel delays no other. Later runs skip the channel until its work is done.
+ * Keeps the alerts at Alertmanagers true: repeats a firing alert before its end, ends an alert that became false
+ * without an event (check removed, moved, renamed; channel muted or changed), and repeats each end for a while, for
+ * peers that were away. Every replica runs a keeper; they share the work by leases (store/outbox/alerts.ts). A run
+ * starts the work on each channel with due alerts, and does not wait for it: a slow channel delays no other. Later runs
+ * skip the channel until its work is done.
  */
 
 import { isDeepStrictEqual } from 'node:util'
@@ -87,7 +88,9 @@ export function createAlertKeeper(options: AlertKeeperOptions) {
     return leased.length === batch || changed > 0 ? 'again' : 'done'
   }
 
-  /** Posts what is true of the alerts, and stores it. Returns how many of them another writer has changed in between. */
+  /**
+   * Posts what is true of the alerts, and stores it. Returns how many of them another writer has changed in between.
+   */
   async function tell(
     channel: Channel,
     leased: readonly LeasedAlert[],

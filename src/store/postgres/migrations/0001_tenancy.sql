@@ -24,7 +24,7 @@ create table projects (
   organization_id uuid not null references organizations (id),
   name text not null,
   slug text not null,
-  -- A project that was made for a namespace is bound to it: its slug alone opens it to nobody (design, section 6).
+  -- A project that was made for a namespace is bound to it: its slug alone gives no access (design, section 6).
   kubernetes_cluster text,
   kubernetes_namespace text,
   -- That of the addresses of its pings by name; null: it has no such addresses.

@@ -111,8 +111,8 @@ create table push_tokens (
 );
 create index push_tokens_check on push_tokens (check_key);
 
--- What is left of a check whose resource was deleted: its place in the history, and all that a re-created resource gets
--- back. The rows of checks and check_states are gone, so no read has to leave a deleted check out.
+-- What the database keeps of a check whose resource was deleted: its place in the history, and all that a re-created
+-- resource gets back. The rows of checks and check_states are gone, so no read has to leave a deleted check out.
 create table tombstones (
   check_key bigint primary key,
   id uuid not null unique,

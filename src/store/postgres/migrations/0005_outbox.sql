@@ -1,4 +1,4 @@
--- What is told to the outside, to whom, and how far that is.
+-- Notifications: the events, the channels, and the deliveries of events to channels.
 
 -- Where events go. `sealed`: the settings, encrypted under the key that `sealed_with` names (channels/seal.ts), since an
 -- address alone may be a credential. organization_id null: the channel of the whole installation, whose settings are
@@ -62,7 +62,7 @@ create table deliveries (
   -- Of these since it was made or asked for again.
   attempts_before int not null default 0,
   next_attempt_at timestamptz,
-  -- While somebody is at it. In no index, so that taking a delivery changes none.
+  -- Set while a replica sends the delivery. In no index, so that taking a delivery changes none.
   claimed_until timestamptz,
   give_up_at timestamptz not null,
   -- Since when the receiver has refused each attempt with a response that it may also give while it restarts
@@ -94,9 +94,9 @@ create table alerts (
   check_labels jsonb not null default '{}',
   annotations jsonb not null,
   starts_at timestamptz not null,
-  -- Null: firing. Resolved alerts are told for a while, for peers that were away.
+  -- Null: firing. Resolved alerts are sent for a while, for peers that were away.
   resolved_at timestamptz,
-  -- When it is told next; moved on by whoever is about to.
+  -- When the alert is sent next. The replica that is about to send the alert moves this time on.
   tell_at timestamptz not null,
   primary key (channel_id, check_key)
 );
