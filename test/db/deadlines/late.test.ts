@@ -13,6 +13,9 @@ beforeAll(async () => {
 afterAll(() => fixture.close())
 beforeEach(() => fixture.clear())
 
+/** In whole milliseconds, as a ping's time is: the evaluator compares whole milliseconds. */
+const NOW = "date_trunc('milliseconds', now())"
+
 /** As if the service had run all the while. */
 const expire = async () => {
   await fixture.database.query('update service_beat set beat_at = clock_timestamp()')
@@ -25,7 +28,7 @@ async function addUpCheck(spec: { graceSeconds?: number } = {}): Promise<void> {
   const check = await fixture.addCheck({ spec })
   await fixture.ping(check)
   const { rows } = await fixture.database.query<{ away: number }>(
-    'select extract(epoch from now() - last_ping_at)::float8 * 1000 as away from check_states',
+    `select extract(epoch from ${NOW} - last_ping_at)::float8 * 1000 as away from check_states`,
   )
   await pass(-rows[0]!.away)
 }
@@ -41,8 +44,8 @@ async function pass(ms: number): Promise<void> {
 /** Writes what a ping on time would write: wakeAt stays. Up, by default. */
 async function completeNow(status = 1): Promise<void> {
   await fixture.database.query(
-    `update check_states set status = $1, last_ping_at = now(), expected_at = now() + period_seconds * interval '1 second',
-      due_at = now() + (period_seconds + grace_seconds) * interval '1 second'`,
+    `update check_states set status = $1, last_ping_at = ${NOW}, expected_at = ${NOW} + period_seconds * interval '1 second',
+      due_at = ${NOW} + (period_seconds + grace_seconds) * interval '1 second'`,
     [status],
   )
 }
