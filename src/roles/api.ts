@@ -172,7 +172,6 @@ export function createApiRole(base: ApiRoleOptions) {
     pingUrl: () => pingUrl,
     isStopping,
     log,
-    yieldToPings: recorder.yieldToPings,
     onRequest: (route: string, method: string, status: number, ms: number) =>
       observeHttp(metrics, { server: 'api', route, method, status: String(status) }, ms / 1_000),
   } as const

@@ -114,7 +114,6 @@ export async function startTestApi(
     isPasswordLoginOn: true,
     signIn: createSignIn(context, SECRET_KEY, []),
     kept: null,
-    yieldToPings: async () => {},
     ...overrides,
   }
   const api = createApiApp(parts).callback()

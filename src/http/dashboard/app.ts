@@ -9,7 +9,6 @@ import { AppError } from '../../domain/errors.ts'
 import { LIMITS } from '../../domain/limits.ts'
 import { sitePathOf } from '../../domain/site.ts'
 import { addressGroup } from '../../runtime/addresses.ts'
-import { yieldTurn } from '../../runtime/clock.ts'
 import type { Log } from '../../runtime/log.ts'
 import { RequestAborted, readBody } from '../body.ts'
 import type { FindClientAddress } from '../client-address.ts'
@@ -37,7 +36,7 @@ import {
   toDocument,
 } from './send.ts'
 import { createSharedReads } from './shared-reads.ts'
-import { createTurns } from './turns.ts'
+import { createTurns, type Turns } from './turns.ts'
 
 export interface DashboardParts extends Dashboard {
   readonly log: Log
@@ -46,10 +45,8 @@ export interface DashboardParts extends Dashboard {
   readonly findClientAddress: FindClientAddress
   readonly onRequest?: OnRequest
   readonly live: Live
-  /** Resolves when no ping is being stored, or after a short time. */
-  readonly yieldToPings: () => Promise<void>
-  /** How long a page waits for its turn (turns.ts). For tests. */
-  readonly turnWaitMs?: number
+  /** For tests. */
+  readonly turns?: Turns
   /** Requests of one user in a minute. For tests. */
   readonly mostRequests?: number
 }
@@ -76,23 +73,16 @@ const MOST_LOOKED_AT = 50
 export function createDashboardApp(parts: DashboardParts): Koa {
   const { context, log, isStopping, baseUrl, onRequest, findClientAddress, live } = parts
   const { pingUrl, signIn, isPasswordLoginOn, kept } = parts
-  // Node reads the requests that have come in first: without a turn of the event loop none of their pings would be
-  // known.
-  const yieldToPings = async () => {
-    await yieldTurn()
-    await parts.yieldToPings()
-  }
   const dashboard: Dashboard = { context, baseUrl, pingUrl, isPasswordLoginOn, signIn, kept }
   const assets = readAssets()
   const findCaller = createFindDashboardCaller(context, isPasswordLoginOn)
   const countRejection = createRejectionCount(context.clock)
-  const { mostRequests = DASHBOARD_REQUESTS } = parts
+  const { turns = createTurns(), mostRequests = DASHBOARD_REQUESTS } = parts
   const takeRequest = createWindows(
     context.clock,
     mostRequests,
     (seconds) => `your account has made more than ${mostRequests} requests in a minute: try again in ${seconds} s`,
   )
-  const turns = createTurns({ yieldToPings, waitMs: parts.turnWaitMs })
   const shareRead = createSharedReads<Document>(context.clock)
   const rejectForeignPage = createRejectForeignPage({ log, clock: context.clock, baseUrl })
 

@@ -9,34 +9,23 @@ import { AppError } from '../../domain/errors.ts'
 import { createLimiter } from '../../runtime/limiter.ts'
 import { CHANGES, OPEN_PAGES, PAGES, RETRY_SECONDS, TURN_MS } from '../limits.ts'
 
-interface TurnsOptions {
-  /** Resolves when no ping is being stored, or after a short time: pings have priority. */
-  readonly yieldToPings: () => Promise<void>
-  /** For tests. */
-  readonly waitMs?: number | undefined
-}
-
 type Work<Result> = () => Result | Promise<Result>
 
-/** Each turn throws AppError `unavailable` when it does not come within TURN_MS. */
-export function createTurns({ yieldToPings, waitMs = TURN_MS }: TurnsOptions) {
+export type Turns = ReturnType<typeof createTurns>
+
+/** Each turn throws AppError `unavailable` when it does not come within `waitMs`, which is another one in tests. */
+export function createTurns(waitMs = TURN_MS) {
   const pages = createLimiter({ ...PAGES, waitMs, createError: () => busy('pages are being read') })
   const openPages = createLimiter({ ...OPEN_PAGES, waitMs, createError: () => busy('pages are being read') })
   const changes = createLimiter({ ...CHANGES, waitMs, createError: () => busy('changes are being made') })
-  const afterPings =
-    <Result>(read: Work<Result>) =>
-    async () => {
-      await yieldToPings()
-      return await read()
-    }
   return {
     read: <Result>({ id, organizationId }: DashboardCaller, read: Work<Result>) =>
-      pages(afterPings(read), [id, organizationId]),
+      pages(async () => read(), [id, organizationId]),
     /** Without a session. `address`: what counts as one client. */
-    open: <Result>(address: string, read: Work<Result>) => openPages(afterPings(read), [address]),
+    open: <Result>(address: string, read: Work<Result>) => openPages(async () => read(), [address]),
     /** A change waits for no page: it is short, and its user waits for it. */
     change: <Result>({ organizationId }: DashboardCaller, change: Work<Result>) =>
-      changes(async () => await change(), [organizationId]),
+      changes(async () => change(), [organizationId]),
   }
 }
 

@@ -1,34 +1,26 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { createTurns } from '../../../src/http/dashboard/turns.ts'
-import { addCheck } from '../../support/check.ts'
 import { startTestApi, type TestApi } from '../../support/service.ts'
 import { anAdmin } from '../../support/tenant.ts'
 import { until } from '../../support/until.ts'
 import { createVisitor, type Visitor, visit } from '../../support/visitor.ts'
+import { createHeldTurns } from './held-turns.ts'
 
-/** Each page that has its turn waits here, behind the pings, until it is let through. */
-const reading: (() => void)[] = []
-let isHeld = false
-let yields = 0
+const { turns, held, hold, release } = createHeldTurns()
 let api: TestApi
 let visitor: Visitor
 
-function yieldToPings(): Promise<void> {
-  yields += 1
-  return isHeld ? new Promise<void>((resolve) => void reading.push(resolve)) : Promise.resolve()
-}
-
 beforeAll(async () => {
-  api = await startTestApi({ yieldToPings })
+  api = await startTestApi({ turns })
   visitor = await visit(api)
 })
 afterAll(() => api.close())
 
 describe('pages', () => {
   it('of one user wait behind each other, not before those of other users', async () => {
-    const turns = createTurns({ yieldToPings: async () => {} })
+    const turns = createTurns()
     const read: string[] = []
-    const { promise: first, resolve: release } = Promise.withResolvers<void>()
+    const { promise: first, resolve: end } = Promise.withResolvers<void>()
     const readAs = (name: string, end: Promise<void> = Promise.resolve()) =>
       turns.read({ ...anAdmin('one'), id: name, sessionId: name }, () => {
         read.push(name)
@@ -38,60 +30,51 @@ describe('pages', () => {
     for (let page = 0; page < 20; page += 1) pages.push(readAs('many'))
     pages.push(readAs('other'))
     await until(() => read.length === 1)
-    release()
+    end()
     await Promise.all(pages)
     expect(read).toHaveLength(22)
     expect(read.slice(0, 3)).toContain('other')
   })
 
   it('of an organization are read one at a time, and changes do not wait for them', async () => {
-    isHeld = true
+    hold()
     const pages = ['/checks', '/channels', '/checks?sort=name'].map((path) => visitor.get(path))
-    await until(() => reading.length === 1)
+    await until(() => held() === 1)
     expect((await visitor.post('/checks/no-such/delete')).status).toBe(404)
-    expect(reading).toHaveLength(1)
-    isHeld = false
-    reading.shift()!()
+    expect(held()).toBe(1)
+    release()
     expect((await Promise.all(pages)).map(({ status }) => status)).toEqual([200, 200, 200])
   })
 
-  it('let pings through once, before they are read', async () => {
-    const tenant = { ...anAdmin(api.organizationId), projectId: null, project: api.project }
-    for (let index = 0; index < 30; index += 1) await addCheck(api.context, tenant)
-    yields = 0
-    expect((await visitor.get('/checks')).status).toBe(200)
-    expect(yields).toBe(1)
-  })
-
   it('and changes: an organization makes four at a time, and others pass', async () => {
-    const turns = createTurns({ yieldToPings: async () => {}, waitMs: 100 })
-    const { promise: end, resolve: release } = Promise.withResolvers<void>()
+    const turns = createTurns(100)
+    const { promise: end, resolve: letAll } = Promise.withResolvers<void>()
     const changeIn = (organization: string, work: Promise<void> = Promise.resolve()) =>
       turns.change({ ...anAdmin(organization), sessionId: 'x' }, () => work)
-    const held = Array.from({ length: 4 }, () => changeIn('one', end))
+    const changing = Array.from({ length: 4 }, () => changeIn('one', end))
     await expect(changeIn('one')).rejects.toMatchObject({
       code: 'unavailable',
       message: 'too many changes are being made at the moment',
       retryAfterSeconds: 5,
     })
     await changeIn('two')
-    release()
-    await Promise.all(held)
+    letAll()
+    await Promise.all(changing)
     await changeIn('one')
   })
 
   it('that wait too long say so, and load again by themselves', async () => {
-    await using hasty = await startTestApi({ turnWaitMs: 100, yieldToPings })
-    const own = await visit(hasty)
-    isHeld = true
+    const hasty = createHeldTurns(100)
+    await using service = await startTestApi({ turns: hasty.turns })
+    const own = await visit(service)
+    hasty.hold()
     const first = own.get('/checks')
-    await until(() => reading.length === 1)
+    await until(() => hasty.held() === 1)
     const { status, headers, text } = await own.get('/checks')
     expect([status, headers.get('retry-after')]).toEqual([503, '5'])
     expect(text).toContain('Too many pages are being read at the moment. This page loads again by itself')
     expect(text).toMatch(/<meta http-equiv="refresh" content="\d+">/)
-    isHeld = false
-    reading.shift()!()
+    hasty.release()
     expect((await first).status).toBe(200)
     expect((await own.get('/checks')).status).toBe(200)
   })

@@ -4,10 +4,12 @@ import { request } from 'node:http'
 import { brotliDecompressSync, gunzipSync } from 'node:zlib'
 import { expect, it } from 'vitest'
 import { AppError } from '../../../src/domain/errors.ts'
+import { createTurns } from '../../../src/http/dashboard/turns.ts'
 import type { Log } from '../../../src/runtime/log.ts'
 import { startTestApi, type TestApi } from '../../support/service.ts'
 import { silentLog } from '../../support/silent-log.ts'
 import { type Visitor, visit } from '../../support/visitor.ts'
+import { createHeldTurns } from '../dashboard/held-turns.ts'
 
 interface Got {
   readonly status: number
@@ -52,21 +54,18 @@ it.each(['/login', '/login?next=%2Fchannels', '/no-such-page'])(
 )
 
 it('the log-in takes turns: one address waits for itself, and others pass', async () => {
-  let isHeld = false
-  const reading: (() => void)[] = []
-  const yieldToPings = () => (isHeld ? new Promise<void>((resolve) => void reading.push(resolve)) : Promise.resolve())
+  const { turns, held, hold, release } = createHeldTurns()
   await using api = await startTestApi({
-    yieldToPings,
+    turns,
     findClientAddress: ({ headers }) => String(headers['x-address']),
   })
   const open = (address: string) => get(`${siteOf(api)}/login`, { 'x-address': address })
-  isHeld = true
+  hold()
   const first = [open('192.0.2.1'), open('192.0.2.1'), open('192.0.2.1')]
-  await expect.poll(() => reading.length).toBe(1)
+  await expect.poll(held).toBe(1)
   const other = open('192.0.2.2')
-  await expect.poll(() => reading.length).toBe(2)
-  isHeld = false
-  for (const go of reading) go()
+  await expect.poll(held).toBe(2)
+  release()
   for (const { status } of await Promise.all([...first, other])) expect(status).toBe(200)
 })
 
@@ -125,7 +124,7 @@ it.each([
     throw new AppError('unavailable', 'too many at the moment', { retryAfterSeconds: 1 })
   }
   // Before each call of the API, and before each page.
-  await using api = await startTestApi({ log, authenticate: refuse, yieldToPings: refuse })
+  await using api = await startTestApi({ log, authenticate: refuse, turns: { ...createTurns(), read: refuse } })
   const headers = { authorization: 'Bearer hbk_x', cookie: cookieOf(await visit(api)) }
   const startedAt = performance.now()
   const statuses = await many(300, siteOf(api) + paths.many, headers)
