@@ -28,6 +28,7 @@ const ROUNDS = Number(process.env.BENCH_ROUNDS ?? 5)
 const SECONDS = Number(process.env.BENCH_SECONDS ?? 5)
 const LIMITS = {
   p99Ratio: 1.5,
+  p99Ms: 50,
   openMb: 50,
   eventMs: 2_000,
   listMs: 100,
@@ -169,15 +170,17 @@ async function measurePings(site: Site, paths: readonly string[]): Promise<void>
     )
   const alone = p99Of(latencies.alone)
   process.stdout.write(`| p99 of ${PINGS_PER_SECOND} pings a second alone, ms | ${alone.toFixed(1)} | | |\n`)
-  compare(`its multiple with ${OPEN_PAGES} open lists, ${reads} reads`, p99Of(latencies.open) / alone, LIMITS.p99Ratio)
-  compare(`its multiple with ${VIEWERS} viewers, ${pages} pages`, p99Of(latencies.viewed) / alone, LIMITS.p99Ratio)
+  // design-1.0.md, section 5: up to 50 ms; where the machine alone takes longer, by the ratio.
+  const limit = Math.max(LIMITS.p99Ms, LIMITS.p99Ratio * alone)
+  compare(`with ${OPEN_PAGES} open lists, ${reads} reads, ms`, p99Of(latencies.open), limit)
+  compare(`with ${VIEWERS} viewers, ${pages} pages, ms`, p99Of(latencies.viewed), limit)
   compare('pings lost', failed, 0)
 }
 
 function compare(name: string, measured: number, limit: number): void {
   const isHeld = measured <= limit
   if (!isHeld) areMissed += 1
-  process.stdout.write(`| ${name} | ${measured.toFixed(2)} | ${limit} | ${isHeld ? 'held' : 'MISSED'} |\n`)
+  process.stdout.write(`| ${name} | ${measured.toFixed(2)} | ${Number(limit.toFixed(1))} | ${isHeld ? 'held' : 'MISSED'} |\n`)
 }
 
 function report(name: string, bytes: number, maxKb: number): void {
