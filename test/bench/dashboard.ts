@@ -180,7 +180,9 @@ async function measurePings(site: Site, paths: readonly string[]): Promise<void>
 function compare(name: string, measured: number, limit: number): void {
   const isHeld = measured <= limit
   if (!isHeld) areMissed += 1
-  process.stdout.write(`| ${name} | ${measured.toFixed(2)} | ${Number(limit.toFixed(1))} | ${isHeld ? 'held' : 'MISSED'} |\n`)
+  process.stdout.write(
+    `| ${name} | ${measured.toFixed(2)} | ${Number(limit.toFixed(1))} | ${isHeld ? 'held' : 'MISSED'} |\n`,
+  )
 }
 
 function report(name: string, bytes: number, maxKb: number): void {
