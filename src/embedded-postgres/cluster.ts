@@ -18,7 +18,6 @@ export interface Cluster {
   readonly account: Account
   readonly password: string
   readonly settings: Readonly<Record<string, string>>
-  readonly note: (line: string) => void
 }
 
 /** The superuser and the application's role have the same generated password. */
@@ -46,35 +45,35 @@ const SETTINGS = {
   logging_collector: 'off',
 }
 
-type Preparation = Omit<Cluster, 'account' | 'password'> & { readonly signal: AbortSignal | undefined }
+interface Preparation extends Pick<Cluster, 'folder' | 'binaries' | 'settings'> {
+  readonly note: (line: string) => void
+  readonly signal: AbortSignal | undefined
+}
 
 /** Makes the cluster on the first start, or checks the existing one. Starts no server. Throws EmbeddedPostgresError. */
 export async function prepareCluster(start: Preparation): Promise<Cluster> {
-  const { folder, binaries, note } = start
+  const { folder, binaries } = start
   const { name } = folder
   const settings = { ...SETTINGS, ...start.settings }
-  const kept = (await readIfThere(folder.passwordFile))?.trim() || null
+  let password = (await readIfThere(folder.passwordFile))?.trim() || null
   const version = await readVersion(folder)
   if (version === null) {
-    note(`setting up the embedded PostgreSQL ${binaries.majorVersion} in ${name} (first start)`)
-    const made = `${randomBytes(24).toString('base64url')}\n`
-    const password = kept ?? (await makeOnce(folder.passwordFile, made)).trim()
+    start.note(`setting up the embedded PostgreSQL ${binaries.majorVersion} in ${name} (first start)`)
+    password ??= (await makeOnce(folder.passwordFile, `${randomBytes(24).toString('base64url')}\n`)).trim()
     await createCluster({ ...start, settings }, password)
-    return { folder, binaries, account: await chooseAccount(folder.clusterDir), password, settings, note }
-  }
-  if (version !== binaries.majorVersion)
+  } else if (version !== binaries.majorVersion)
     throw new EmbeddedPostgresError(
       'wrong-version',
       `data folder ${name} holds a PostgreSQL ${version} database, and this is PostgreSQL ${binaries.majorVersion}: ` +
         `move it with pg_dump of PostgreSQL ${version} and DATABASE_URL, or set DATA_DIR to a new folder`,
     )
-  if (kept === null)
+  if (password === null)
     throw new EmbeddedPostgresError(
       'not-ours',
       `${name}/postgres-password is missing, the password of the database beside it: ` +
         'restore that file, or set DATA_DIR to another folder',
     )
-  return { folder, binaries, account: await chooseAccount(folder.clusterDir), password: kept, settings, note }
+  return { folder, binaries, account: await chooseAccount(folder.clusterDir), password, settings }
 }
 
 /** The major version of the existing cluster; null when there is none, or an empty folder in its place. */

@@ -8,7 +8,7 @@
 
 import { mkdir, readdir, rm, stat } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
-import { errorCode } from '../runtime/error-code.ts'
+import { isOurs } from './run-program.ts'
 
 export interface DataFolder {
   /** As the user gave it, for messages. */
@@ -28,22 +28,14 @@ export async function openDataFolder(name: string): Promise<DataFolder> {
   // As root PostgreSQL runs under another account, which has to pass through this folder.
   await mkdir(path, { recursive: true, mode: process.geteuid?.() === 0 ? 0o711 : 0o700 })
   if (!(await stat(path)).isDirectory()) throw Object.assign(new Error('not a folder'), { code: 'ENOTDIR' })
-  for (const entry of await readdir(path))
-    if (entry.startsWith(STAGING) && !isOfAnother(Number(entry.slice(STAGING.length))))
-      await removeStaging(join(path, entry))
+  for (const entry of await readdir(path)) {
+    const pid = Number(entry.slice(STAGING.length))
+    // Another process may be in its first start at the same time.
+    if (entry.startsWith(STAGING) && (pid === process.pid || !isOurs(pid))) await removeStaging(join(path, entry))
+  }
   const clusterDir = join(path, 'postgres')
   const files = { passwordFile: join(path, 'postgres-password'), logFile: join(path, 'postgres.log') }
   return { name, clusterDir, ...files, staging: join(path, `${STAGING}${process.pid}`) }
-}
-
-/** Whether another process that lives, perhaps a first start at the same time, has the pid. */
-function isOfAnother(pid: number): boolean {
-  if (pid === process.pid) return false
-  try {
-    return process.kill(pid, 0)
-  } catch (error) {
-    return errorCode(error) === 'EPERM'
-  }
 }
 
 /** An initdb of a killed start may still be writing, hence the retries; it ends by itself when its folder is gone. */

@@ -5,7 +5,7 @@ import { StartFault } from '../runtime/start-fault.ts'
 
 export type FailureReason =
   | 'unsupported' // no PostgreSQL that runs here
-  | 'not-writable' // the data folder cannot be made or written
+  | 'unusable' // the data folder cannot be made or written, or its server not be used
   | 'not-ours' // the data folder holds something else
   | 'wrong-version'
   | 'in-use' // another process uses the data folder
@@ -25,38 +25,38 @@ export class EmbeddedPostgresError extends StartFault {
   }
 }
 
-/** Turns an error of the file system or of a program start into one about `dataDir`. Returns an EmbeddedPostgresError as it is. */
-export function explainFolderError(error: unknown, dataDir: string): EmbeddedPostgresError {
+const INVALID_PASSWORD = '28P01'
+
+/**
+ * Turns an error of the file system, of a program start or of the server into one about `dataDir`. Returns an
+ * EmbeddedPostgresError as it is.
+ */
+export function explainError(error: unknown, dataDir: string): EmbeddedPostgresError {
   if (error instanceof EmbeddedPostgresError) return error
   const { syscall, path, message } = error as NodeJS.ErrnoException
-  const code = errorCode(error)
+  const code = errorCode(error) ?? ''
+  if (code === 'ENOSPC' || code === 'EDQUOT') return diskFull(dataDir, error)
+  if (code === INVALID_PASSWORD)
+    return new EmbeddedPostgresError(
+      'not-ours',
+      `the password in ${dataDir}/postgres-password is not the one of the database beside it: ` +
+        'restore that file, or set DATA_DIR to another folder',
+      error,
+    )
   if (syscall?.startsWith('spawn'))
     return code === 'EACCES'
       ? closedToAccount(dataDir, `${path}: ${code}`)
       : new EmbeddedPostgresError(
           'unsupported',
-          `the embedded PostgreSQL cannot run on this system (${path}: ${code}): set DATABASE_URL to a PostgreSQL of your own`,
+          `the embedded PostgreSQL of data folder ${dataDir} cannot run on this system (${path}: ${code}): ` +
+            'set DATABASE_URL to a PostgreSQL of your own',
           error,
         )
-  const unusable = (reason: FailureReason, why: string) =>
-    new EmbeddedPostgresError(reason, `data folder ${dataDir} ${why} set DATA_DIR to another folder`, error)
-  switch (code) {
-    case 'ENOSPC':
-    case 'EDQUOT':
-      return diskFull(dataDir, error)
-    case 'EEXIST':
-    case 'ENOTDIR':
-      return unusable('not-writable', 'is not a folder: remove the file in its place, or')
-    case 'EACCES':
-    case 'EPERM':
-    case 'EROFS':
-    case 'ENOENT': {
-      const why = `is not writable for uid ${process.geteuid?.()} (${code})`
-      return unusable('not-writable', `${why}: start as the account that owns it, or`)
-    }
-    default:
-      return unusable('failed', `cannot be used (${message}):`)
-  }
+  let why = `cannot be used (${message}; the log of its server is ${dataDir}/postgres.log):`
+  if (['EEXIST', 'ENOTDIR'].includes(code)) why = 'is not a folder: remove the file in its place, or'
+  if (['EACCES', 'EPERM', 'EROFS', 'ENOENT'].includes(code))
+    why = `is not writable for uid ${process.geteuid?.()} (${code}): start as the account that owns it, or`
+  return new EmbeddedPostgresError('unusable', `data folder ${dataDir} ${why} set DATA_DIR to another folder`, error)
 }
 
 export function diskFull(dataDir: string, cause?: unknown): EmbeddedPostgresError {
@@ -73,18 +73,10 @@ function closedToAccount(dataDir: string, quoted: string): EmbeddedPostgresError
   )
 }
 
-/** The program that failed, and what the message about it names. */
-export interface FailureContext {
-  readonly dataDir: string
-  readonly program: string
-  readonly port?: number
-  readonly logFile?: string
-}
-
 /** Turns the last output of initdb or of the server (in English, because of LC_ALL=C) into one line. */
 export function explainOutput(
   output: string,
-  { dataDir, program, port, logFile }: FailureContext,
+  { dataDir, program, port, logFile }: { dataDir: string; program: string; port?: number; logFile?: string },
 ): EmbeddedPostgresError {
   const quoted = quoteFailure(output)
   const library = /(?:error while loading shared libraries|Library not loaded): (\S+?):?\s/.exec(output)?.[1]
@@ -114,7 +106,7 @@ export function explainOutput(
   // Shared memory has its own file system (/dev/shm); the server's own words are the better message about it.
   const isMemory = /shared memory.*No space left on device/.test(output)
   if (!isMemory && /No space left on device|Disk quota exceeded/.test(output)) return diskFull(dataDir)
-  if (process.geteuid?.() === 0 && /Permission denied|EACCES/.test(output)) return closedToAccount(dataDir, quoted)
+  if (process.geteuid?.() === 0 && /Permission denied/.test(output)) return closedToAccount(dataDir, quoted)
   const where = logFile === undefined ? '' : `; its log is ${logFile}`
   return new EmbeddedPostgresError('failed', `${program} failed in data folder ${dataDir}: ${quoted}${where}`)
 }

@@ -5,12 +5,11 @@ import { once } from 'node:events'
 import { open, readFile, realpath, statfs } from 'node:fs/promises'
 import { join } from 'node:path'
 import { systemClock } from '../runtime/clock.ts'
-import { errorCode } from '../runtime/error-code.ts'
 import { readIfThere } from '../runtime/lasting-file.ts'
 import type { Cluster } from './cluster.ts'
 import { diskFull, explainOutput } from './failure.ts'
-import { PROGRAM_ENV } from './run-program.ts'
-import { type Client, connect, explainUse } from './session.ts'
+import { isOurs, PROGRAM_ENV } from './run-program.ts'
+import { type Client, connect } from './session.ts'
 
 export interface Postmaster {
   readonly pid: number
@@ -33,7 +32,6 @@ const SHUTDOWN = [
   ['SIGKILL', 8_000],
 ] as const
 const POLL_MS = 20
-const SLOW_START_MS = 10_000
 /** A start truncates a longer log: it is for looking into the last trouble, not a record. */
 const MAX_LOG_BYTES = 4_194_304
 /** PostgreSQL needs one segment of its log to start. */
@@ -61,21 +59,12 @@ export async function findPostmaster({ folder, password }: Cluster): Promise<Pos
   return null
 }
 
-/** False for a process that is gone, and for one that this account may not signal. */
-function isOurs(pid: number): boolean {
-  try {
-    return process.kill(pid, 0)
-  } catch {
-    return false
-  }
-}
-
 /**
  * Starts the server on `port` and waits until it takes connections. Throws EmbeddedPostgresError, or the signal's
  * reason.
  */
 export async function startPostmaster(cluster: Cluster, port: number, signal?: AbortSignal): Promise<Postmaster> {
-  const { folder, binaries, account, password, settings, note } = cluster
+  const { folder, binaries, account, password, settings } = cluster
   const { name: dataDir, clusterDir, logFile } = folder
   await using log = await open(logFile, 'a', 0o600)
   if ((await log.stat()).size > MAX_LOG_BYTES) await log.truncate(0)
@@ -89,37 +78,27 @@ export async function startPostmaster(cluster: Cluster, port: number, signal?: A
     detached: true,
     stdio: ['ignore', log.fd, log.fd],
   })
+  await once(child, 'spawn')
   // A server that another process owns by now does not keep this one from ending.
   child.unref()
-  const pid = child.pid ?? 0
-  let isRunning = true
-  const ended = once(child, 'exit')
-    .then(
-      ([code, killedBy]) => (killedBy === null ? `exit status ${code}` : `signal ${killedBy}`),
-      (error: Error) => error.message,
-    )
-    .finally(() => {
-      isRunning = false
-    })
-  const stop = () => shutDown(pid, async () => !isRunning)
+  const pid = child.pid!
+  const ended = once(child, 'exit').then(([code, killedBy]) =>
+    killedBy === null ? `exit status ${code}` : `signal ${killedBy}`,
+  )
+  const hasEnded = () => child.exitCode !== null || child.signalCode !== null
+  const stop = () => shutDown(pid, hasEnded)
   try {
-    let nextNoteAt = performance.now() + SLOW_START_MS
     // No time limit: replaying the log after a crash may take long.
-    while (isRunning) {
+    while (!hasEnded()) {
       signal?.throwIfAborted()
       const found = await readPidFile(clusterDir)
       if (found.pid === pid && found.status === 'ready')
         return { pid, port, client: await connect(port, password), ended, stop }
-      if (performance.now() > nextNoteAt) {
-        note(`the embedded PostgreSQL is still starting; its progress is in ${logFile}`)
-        nextNoteAt = performance.now() + SLOW_START_MS
-      }
       await systemClock.sleep(POLL_MS, signal)
     }
   } catch (error) {
     await stop()
-    signal?.throwIfAborted()
-    throw explainUse(error, dataDir)
+    throw error
   }
   const output = (await readFile(logFile)).subarray(logged).toString() || (await ended)
   const failure = explainOutput(output, { dataDir, program: 'the embedded PostgreSQL', port, logFile })
@@ -129,14 +108,10 @@ export async function startPostmaster(cluster: Cluster, port: number, signal?: A
 }
 
 /** Sends the signals of SHUTDOWN one after the other until the server has ended. */
-async function shutDown(pid: number, hasEnded: () => Promise<boolean>): Promise<void> {
+async function shutDown(pid: number, hasEnded: () => boolean | Promise<boolean>): Promise<void> {
   for (const [signal, waitMs] of SHUTDOWN) {
-    if (await hasEnded()) return
-    try {
-      process.kill(pid, signal)
-    } catch (error) {
-      if (errorCode(error) === 'ESRCH') return
-    }
+    if ((await hasEnded()) || !isOurs(pid)) return
+    process.kill(pid, signal)
     for (const until = performance.now() + waitMs; performance.now() < until; await systemClock.sleep(POLL_MS))
       if (await hasEnded()) return
   }

@@ -30,3 +30,12 @@ export function runProgram(
     child.once('close', (code) => resolve({ ok: code === 0, output }))
   })
 }
+
+/** False for a process that is gone, and for one that this account may not signal. */
+export function isOurs(pid: number): boolean {
+  try {
+    return process.kill(pid, 0)
+  } catch {
+    return false
+  }
+}

@@ -2,14 +2,12 @@
 
 import pg from 'pg'
 import { systemClock } from '../runtime/clock.ts'
-import { errorCode } from '../runtime/error-code.ts'
 import { APPLICATION_ROLE, DATABASE, SUPERUSER } from './cluster.ts'
 import { EmbeddedPostgresError } from './failure.ts'
 
 export type Client = pg.Client
 
 const CONNECT_MS = 10_000
-const INVALID_PASSWORD = '28P01'
 /** The letters `ownr`: the same in all releases. Others hold locks with small numbers in the database `postgres`. */
 const OWNER_LOCK = 0x6f776e72
 /** A server takes a moment to notice that its owner was killed. */
@@ -77,22 +75,4 @@ export async function ensureApplicationDatabase(client: Client, password: string
     await client.query(`create role ${APPLICATION_ROLE} login password '${password}'`)
   }
   if (!rows[0]?.database) await client.query(`create database ${DATABASE} owner ${APPLICATION_ROLE}`)
-}
-
-/** Turns what a server that has started says into an EmbeddedPostgresError. */
-export function explainUse(error: unknown, dataDir: string): EmbeddedPostgresError {
-  if (error instanceof EmbeddedPostgresError) return error
-  if (errorCode(error) === INVALID_PASSWORD)
-    return new EmbeddedPostgresError(
-      'not-ours',
-      `the password in ${dataDir}/postgres-password is not the one of the database beside it: ` +
-        'restore that file, or set DATA_DIR to another folder',
-      error,
-    )
-  return new EmbeddedPostgresError(
-    'failed',
-    `the embedded PostgreSQL in data folder ${dataDir} has started but cannot be used ` +
-      `(${(error as Error).message}); its log is ${dataDir}/postgres.log`,
-    error,
-  )
 }

@@ -7,9 +7,9 @@ import { systemClock } from '../runtime/clock.ts'
 import { findBinaries, locatePackage } from './binaries.ts'
 import { APPLICATION_ROLE, type Cluster, DATABASE, prepareCluster, SUPERUSER } from './cluster.ts'
 import { openDataFolder } from './data-folder.ts'
-import { EmbeddedPostgresError, explainFolderError } from './failure.ts'
+import { EmbeddedPostgresError, explainError } from './failure.ts'
 import { findPostmaster, type Postmaster, startPostmaster } from './postmaster.ts'
-import { databaseUrl, ensureApplicationDatabase, explainUse, own } from './session.ts'
+import { databaseUrl, ensureApplicationDatabase, own } from './session.ts'
 
 export { EmbeddedPostgresError }
 
@@ -82,9 +82,7 @@ export async function startEmbeddedPostgres(options: EmbeddedPostgresOptions): P
       undo.defer(postmaster.stop)
       if (isFound) note(`using the PostgreSQL (process ${pid}) that an earlier run left behind in ${dataDir}`)
     }
-    await ensureApplicationDatabase(client, cluster.password).catch((error) => {
-      throw explainUse(error, dataDir)
-    })
+    await ensureApplicationDatabase(client, cluster.password)
     signal?.throwIfAborted()
     const running = undo.move()
     let stopped: Promise<void> | null = null
@@ -102,7 +100,7 @@ export async function startEmbeddedPostgres(options: EmbeddedPostgresOptions): P
     return { ...urls, port, pid, exited, stop, [Symbol.asyncDispose]: stop }
   } catch (error) {
     signal?.throwIfAborted()
-    throw explainFolderError(error, dataDir)
+    throw explainError(error, dataDir)
   }
 }
 
