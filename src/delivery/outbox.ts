@@ -54,7 +54,7 @@ export interface OutboxOptions {
   /** The clock of the process. */
   readonly clock: Clock
   readonly random: () => number
-  /** Called before each piece of work that would delay pings. Resolves when no ping is being stored, or after a short wait. */
+  /** Called before each poll. Resolves when no ping is being stored, or after a short wait. */
   readonly yieldToPings: () => Promise<void>
   readonly onAttempt: (report: AttemptReport) => void
   /** A bug in a sender. */
@@ -83,8 +83,6 @@ const REST_MS = 20
 /** A ping that arrives in between waits for two sends, not for all that were claimed. */
 const SENDS_AT_ONCE = 2
 const PACE_MS = 1
-/** How long one poll yields to pings. Under constant pings, deliveries are nearly as fast with this limit. */
-const MAX_YIELD_MS = 100
 const ERROR_LENGTH = 500
 /** How long a channel gets no digest from this replica after its receiver has refused one as a message. */
 const SINGLY_MS = 10 * 60_000
@@ -103,14 +101,7 @@ export function createOutbox(options: OutboxOptions) {
 
   /** Returns whether there was work: there may be more. */
   async function poll(): Promise<boolean> {
-    let yieldedMs = 0
-    const yieldNow = async () => {
-      if (yieldedMs >= MAX_YIELD_MS) return
-      const from = clock.now()
-      await yieldToPings()
-      yieldedMs += clock.now() - from
-    }
-    await yieldNow()
+    await yieldToPings()
     await writeEnded()
     const startedAt = now()
     const channels = await listDueChannels(database, startedAt)
@@ -122,7 +113,7 @@ export function createOutbox(options: OutboxOptions) {
       // An idle channel always gets one slot, however many are held by receivers that do not respond.
       .map((row) => ({ row, free: Math.max(Math.min(slots.free(row.id), share), slots.isIdle(row.id) ? 1 : 0) }))
       .filter(({ free }) => free > 0)
-    const worked = wanted.length === 0 ? 0 : await startWanted(wanted, startedAt, yieldNow)
+    const worked = wanted.length === 0 ? 0 : await startWanted(wanted, startedAt)
     lastPollAt = clock.now()
     return worked > 0
   }
@@ -131,11 +122,9 @@ export function createOutbox(options: OutboxOptions) {
   async function startWanted(
     wanted: readonly { readonly row: ChannelRow; readonly free: number }[],
     startedAt: number,
-    yieldNow: () => Promise<void>,
   ): Promise<number> {
     const times = { now: startedAt, until: startedAt + CLAIM_MS }
     const byId = new Map(wanted.map(({ row }) => [row.id, { row, opened: open(row) }]))
-    await yieldNow()
     const able = wanted.filter(({ row }) => getsDigests(row)).map(({ row }) => row.id)
     const found = await findCrowds(database, able, startedAt)
     const crowds = new Map(found.map(({ channelId, isTurn }) => [channelId, isTurn]))
@@ -149,14 +138,12 @@ export function createOutbox(options: OutboxOptions) {
     for (const [index, delivery] of claimed.entries()) {
       start({ delivery }, byId.get(delivery.channelId)!, times.until)
       if (index % SENDS_AT_ONCE === SENDS_AT_ONCE - 1) await pause(PACE_MS)
-      await yieldNow()
     }
     for (const [channelId, isTurn] of crowds) {
       if (!isTurn) continue
       const { messages, count } = await claimDigest(database, channelId, times)
       for (const message of messages) start(message, byId.get(channelId)!, times.until)
       worked += count
-      await yieldNow()
     }
     return worked
   }
