@@ -1,18 +1,16 @@
 import { beforeEach, describe, expect, it } from 'vitest'
 import type { PostableAlert } from '../../../src/channels/kinds/alertmanager/alert.ts'
 import type { AlertmanagerSettings } from '../../../src/channels/kinds/alertmanager/config.ts'
-import { createPeers, repeatDelayMs } from '../../../src/channels/kinds/alertmanager/peers.ts'
+import { postToPeers, repeatDelayMs } from '../../../src/channels/kinds/alertmanager/peers.ts'
 import type { OpenChannel } from '../../../src/domain/channel.ts'
 import { NOON } from '../../support/builders.ts'
 import { createFakeAlertmanagers, type FakeAlertmanagers } from '../../support/fake-alertmanagers.ts'
 
-let now: number
 let fakes: FakeAlertmanagers
 beforeEach(() => {
-  now = NOON
-  fakes = createFakeAlertmanagers(() => now)
+  fakes = createFakeAlertmanagers(clock.now)
 })
-const clock = { now: () => now }
+const clock = { now: () => NOON }
 
 type Channel = OpenChannel<AlertmanagerSettings>
 const channelOf = (...urls: string[]): Channel => ({
@@ -32,8 +30,7 @@ const anAlert = (check = 'backup', body = ''): PostableAlert => ({
 })
 const FOREVER = new AbortController().signal
 
-const post = (channel: Channel, signal = FOREVER) =>
-  createPeers({ client: fakes, clock }, null)(channel, [anAlert()], signal)
+const post = (channel: Channel, signal = FOREVER) => postToPeers({ client: fakes, clock }, channel, [anAlert()], signal)
 
 it('peers get alerts at version 2 of their API, below their own path', async () => {
   expect(await post(channelOf(A, 'http://b:9093/prefix/'))).toEqual({
@@ -94,7 +91,7 @@ describe('the outcome for several peers', () => {
       },
       close: async () => {},
     }
-    const { outcome } = await createPeers({ client, clock }, null)(channelOf(A, B), [anAlert()], FOREVER)
+    const { outcome } = await postToPeers({ client, clock }, channelOf(A, B), [anAlert()], FOREVER)
     expect(outcome).toMatchObject({ kind: 'retry', status: 503 })
     expect(outcome).toHaveProperty('retryAfterMs', retryAfterMs)
   })
@@ -111,59 +108,15 @@ describe('a peer that does not respond', () => {
 
   it('is given up soon after another one has accepted', async () => {
     fakes.answer('b:9093', 'hang')
-    const peers = createPeers({ client: fakes, clock }, 5)
-    const { outcome, isMissed } = await peers(channelOf(A, B), [anAlert()], FOREVER)
+    const { outcome, isMissed } = await postToPeers({ client: fakes, clock }, channelOf(A, B), [anAlert()], FOREVER, 5)
     expect([outcome.kind, isMissed]).toEqual(['delivered', true])
     expect(fakes.firing('a:9093')).toEqual(['backup'])
   })
-
-  it('is skipped for 20 s', async () => {
-    const peers = createPeers({ client: fakes, clock }, 5)
-    const hold = fakes.hold('b:9093')
-    fakes.answer('b:9093', 'hang')
-    const first = peers(channelOf(A, B), [anAlert()], FOREVER)
-    await hold.arrived
-    now += 1_000
-    hold.release()
-    expect((await first).isMissed).toBe(true)
-
-    const second = await peers(channelOf(A, B), [anAlert()], FOREVER)
-    expect([second.isMissed, fakes.posts.length]).toEqual([true, 3])
-    expect(second.outcome).toHaveProperty('note', expect.stringContaining('no response from b:9093'))
-
-    fakes.answer('b:9093', 200)
-    now += 20_000
-    expect((await peers(channelOf(A, B), [anAlert()], FOREVER)).isMissed).toBe(false)
-    expect(fakes.firing('b:9093')).toEqual(['backup'])
-  })
-
-  it('is not skipped when it is the only one', async () => {
-    const peers = createPeers({ client: fakes, clock }, 5)
-    for (let attempt = 1; attempt <= 2; attempt += 1) {
-      const hold = fakes.hold('a:9093')
-      fakes.answer('a:9093', 'hang')
-      const timeout = new AbortController()
-      const posting = peers(channelOf(A), [anAlert()], timeout.signal)
-      await hold.arrived
-      now += 1_000
-      hold.release()
-      timeout.abort()
-      await posting
-    }
-    expect(fakes.posts).toHaveLength(2)
-  })
-})
-
-it('a peer that refuses at once is not skipped', async () => {
-  const peers = createPeers({ client: fakes, clock }, 5)
-  fakes.answer('b:9093', 'refuse')
-  for (let count = 0; count < 2; count += 1) await peers(channelOf(A, B), [anAlert()], FOREVER)
-  expect(fakes.posts).toHaveLength(4)
 })
 
 describe('many alerts', () => {
   const many = Array.from({ length: 200 }, (_, index) => anAlert(`check-${index}`, 'x'.repeat(4_000)))
-  const postMany = () => createPeers({ client: fakes, clock }, null)(channelOf(A), many, FOREVER)
+  const postMany = () => postToPeers({ client: fakes, clock }, channelOf(A), many, FOREVER)
 
   it('are sent in order, in posts that a proxy accepts', async () => {
     expect((await postMany()).outcome.kind).toBe('delivered')

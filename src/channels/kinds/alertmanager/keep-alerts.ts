@@ -25,7 +25,7 @@ import type { Sealer } from '../../seal.ts'
 import { linkForPeople, type SenderContext } from '../kind.ts'
 import { ALERT_LIFE_MS, fire, reannotateAlert, relabelAlert, resolve } from './alert.ts'
 import type { AlertmanagerSettings } from './config.ts'
-import { createPeers, repeatDelayMs } from './peers.ts'
+import { postToPeers, repeatDelayMs } from './peers.ts'
 
 type Channel = OpenChannel<AlertmanagerSettings>
 
@@ -49,7 +49,6 @@ const POST_MS = 10_000
 
 export function createAlertKeeper(options: AlertKeeperOptions) {
   const { clock, links, database, sealer, installationUrls, onProblem, batch = BATCH } = options
-  const post = createPeers(options, null)
   const inTurn = createLimiter({ atOnce: MAX_CHANNELS })
   const working = new Map<string, Promise<void>>()
   const failing = new Set<string>()
@@ -103,7 +102,7 @@ export function createAlertKeeper(options: AlertKeeperOptions) {
     const stopTimer = startTimer(POST_MS, () => timeout.abort())
     // Ends first: a check may have got the labels that another one had.
     const alerts = [...plans.flatMap(({ ends }) => ends), ...plans.flatMap(({ fires }) => fires)]
-    const result = await post(channel, alerts, AbortSignal.any([signal, timeout.signal]))
+    const result = await postToPeers(options, channel, alerts, AbortSignal.any([signal, timeout.signal]))
     stopTimer()
     const { outcome } = result
     if (!signal.aborted) report(channel.id, outcome.kind === 'delivered' ? (outcome.note ?? null) : outcome.error)

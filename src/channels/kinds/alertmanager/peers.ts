@@ -4,7 +4,6 @@ import type { HttpClient } from '../../../delivery/http.ts'
 import { postJson } from '../../../delivery/http-outcome.ts'
 import type { Outcome } from '../../../delivery/outcome.ts'
 import type { OpenChannel } from '../../../domain/channel.ts'
-import type { Instant } from '../../../domain/check.ts'
 import { type Clock, startTimer } from '../../../runtime/clock.ts'
 import type { PostableAlert } from './alert.ts'
 import type { AlertmanagerSettings } from './config.ts'
@@ -16,16 +15,6 @@ export interface PostResult {
   readonly isMissed: boolean
 }
 
-/** Posts to all peers of the channel at the same time. Each gets the alerts in the given order. Never throws. */
-export type PostToPeers = (
-  channel: OpenChannel<AlertmanagerSettings>,
-  alerts: readonly PostableAlert[],
-  signal: AbortSignal,
-) => Promise<PostResult>
-
-/** A peer that fails after LONG_MS or more is skipped for SKIP_MS, as long as another peer is not skipped. */
-const LONG_MS = 900
-const SKIP_MS = 20_000
 /** Proxies reject bodies of a megabyte (nginx: client_max_body_size). */
 const POST_CHARACTERS = 300_000
 /** Posts of alerts repeat until they reach each peer: soon after a temporary failure, else every minute. Both are a fraction of ALERT_LIFE_MS. */
@@ -37,59 +26,35 @@ export function repeatDelayMs({ isMissed }: PostResult, isFirstEnd: boolean): nu
   return isMissed || isFirstEnd ? REPEAT_SOON_MS : REPEAT_MS
 }
 
-/** @param othersMs how long to wait for the other peers after the first has accepted; null: until the signal aborts. */
-export function createPeers(
+/**
+ * Posts to all peers of the channel at the same time. Each gets the alerts in the given order. Never throws. `othersMs`: how
+ * long to wait for the other peers after the first has accepted; null: until the signal aborts.
+ */
+export async function postToPeers(
   context: { readonly client: HttpClient; readonly clock: Pick<Clock, 'now'> },
-  othersMs: number | null,
-): PostToPeers {
-  const { clock } = context
-  const skipped = new Map<string, { until: Instant; outcome: Outcome }>()
-  const isSkipped = (url: string) => (skipped.get(url)?.until ?? 0) > clock.now()
+  channel: OpenChannel<AlertmanagerSettings>,
+  alerts: readonly PostableAlert[],
+  signal: AbortSignal,
+  othersMs: number | null = null,
+): Promise<PostResult> {
+  const bodies = renderBodies(alerts)
+  const enough = new AbortController()
+  const stopTimers: (() => void)[] = []
+  const either = AbortSignal.any([signal, enough.signal])
 
-  return async (channel, alerts, signal) => {
-    const { urls } = channel.settings
-    const bodies = renderBodies(alerts)
-    const maySkip = urls.some((url) => !isSkipped(url))
-    const enough = new AbortController()
-    let stopTimer = () => {}
-    const outcomes = await Promise.all(
-      urls.map(async (url): Promise<Outcome> => {
-        if (maySkip && isSkipped(url)) return skipped.get(url)!.outcome
-        const outcome = await postTo(url, bodies, channel, AbortSignal.any([signal, enough.signal]))
-        if (outcome.kind === 'delivered' && othersMs !== null) {
-          stopTimer()
-          stopTimer = startTimer(othersMs, () => enough.abort())
-        }
-        return outcome
-      }),
-    )
-    stopTimer()
-    return sumUp(outcomes)
-  }
-
-  async function postTo(
-    url: string,
-    bodies: readonly string[],
-    channel: OpenChannel,
-    signal: AbortSignal,
-  ): Promise<Outcome> {
-    const startedAt = clock.now()
+  async function postTo(peer: string): Promise<Outcome> {
     let outcome: Outcome = { kind: 'delivered', status: null }
     for (const body of bodies) {
-      outcome = await postJson(context, channel, { url: alertsUrl(url), body }, signal)
-      if (outcome.kind !== 'delivered') break
+      outcome = await postJson(context, channel, { url: alertsUrl(peer), body }, either)
+      if (outcome.kind !== 'delivered') return outcome
     }
-    const endedAt = clock.now()
-    if (outcome.kind === 'retry' && endedAt - startedAt >= LONG_MS) skip(url, outcome, endedAt)
-    else skipped.delete(url)
+    if (othersMs !== null) stopTimers.push(startTimer(othersMs, () => enough.abort()))
     return outcome
   }
 
-  function skip(url: string, outcome: Outcome, now: Instant): void {
-    // Expired entries go here: those of removed channels are never read again.
-    for (const [other, { until }] of skipped) if (until <= now) skipped.delete(other)
-    skipped.set(url, { until: now + SKIP_MS, outcome })
-  }
+  const outcomes = await Promise.all(channel.settings.urls.map(postTo))
+  for (const stopTimer of stopTimers) stopTimer()
+  return sumUp(outcomes)
 }
 
 function sumUp(outcomes: readonly Outcome[]): PostResult {

@@ -14,18 +14,17 @@ import { leaseUntil, type PostedAlert, raiseAlert, resolveAlert, savePosted } fr
 import { linkForPeople, type SenderContext } from '../kind.ts'
 import { buildAlert, buildTestAlert, fire, type PostableAlert, resolve } from './alert.ts'
 import type { AlertmanagerSettings } from './config.ts'
-import { createPeers, repeatDelayMs } from './peers.ts'
+import { postToPeers, repeatDelayMs } from './peers.ts'
 
 type Channel = OpenChannel<AlertmanagerSettings>
 
 /** How long the sender waits for the other peers once one has accepted. The keeper posts to them again. */
-const OTHERS_MS = 1_000
+const OTHERS_MS = 500
 
 export function createAlertmanagerSender(
   context: Pick<SenderContext, 'client' | 'clock' | 'links' | 'database'>,
 ): Send<AlertmanagerSettings> {
   const { clock, links, database } = context
-  const postToPeers = createPeers(context, OTHERS_MS)
 
   async function fireAlert(channel: Channel, event: NotifiedCheck, checkKey: number, signal: AbortSignal) {
     const now = clock.now()
@@ -58,7 +57,7 @@ export function createAlertmanagerSender(
     until: Instant,
     signal: AbortSignal,
   ): Promise<Outcome> {
-    const result = await postToPeers(channel, alerts, signal)
+    const result = await postToPeers(context, channel, alerts, signal, OTHERS_MS)
     const nextAt = clock.now() + repeatDelayMs(result, posted.resolvedAt !== null)
     await savePosted(database, channel.id, [{ ...posted, nextAt }], until)
     return result.outcome
@@ -69,7 +68,7 @@ export function createAlertmanagerSender(
       switch (event.type) {
         case 'channel.test': {
           const alert = buildTestAlert(event, channel.settings.labels, clock.now())
-          return (await postToPeers(channel, [alert], signal)).outcome
+          return (await postToPeers(context, channel, [alert], signal, OTHERS_MS)).outcome
         }
         case 'check.down':
           return await fireAlert(channel, event, checkKey!, signal)
