@@ -1,20 +1,17 @@
 import { audited } from '../audit/audited.ts'
 import type { Principal, Tenant } from '../domain/access.ts'
 import { AppError } from '../domain/errors.ts'
-import { type ChannelRow, deleteChannel, deleteDeliveries } from '../store/outbox/channels.ts'
+import { type ChannelRow, deleteChannel } from '../store/outbox/channels.ts'
 import { countDependents, hasChoosers, lockChoosers, unchoose } from '../store/outbox/choosers.ts'
 import type { Queryable } from '../store/postgres/database.ts'
 import type { ChannelContext } from './context.ts'
 import { actOn, getChannel, lockForChange } from './find-channels.ts'
 
-const BATCH = 5_000
-/** A limit on the duration of the request. Pruning deletes the other deliveries. */
-const MAX_BATCHES = 20
-
 /**
- * Removes a channel, then its deliveries in batches; they are not listed any more. Alerts at its Alertmanagers end by themselves. The channel first
- * leaves the lists of the checks that chose it. With `force` those that chose it alone notify all channels again. Throws AppError `not_found`,
- * and `conflict` for the channel of the installation, and without `force` for one that some checks chose alone.
+ * Removes a channel. Its deliveries are not sent or listed any more; pruning deletes them. Its alerts end by themselves.
+ * The channel first leaves the lists of the checks that chose it. With `force` those that chose it alone notify all
+ * channels again. Throws AppError `not_found`, and `conflict` for the channel of the installation, and without `force`
+ * for one that some checks chose alone.
  */
 export async function removeChannel(
   context: ChannelContext,
@@ -25,12 +22,6 @@ export async function removeChannel(
   // Before any check is locked: the channel can be another tenant's.
   await context.database.transaction((tx) => assertRemovable(tx, by, id, force))
   while (!(await removeIfUnchosen(context, by, id, force)));
-  try {
-    await deleteRemaining(context, id)
-  } catch (error) {
-    // The channel is removed. Pruning deletes the remaining deliveries.
-    if (!(error instanceof AppError)) throw error
-  }
 }
 
 /** How many checks notify this channel and no other one. Throws AppError `not_found`. */
@@ -57,11 +48,4 @@ function removeIfUnchosen(context: ChannelContext, by: Principal, id: string, fo
     await deleteChannel(tx, id)
     return { result: true, acts: [actOn(channel, 'channel.removed')] }
   })
-}
-
-async function deleteRemaining({ database }: ChannelContext, id: string): Promise<void> {
-  for (let batch = 0; batch < MAX_BATCHES; batch += 1) {
-    const deleted = await database.transaction((tx) => deleteDeliveries(tx, id, BATCH))
-    if (deleted === 0) return
-  }
 }

@@ -169,19 +169,6 @@ export async function failPending(
   }
 }
 
-/** Deletes up to `limit` deliveries of a removed channel and returns how many: pending ones first, in physical order (see deletePings). */
-export async function deleteDeliveries(tx: Queryable, channelId: string, limit: number): Promise<number> {
-  const { rowCount } = await tx.query(
-    `delete from deliveries where ctid = any(array(
-        (select ctid from deliveries where channel_id = $1 and status = 0 limit $2)
-        union all
-        (select ctid from deliveries where channel_id = $1 and status <> 0 limit $2)
-        limit $2))`,
-    [channelId, limit],
-  )
-  return rowCount
-}
-
 /**
  * Up to `limit` channels of organizations, in order of their ids, after `afterId`. `keyId`: those that are sealed under
  * another key.
