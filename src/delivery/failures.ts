@@ -3,8 +3,8 @@
 /** By the code of Node, its HTTP parser or OpenSSL; the first pattern that matches. `{setting}` stands for where the address is configured. */
 const FAILURES: readonly (readonly [RegExp, string])[] = [
   [/^ECONNREFUSED$/, 'refused the connection: check that it is running, and the port in {setting}'],
-  [/^(ECONNRESET|ECONNABORTED|EPIPE|UND_ERR_SOCKET)$/, 'closed the connection before it responded'],
-  [/^(ETIMEDOUT|UND_ERR_CONNECT_TIMEOUT)$/, 'did not accept a connection in time: a firewall may drop it'],
+  [/^(ECONNRESET|ECONNABORTED|EPIPE)$/, 'closed the connection before it responded'],
+  [/^ETIMEDOUT$/, 'did not accept a connection in time: a firewall may drop it'],
   [/^(EHOSTUNREACH|ENETUNREACH)$/, 'is unreachable: there is no route to its network'],
   [/^ENOTFOUND$/, 'has no address: check the host name in {setting}'],
   [/^(EAI_|EDNS$)/, 'could not be resolved: the name servers did not respond'],
@@ -19,7 +19,6 @@ const FAILURES: readonly (readonly [RegExp, string])[] = [
   [/^(CERT_|CRL_|INVALID_(CA|PURPOSE)$|PATH_LENGTH_|HOSTNAME_|ERROR_IN_)/, 'presents an invalid certificate'],
   [/^(EPROTO$|ERR_SSL_|ERR_TLS_)/, 'does not speak TLS as expected: check the scheme and the port in {setting}'],
   [/^HPE_HEADER_OVERFLOW$/, 'responded with too many headers'],
-  [/^(UND_ERR_DESTROYED|UND_ERR_CLOSED)$/, 'got no complete request: the service is stopping'],
   [/^HPE_/, 'sent a response that is not HTTP'],
 ]
 

@@ -38,7 +38,7 @@ export interface HttpResponse {
 export interface HttpClient {
   /** Resolves for any status. Throws InvalidUrl, TargetRejected, the signal's reason, or the error of the socket, of TLS or of the parser. */
   send(request: HttpRequest, signal: AbortSignal): Promise<HttpResponse>
-  /** Aborts running requests. */
+  /** Closes all sockets, those in use too. Call it after the last request. */
   close(): Promise<void>
 }
 
@@ -69,7 +69,6 @@ const KEPT_BYTES = 4_096
 export function createHttpClient(options: HttpClientOptions): HttpClient {
   const { allowedTargets, lookup = lookUpName, ca, bodyMs = BODY_MS } = options
   const rule = createTargetRule(allowedTargets)
-  const closing = new AbortController()
   const trusted = makeRoutes(null)
   const checked = makeRoutes(rule)
 
@@ -90,15 +89,13 @@ export function createHttpClient(options: HttpClientOptions): HttpClient {
   }
 
   return {
-    async send(request, attempt) {
+    async send(request, signal) {
       const { url, protocol, headers } = readUrl(request.url)
-      closing.signal.throwIfAborted()
       const { rule: applied, agents, findAddresses } = request.isTrusted ? trusted : checked
       const address = url.hostname.replace(/^\[(.*)\]$/, '$1')
       // Sockets do not look up an address.
       const why = isIP(address) === 0 ? null : (applied?.findObjection(address) ?? null)
       if (why !== null) throw new TargetRejected(address, why)
-      const signal = AbortSignal.any([attempt, closing.signal])
       const response = await sendRequest(
         url,
         { method: request.method, headers: { ...headers, ...request.headers }, body: request.body, signal },
@@ -113,8 +110,6 @@ export function createHttpClient(options: HttpClientOptions): HttpClient {
       return { status: response.statusCode!, headers: response.headers, text: await readText(response, bodyMs) }
     },
     async close() {
-      // failures.ts has the words for this code.
-      closing.abort(Object.assign(new Error('the HTTP client is closed'), { code: 'UND_ERR_DESTROYED' }))
       for (const { agents } of [trusted, checked]) for (const agent of Object.values(agents)) agent.destroy()
     },
   }

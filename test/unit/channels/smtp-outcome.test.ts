@@ -84,15 +84,6 @@ describe('a response of the server', () => {
 describe('a mail', () => {
   const lateError = ({ port }: SmtpReceiver) => `127.0.0.1:${port} did not accept the mail in time`
 
-  it('of a closed sender is retried, and not sent', async () => {
-    const closed = newSender()
-    closed.close()
-    const before = receiver.mails.length
-    const error = 'the mail was not sent: the service is stopping'
-    expect(await deliver(closed)).toEqual({ kind: 'retry', status: null, error })
-    expect(receiver.mails).toHaveLength(before)
-  })
-
   it.each(['CONNECT', 'MAIL', 'RCPT', 'DATA'] as const)(
     'without a response to %s is retried when the signal aborts, and not sent later',
     async (stage) => {

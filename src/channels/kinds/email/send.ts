@@ -20,23 +20,16 @@ export function createEmailSender({ smtp, links }: Pick<SenderContext, 'smtp' | 
   const sender = readMailbox(smtp.from)
   /** The usual one, and one without TLS for a server whose TLS fails. */
   const transports: { usual?: Promise<Transporter>; plain?: Promise<Transporter> } = {}
-  let isClosed = false
 
-  async function transmit(mail: Mail, signal: AbortSignal) {
-    transports.usual ??= openTransport(server, smtp, false)
+  async function transmit(mail: Mail, signal: AbortSignal, name: 'usual' | 'plain' = 'usual') {
+    transports[name] ??= openTransport(server, smtp, name === 'plain')
     try {
-      return await transmitOver(transports.usual, mail, signal)
+      return await (await transports[name]).sendMail({ ...mail, signal })
     } catch (error) {
-      if (server.tls !== 'if it works' || signal.aborted || !isOfTls(error as SmtpError)) throw error
-      transports.plain ??= openTransport(server, smtp, true)
-      return transmitOver(transports.plain, mail, signal)
+      const mayBePlain = name === 'usual' && server.tls === 'if it works'
+      if (!mayBePlain || signal.aborted || !isOfTls(error as SmtpError)) throw error
+      return transmit(mail, signal, 'plain')
     }
-  }
-
-  async function transmitOver(transport: Promise<Transporter>, mail: Mail, signal: AbortSignal) {
-    const opened = await transport
-    if (isClosed) throw new Stopping()
-    return opened.sendMail({ ...mail, signal })
   }
 
   async function mail(
@@ -48,7 +41,6 @@ export function createEmailSender({ smtp, links }: Pick<SenderContext, 'smtp' | 
       const { rejectedErrors, response } = await transmit(render({ sender, to, channelName: name }), signal)
       return judgeSuccess(server.name, response ?? '', rejectedErrors ?? [], to.length)
     } catch (error) {
-      if (error instanceof Stopping) return retry('the mail was not sent: the service is stopping')
       if (signal.aborted) return retry(`${server.name} did not accept the mail in time`)
       return judgeFailure(error as SmtpError, server.name, server.auth === null ? 'SMTP_TLS=required' : undefined)
     }
@@ -58,7 +50,6 @@ export function createEmailSender({ smtp, links }: Pick<SenderContext, 'smtp' | 
   const sendDigest: SendDigest<EmailSettings> = ({ channel, digest }, signal) =>
     mail(channel, (envelope) => renderDigestMail(digest, links, envelope), signal)
   const close = () => {
-    isClosed = true
     for (const transport of Object.values(transports)) void transport.then((opened) => opened.close({ force: true }))
   }
   return Object.assign(send, { sendDigest, close })
@@ -86,8 +77,6 @@ function readSmtpUrl(text: string, isTlsRequired: boolean): SmtpServer {
   const tls = isSecure ? 'from the first byte' : auth !== null || isTlsRequired ? 'by STARTTLS' : 'if it works'
   return { name: `${hostname}:${port}`, host: hostname.replace(/^\[|\]$/g, ''), port, tls, auth }
 }
-
-class Stopping extends Error {}
 
 /** All are shorter than an attempt, so that the error can say what the server did not do. */
 const CONNECT_MS = 8_000
