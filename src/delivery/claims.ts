@@ -20,7 +20,7 @@ export async function claimDigest(
   times: { readonly now: Instant; readonly until: Instant },
 ): Promise<{ messages: Message[]; count: number }> {
   const wanted = [{ channelId, tests: 0, others: DIGEST.deliveries }]
-  const { claimed, moved } = await claimDeliveries(database, wanted, { ...times, asOne: true })
+  const { claimed, count } = await claimDeliveries(database, wanted, { ...times, asOne: true })
   const parts = claimed.filter(({ event }) => event !== null)
   const events = parts.flatMap(({ event }) => (event === null || event.type === 'channel.test' ? [] : [event]))
   const isDigest = events.length > 1
@@ -28,5 +28,5 @@ export async function claimDigest(
   const messages: Message[] = alone.map((delivery) => ({ delivery }))
   const digest = { id: newId(times.now), at: times.now, events: events.length, ...planDigest(events) }
   if (isDigest) messages.push({ digest, deliveries: parts })
-  return { messages, count: claimed.length + moved }
+  return { messages, count }
 }

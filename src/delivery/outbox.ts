@@ -133,8 +133,8 @@ export function createOutbox(options: OutboxOptions) {
       const tests = crowds.get(id) === true ? free - 1 : free
       return { channelId: id, tests, others: crowds.has(id) ? 0 : free }
     })
-    const { claimed, moved } = await claimDeliveries(database, alone, times)
-    let worked = claimed.length + moved
+    const { claimed, count } = await claimDeliveries(database, alone, times)
+    let worked = count
     for (const [index, delivery] of claimed.entries()) {
       start({ delivery }, byId.get(delivery.channelId)!, times.until)
       if (index % SENDS_AT_ONCE === SENDS_AT_ONCE - 1) await pause(PACE_MS)

@@ -75,8 +75,8 @@ const IS_DUE = `d.channel_id = w.channel_id and d.status = 0 and d.next_attempt_
  *
  * `asOne`: what is claimed of a channel is sent in one message. One message has no order within, so a delivery behind
  * the head of its sequence is claimed too, if everything before it is claimed with it. The events of several have no
- * body of a ping. `moved`: how many were postponed because an older delivery of their check is pending and is not
- * claimed with them.
+ * body of a ping. `count`: of those that were claimed, and of those that were postponed because an older delivery of
+ * their check is pending and is not claimed with them.
  *
  * The second statement sees every head that was finished before the first statement got its locks. A head that finishes later makes
  * the next delivery due (finishAttempts) and blocks on these locks, so postponing that delivery here is safe. Exception: a delivery
@@ -86,8 +86,8 @@ export async function claimDeliveries(
   db: Database,
   wanted: readonly Wanted[],
   { now, until, asOne = false }: { now: Instant; until: Instant; asOne?: boolean },
-): Promise<{ claimed: ClaimedDelivery[]; moved: number }> {
-  const rows = await db.session((session) =>
+): Promise<{ claimed: ClaimedDelivery[]; count: number }> {
+  return db.session((session) =>
     session.groupTransaction(
       CLAIM_BUDGET_MS,
       (tx) =>
@@ -113,11 +113,12 @@ export async function claimDeliveries(
             timestamp(now),
           ],
         }),
-      async (tx, locked) =>
-        locked.length === 0 ? [] : (await tx.query<ClaimRow>(claimLocked(locked, until, asOne))).rows,
+      async (tx, locked) => {
+        const rows = locked.length === 0 ? [] : (await tx.query<ClaimRow>(claimLocked(locked, until, asOne))).rows
+        return { claimed: rows.map(toClaimed), count: locked.length }
+      },
     ),
   )
-  return { claimed: rows.flatMap(toClaimed), moved: rows[0]?.moved ?? 0 }
 }
 
 function claimLocked(locked: readonly unknown[][], until: Instant, asOne: boolean): Statement {
@@ -133,17 +134,16 @@ function claimLocked(locked: readonly unknown[][], until: Instant, asOne: boolea
           order by o.event_id limit 1) older on true),
       moved as (
         update deliveries d set next_attempt_at = greatest(p.behind, $4::timestamptz)
-        from placed p where d.event_id = p.event_id and d.channel_id = p.channel_id and p.behind is not null
-        returning d.event_id),
+        from placed p where d.event_id = p.event_id and d.channel_id = p.channel_id and p.behind is not null),
       claimed as (
         update deliveries d set claimed_until = $4::timestamptz, attempts = d.attempts + 1
         from placed p where d.event_id = p.event_id and d.channel_id = p.channel_id and p.behind is null
         returning d.*)
       select c.id, c.event_id as "eventId", c.channel_id as "channelId", c.check_key as "checkKey", c.type, c.attempts,
         c.attempts - c.attempts_before as attempt, c.give_up_at as "giveUpAt", c.refused_at as "refusedAt",
-        (select count(*) from moved) as moved, e.data, e.subject, e.last_ping as "lastPing", e.created_at as at,
+        e.data, e.subject, e.last_ping as "lastPing", e.created_at as at,
         case when not $5 or (select count(*) from claimed) = 1 then e.last_body end as "lastBody"
-      from (select 1) one left join claimed c on true left join events e on e.id = c.event_id
+      from claimed c left join events e on e.id = c.event_id
       order by c.event_id`,
     values: [
       uuidArray(locked.map(([eventId]) => eventId as string)),
@@ -155,15 +155,11 @@ function claimLocked(locked: readonly unknown[][], until: Instant, asOne: boolea
   }
 }
 
-type ClaimRow = { [Name in keyof EventRow]: EventRow[Name] | null } & Omit<ClaimedDelivery, 'id' | 'event'> & {
-    id: string | null
-    moved: number
-  }
+type ClaimRow = Omit<ClaimedDelivery, 'event'> & { [Name in Exclude<keyof EventRow, 'type'>]: EventRow[Name] | null }
 
-function toClaimed({ id, moved, data, subject, lastPing, lastBody, at, ...row }: ClaimRow): ClaimedDelivery[] {
-  if (id === null) return []
+function toClaimed({ data, subject, lastPing, lastBody, at, ...row }: ClaimRow): ClaimedDelivery {
   const stored = { type: row.type, data, subject, lastPing, lastBody, at } as EventRow
-  return [{ ...row, id, event: at === null ? null : toEvent(row.eventId, stored) }]
+  return { ...row, event: at === null ? null : toEvent(row.eventId, stored) }
 }
 
 export interface FinishedAttempt {

@@ -35,7 +35,11 @@ const statuses = async () => (await fixture.deliveries()).map(({ status }) => st
 const digestIds = async () => new Set((await fixture.deliveries()).map((row) => row.digest_id))
 const reach = { findObjection: () => null, hasSmtp: true }
 const sendTest = () => testChannel({ ...fixture, reach }, fixture.tenant(), channel)
-const once = (outbox: { run(signal: AbortSignal): Promise<unknown> }) => outbox.run(AbortSignal.abort())
+/** One poll. The attempts at receivers that respond at once have ended. */
+async function once(outbox: { run(signal: AbortSignal): Promise<unknown> }): Promise<void> {
+  await outbox.run(AbortSignal.abort())
+  await new Promise((resolve) => setImmediate(resolve))
+}
 
 describe('a crowd', () => {
   it('of 20 deliveries is none: each is sent alone', async () => {
