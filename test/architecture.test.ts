@@ -275,8 +275,7 @@ describe('the rules of the house', () => {
   it('binary arrays are for the hot path', () => {
     const importers = sources.filter(({ imports }) => imports.some((from) => from.endsWith('/binary-arrays.ts')))
     expect(importers.map(({ file }) => file).sort()).toEqual([
-      'store/checks/change-sets.ts',
-      'store/checks/plain-pings.ts',
+      'store/checks/column-lists.ts',
       'store/checks/states.ts',
       'store/history/new-flips.ts',
       'store/outbox/alerts.ts',

@@ -50,5 +50,5 @@ function toPlainPing({ ping, key, spec: known }: Candidate): PlainPing | null {
   const { expectedAt, dueAt } = expectAfterCompletion(known.spec, Math.floor(at))
   if (expectedAt === null || dueAt === null) return null
   const id = newIdBytes(at)
-  return { key, spec: known.stored, at, expectedAt, dueAt, id, exitCode, durationMs, body, isBodyTruncated }
+  return { ...known.stored, key, at, expectedAt, dueAt, id, exitCode, durationMs, body, isBodyTruncated }
 }

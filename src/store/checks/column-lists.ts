@@ -3,10 +3,12 @@
 import { isDeepStrictEqual } from 'node:util'
 import type { Instant } from '../../domain/check.ts'
 import { toSnakeCase } from '../../domain/field-names.ts'
+import * as arrays from '../postgres/binary-arrays.ts'
 import { timestamp } from '../postgres/instants.ts'
 
 export type SqlType =
   | 'bool'
+  | 'bytea'
   | 'int2'
   | 'int4'
   | 'int8'
@@ -22,6 +24,8 @@ export interface Column<Value> {
   readonly type: SqlType
   /** What is stored. Default: the value itself. */
   readonly encode?: (value: Value) => unknown
+  /** The value of what is stored. Default: what is stored. */
+  readonly decode?: (stored: unknown) => Value
 }
 
 export type Columns<Fields> = { readonly [Name in keyof Fields]-?: Column<Fields[Name]> }
@@ -38,11 +42,6 @@ export function namesOf<Fields>(columns: Columns<Fields>, alias?: string): strin
   return fieldsOf(columns)
     .map((field) => (alias === undefined ? columnOf(field) : `${alias}.${columnOf(field)}`))
     .join(', ')
-}
-
-/** The place of each field among these columns. */
-export function positionsOf<Fields>(columns: Columns<Fields>): Readonly<Record<keyof Fields, number>> {
-  return Object.fromEntries(fieldsOf(columns).map((field, index) => [field, index])) as Record<keyof Fields, number>
 }
 
 /** For each field its parameter, counted from `first`: `$4::uuid`. */
@@ -70,9 +69,47 @@ export function valuesOf<Fields>(columns: Columns<Fields>, fields: Fields): unkn
   })
 }
 
+/** An array of PostgreSQL for the values of a column of many rows. */
+const ARRAY_OF: { readonly [Type in SqlType]?: (values: readonly never[]) => Buffer } = {
+  bool: arrays.boolArray,
+  bytea: arrays.byteaArray,
+  int2: arrays.int2Array,
+  int4: arrays.int4Array,
+  int8: arrays.int8Array,
+  jsonb: arrays.jsonbArray,
+  text: arrays.textArray,
+  timestamptz: arrays.instantArray,
+  uuid: arrays.uuidArray,
+}
+
+/**
+ * Rows that are sent as one array for each column: `unnest($1::int8[]) as key, unnest($2::text[]) as name`. In a select
+ * list the arrays advance together.
+ */
+export function unnestOf<Fields>(columns: Columns<Fields>): string {
+  return fieldsOf(columns)
+    .map((field, index) => `unnest($${index + 1}::${columns[field].type}[]) as ${columnOf(field)}`)
+    .join(', ')
+}
+
+/** The values of `unnestOf`. */
+export function arraysOf<Fields>(columns: Columns<Fields>, rows: readonly Fields[]): Buffer[] {
+  return fieldsOf(columns).map((field) => {
+    const { type, encode = (value) => value }: Column<Fields[typeof field]> = columns[field]
+    return ARRAY_OF[type]!(rows.map((row) => encode(row[field]) as never))
+  })
+}
+
 /** The fields of a row that has these columns from `first` on. */
 export function read<Fields>(columns: Columns<Fields>, row: readonly unknown[], first: number): Fields {
-  return Object.fromEntries(fieldsOf(columns).map((field, index) => [field, row[first + index]])) as Fields
+  const fields: Record<string, unknown> = {}
+  let at = first
+  for (const field of fieldsOf(columns)) {
+    const { decode }: Column<Fields[typeof field]> = columns[field]
+    const value = row[at++]
+    fields[field] = decode === undefined ? value : decode(value)
+  }
+  return fields as Fields
 }
 
 /** Whether both have the same values in these columns. */

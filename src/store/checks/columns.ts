@@ -3,9 +3,7 @@
  * a field. The lists of selects, of inserts and of people's changes are made from these tables when the process starts.
  *
  * A new field takes its type (domain/check.ts), a migration, its line here, and what people see of it
- * (http/api/checks.schema.ts, operator/schema/spec.ts). A field of CheckState or StoredSpec also takes a line in
- * `toState` or `toStoredSpec`, which the compiler asks for; a field of CheckState its places in `saveStates`
- * (change-sets.ts), which test/db/pings/plain.test.ts asks for.
+ * (http/api/checks.schema.ts, operator/schema/spec.ts).
  */
 
 import { changedFields } from '../../domain/audit.ts'
@@ -23,7 +21,6 @@ import {
   type Schedule,
   type ShownStatus,
   STATUSES,
-  type StatusReason,
   type StoredStatus,
 } from '../../domain/check.ts'
 import type { KeptState } from '../../domain/check-event.ts'
@@ -31,7 +28,7 @@ import type { Dialect } from '../../domain/cron.ts'
 import type { EventCheck } from '../../domain/event.ts'
 import type { Labels } from '../../domain/labels.ts'
 import { timestamp } from '../postgres/instants.ts'
-import { type Columns, fieldsOf, isSame, namesOf, pick, positionsOf } from './column-lists.ts'
+import { type Columns, fieldsOf, isSame, namesOf, pick, read } from './column-lists.ts'
 
 /** The numbers that stand for these words in the database. */
 export const statusCode = (status: StoredStatus): number => STATUSES.indexOf(status)
@@ -236,15 +233,19 @@ export const KEPT_STATE = {
 } as const satisfies Columns<KeptState>
 
 export const STATE = {
-  status: { type: 'int2', encode: statusCode },
+  status: { type: 'int2', encode: statusCode, decode: (code) => STATUSES[code as number]! },
   since: { type: 'timestamptz' },
   reason: { type: 'text' },
   ...KEPT_STATE,
   expectedAt: { type: 'timestamptz' },
   dueAt: { type: 'timestamptz' },
-  runs: { type: 'jsonb', encode: orNull },
-  changes: { type: 'jsonb', encode: orNull },
-  notified: { type: 'int2', encode: (status) => (status === null ? null : statusCode(status)) },
+  runs: { type: 'jsonb', encode: orNull, decode: (runs) => (runs as readonly Run[] | null) ?? [] },
+  changes: { type: 'jsonb', encode: orNull, decode: (changes) => (changes as readonly Instant[] | null) ?? [] },
+  notified: {
+    type: 'int2',
+    encode: (status) => (status === null ? null : statusCode(status)),
+    decode: (code) => STATUSES[code as number] ?? null,
+  },
   quietAt: { type: 'timestamptz' },
 } as const satisfies Columns<CheckState>
 
@@ -266,44 +267,9 @@ export interface StoredState extends StoredSpec, CheckState, CheckTiming {}
 
 // Rows -----------------------------------------------------------------------------------------------------------------------
 
-const AT = { ...positionsOf<StoredSpec>(SPEC), ...positionsOf<CheckState>(STATE) }
-const NO_RUNS: readonly Run[] = []
-const NO_CHANGES: readonly Instant[] = []
-
-/** The spec in a row that has the columns of SPEC from `first` on. Like `toState` a literal: a loop takes three times as long. */
-export function toStoredSpec(row: readonly unknown[], first: number): StoredSpec {
-  return {
-    periodSeconds: row[first + AT.periodSeconds] as number | null,
-    schedule: row[first + AT.schedule] as string | null,
-    timeZone: row[first + AT.timeZone] as string | null,
-    dialect: row[first + AT.dialect] as Dialect | null,
-    graceSeconds: row[first + AT.graceSeconds] as number,
-    maxRuntimeSeconds: row[first + AT.maxRuntimeSeconds] as number | null,
-    jobArea: row[first + AT.jobArea] as string | null,
-    resumeOnPing: row[first + AT.resumeOnPing] as boolean,
-  }
-}
-
-/** The state in a row that has the columns of STATE from `first` on. */
-export function toState(row: readonly unknown[], first: number): CheckState {
-  return {
-    status: STATUSES[row[first + AT.status] as number]!,
-    since: row[first + AT.since] as Instant,
-    reason: row[first + AT.reason] as StatusReason | null,
-    lastPingAt: row[first + AT.lastPingAt] as Instant | null,
-    lastSuccessAt: row[first + AT.lastSuccessAt] as Instant | null,
-    lastDurationMs: row[first + AT.lastDurationMs] as number | null,
-    lastStartAt: row[first + AT.lastStartAt] as Instant | null,
-    expectedAt: row[first + AT.expectedAt] as Instant | null,
-    dueAt: row[first + AT.dueAt] as Instant | null,
-    runs: (row[first + AT.runs] as readonly Run[] | null) ?? NO_RUNS,
-    pingsTotal: row[first + AT.pingsTotal] as number,
-    incidentSince: row[first + AT.incidentSince] as Instant | null,
-    changes: (row[first + AT.changes] as readonly Instant[] | null) ?? NO_CHANGES,
-    notified: STATUSES[row[first + AT.notified] as number] ?? null,
-    quietAt: row[first + AT.quietAt] as Instant | null,
-  }
-}
+/** In a row that has the columns of SPEC, or of STATE, from `first` on. */
+export const toStoredSpec = (row: readonly unknown[], first: number) => read<StoredSpec>(SPEC, row, first)
+export const toState = (row: readonly unknown[], first: number) => read<CheckState>(STATE, row, first)
 
 /** Whether the columns have the same values. */
 export const isSameTexts = (one: CheckTexts, other: CheckTexts) => isSame<CheckTexts>(TEXTS, one, other)

@@ -7,23 +7,14 @@
  */
 
 import type { CheckState, Instant } from '../../domain/check.ts'
-import {
-  boolArray,
-  byteaArray,
-  instantArray,
-  int2Array,
-  int4Array,
-  int8Array,
-  textArray,
-  uuidArray,
-} from '../postgres/binary-arrays.ts'
 import type { Queryable } from '../postgres/database.ts'
-import { pingSourceCode, pingTypeCode, SPEC_HASH, type StoredSpec, statusCode } from './columns.ts'
+import { arraysOf, type Columns, unnestOf } from './column-lists.ts'
+import { pingSourceCode, pingTypeCode, SPEC, SPEC_HASH, type StoredSpec, statusCode } from './columns.ts'
 
-export interface PlainPing {
+/** The columns of SPEC are those from which the times follow. */
+export interface PlainPing
+  extends Pick<StoredSpec, 'periodSeconds' | 'schedule' | 'timeZone' | 'dialect' | 'graceSeconds'> {
   readonly key: number
-  /** What the times below follow from. */
-  readonly spec: Pick<StoredSpec, 'periodSeconds' | 'schedule' | 'timeZone' | 'dialect' | 'graceSeconds'>
   /** To the microsecond. */
   readonly at: Instant
   readonly expectedAt: Instant
@@ -34,6 +25,20 @@ export interface PlainPing {
   readonly body: Buffer | null
   readonly isBodyTruncated: boolean
 }
+
+const { maxRuntimeSeconds: _limit, jobArea: _area, resumeOnPing: _resumes, ...TIMES_FROM } = SPEC
+const ROW = {
+  key: { type: 'int8' },
+  at: { type: 'timestamptz' },
+  expectedAt: { type: 'timestamptz' },
+  dueAt: { type: 'timestamptz' },
+  id: { type: 'uuid' },
+  exitCode: { type: 'int2' },
+  durationMs: { type: 'int4' },
+  body: { type: 'bytea' },
+  isBodyTruncated: { type: 'bool' },
+  ...TIMES_FROM,
+} as const satisfies Columns<PlainPing>
 
 /** Over a row `s` of check_states. */
 const IS_PLAIN = `s.status = ${statusCode('up')} and s.runs is null and s.changes is null and s.notified is null and s.quiet_at is null`
@@ -56,27 +61,22 @@ const IS_SPEC = `s.job_area is null and (s.period_seconds, s.schedule, s.time_zo
  * `is true` keeps the planner from the index of `wake_at`, which it takes where its statistics are of a time without
  * deadlines: each ping would read the whole index.
  */
-const TEXT = `with given as (
-    select unnest($1::int8[]) as check_key, unnest($2::timestamptz[]) as at,
-      unnest($3::timestamptz[]) as expected_at, unnest($4::timestamptz[]) as due_at, unnest($5::uuid[]) as id,
-      unnest($6::int2[]) as exit_code, unnest($7::int4[]) as duration_ms, unnest($8::bytea[]) as body,
-      unnest($9::bool[]) as is_truncated, unnest($10::int4[]) as period_seconds, unnest($11::text[]) as schedule,
-      unnest($12::text[]) as time_zone, unnest($13::text[]) as dialect, unnest($14::int4[]) as grace_seconds),
+const TEXT = `with given as (select ${unnestOf(ROW)}),
   saved as (
     update check_states s set last_ping_at = date_trunc('milliseconds', g.at),
       last_success_at = date_trunc('milliseconds', g.at), last_duration_ms = g.duration_ms,
       pings_total = s.pings_total + 1, expected_at = g.expected_at, due_at = g.due_at, stamped_at = g.at
-    from given g where s.check_key = g.check_key and ${IS_PLAIN} and ${IS_SPEC}
+    from given g where s.check_key = g.key and ${IS_PLAIN} and ${IS_SPEC}
       and s.stamped_at < g.at and (s.wake_at <= g.due_at) is true
     returning s.check_key),
   added as (
     insert into pings (id, check_key, type, exit_code, duration_ms, source, created_at)
-    select id, check_key, ${pingTypeCode('success')}, exit_code, duration_ms, ${pingSourceCode('http')}, at
-    from given where (check_key in (select check_key from saved)) is true),
+    select id, key, ${pingTypeCode('success')}, exit_code, duration_ms, ${pingSourceCode('http')}, at
+    from given where (key in (select check_key from saved)) is true),
   added_bodies as (
     insert into ping_bodies (check_key, ping_id, body, is_truncated)
-    select check_key, id, body, is_truncated from given
-    where (body is not null or is_truncated) and (check_key in (select check_key from saved)) is true)
+    select key, id, body, is_body_truncated from given
+    where (body is not null or is_body_truncated) and (key in (select check_key from saved)) is true)
   select check_key from saved`
 
 /**
@@ -84,25 +84,7 @@ const TEXT = `with given as (
  * order of their keys, in which the rows are locked, as by `lockStates`.
  */
 export async function savePlainPings(db: Queryable, pings: readonly PlainPing[]): Promise<ReadonlySet<number>> {
-  const rows = await db.queryColumns({
-    name: 'plain_pings',
-    text: TEXT,
-    values: [
-      int8Array(pings.map((ping) => ping.key)),
-      instantArray(pings.map((ping) => ping.at)),
-      instantArray(pings.map((ping) => ping.expectedAt)),
-      instantArray(pings.map((ping) => ping.dueAt)),
-      uuidArray(pings.map((ping) => ping.id)),
-      int2Array(pings.map((ping) => ping.exitCode)),
-      int4Array(pings.map((ping) => ping.durationMs)),
-      byteaArray(pings.map((ping) => ping.body)),
-      boolArray(pings.map((ping) => ping.isBodyTruncated)),
-      int4Array(pings.map(({ spec }) => spec.periodSeconds)),
-      textArray(pings.map(({ spec }) => spec.schedule)),
-      textArray(pings.map(({ spec }) => spec.timeZone)),
-      textArray(pings.map(({ spec }) => spec.dialect)),
-      int4Array(pings.map(({ spec }) => spec.graceSeconds)),
-    ],
-  })
+  const values = arraysOf<PlainPing>(ROW, pings)
+  const rows = await db.queryColumns({ name: 'plain_pings', text: TEXT, values })
   return new Set(rows.map(([key]) => key as number))
 }

@@ -15,7 +15,7 @@ beforeAll(async () => {
 })
 afterAll(() => test.close())
 
-it.each<[string, Record<string, Column<never>>, string[]]>([
+it.each<[string, Record<string, Pick<Column<never>, 'type'>>, string[]]>([
   ['checks', CHECK, ['key']],
   ['check_states', STORED_STATE, ['check_key']],
   [
