@@ -4,8 +4,8 @@
  */
 
 import type { Socket } from 'node:net'
-import pg from 'pg'
-import { startTimer, yieldTurn } from '../../runtime/clock.ts'
+import type pg from 'pg'
+import { startTimer } from '../../runtime/clock.ts'
 import { CommitUnknown, isConnectionError, RollbackFailed } from './sqlstate.ts'
 
 export interface Statement {
@@ -158,45 +158,21 @@ export function sessionOn(client: pg.PoolClient): Session {
   }
 }
 
-/** A tick of the event loop reads up to 2 MB from the kernel: without a pause that takes many milliseconds. */
-const ROWS_PER_TICK = 2_000
+/** Rows that are read at once. */
+const ROWS_AT_ONCE = 1_000
 
-/** Calls `onRow` with the columns of each row as it arrives. Throws what `onRow` threw, after the last row. */
-export async function streamRows(
-  client: pg.PoolClient,
+/** Calls `onRow` with the columns of each row: those of a cursor, some at a time. */
+export async function readRows(
+  tx: Queryable,
   statement: Statement,
-  timeoutMs: number | undefined,
   onRow: (columns: unknown[]) => void,
 ): Promise<void> {
-  const socket = socketOf(client)
-  const config: pg.QueryArrayConfig = { ...statement, values: [...(statement.values ?? [])], rowMode: 'array' }
-  const query = new pg.Query<unknown[]>(config)
-  let failure: { readonly error: unknown } | undefined
-  let count = 0
-  query.on('row', (row, result) => {
-    // pg also collects the rows of a query with a timeout: each after its event.
-    if (result !== undefined) result.rows.length = 0
-    count += 1
-    if (count % ROWS_PER_TICK === 0) {
-      socket.pause()
-      void yieldTurn().then(() => socket.resume())
-    }
-    try {
-      if (failure === undefined) onRow(row)
-    } catch (error) {
-      // Thrown here it would reach the socket's handler, where nothing catches it.
-      failure = { error }
-    }
-  })
-  await new Promise<void>((resolve, reject) => {
-    // As pg's own promises do: with a timeout, `end` and `error` may not be emitted.
-    Object.assign(query, {
-      query_timeout: timeoutMs,
-      callback: (error: Error | null) => (error === null ? resolve() : reject(error)),
-    })
-    client.query(query)
-  })
-  if (failure !== undefined) throw failure.error
+  await tx.query(`declare each_row no scroll cursor for ${statement.text}`, statement.values)
+  for (let isMore = true; isMore; ) {
+    const rows = await tx.queryColumns({ text: `fetch ${ROWS_AT_ONCE} from each_row` })
+    for (const row of rows) onRow(row)
+    isMore = rows.length === ROWS_AT_ONCE
+  }
 }
 
 /** Sends all statements that `issue` makes in one packet: each packet costs a system call here, and wakes the server up. */

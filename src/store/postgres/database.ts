@@ -7,12 +7,12 @@ import { unavailable } from '../../domain/errors.ts'
 import {
   type Queryable,
   queryableOn,
+  readRows,
   runTransaction,
   type Session,
   type Statement,
   sessionOn,
   socketOf,
-  streamRows,
 } from './connection.ts'
 import { parseInstant } from './instants.ts'
 import { CommitUnknown, isConnectionError, isOutage, isRetriable, RollbackFailed } from './sqlstate.ts'
@@ -22,7 +22,7 @@ export type { Queryable, Session, Statement } from './connection.ts'
 export interface Database extends Queryable {
   /** Runs `work` again when the transaction lost a race (40001, 40P01): `work` must have no effects outside the transaction. */
   transaction<T>(work: (tx: Queryable) => Promise<T>): Promise<T>
-  /** For results that are too large to hold. Yields to the event loop in between. Throws as `streamRows` does. */
+  /** For results that are too large to hold. Yields to the event loop in between. Throws what `onRow` throws. */
   eachRow(statement: Statement, onRow: (columns: unknown[]) => void): Promise<void>
   /** One connection for a while, so that the next transaction can be sent as soon as the last one has committed. */
   session<T>(use: (session: Session) => Promise<T>): Promise<T>
@@ -121,7 +121,8 @@ export function createDatabase(options: DatabaseOptions): Database {
     query: (statement, values) => withClient((client) => queryableOn(client, timeoutMs).query(statement, values)),
     queryColumns: (statement) => withClient((client) => queryableOn(client, timeoutMs).queryColumns(statement)),
 
-    eachRow: (statement, onRow) => withClient((client) => streamRows(client, statement, timeoutMs, onRow)),
+    eachRow: (statement, onRow) =>
+      withClient((client) => runTransaction(client, timeoutMs, (tx) => readRows(tx, statement, onRow))),
 
     async transaction(work) {
       for (let attempt = 1; ; attempt += 1) {
