@@ -13,8 +13,7 @@
  */
 
 import { type Clock, yieldTurn } from '../../runtime/clock.ts'
-import { isPlain } from '../../store/checks/plain-pings.ts'
-import { PACKED, readPublicIds } from '../../store/checks/public-ids.ts'
+import { isPlain, type KnownId, readKnownIds } from '../../store/checks/plain-pings.ts'
 import { type KnownSpec, type LockedCheck, readSpecs } from '../../store/checks/states.ts'
 import type { Queryable } from '../../store/postgres/database.ts'
 
@@ -47,7 +46,6 @@ export interface KnownChecksOptions {
   readonly page?: number
 }
 
-/** All pages of a million checks take a second of PostgreSQL's processor time, and a quarter of this process's. */
 const PAGE = 2_000
 /** Reading all checks may take this part of the time. */
 const SHARE = 1 / 50
@@ -135,30 +133,21 @@ export function createKnownChecks({ database, clock, page = PAGE }: KnownChecksO
   async function readAfter(key: number, signal?: AbortSignal): Promise<void> {
     let newest = key
     while (!signal?.aborted) {
-      const found = await readPublicIds(database, newest, page)
-      if (found === null) break
-      await addPage(found.packed)
-      newest = found.lastKey
-      if (found.count < page) break
+      const found = await readKnownIds(database, newest, page)
+      await addPage(found)
+      newest = found.at(-1)?.[1] ?? newest
+      if (found.length < page) break
       await yieldTurn()
     }
     newestKeys = [newestKeys[1], newest]
   }
 
-  async function addPage(packed: Buffer): Promise<void> {
-    const hashes: (readonly [key: number, hash: number])[] = []
+  async function addPage(found: readonly KnownId[]): Promise<void> {
+    for (const [publicId, key] of found) learn(publicId, key)
     /** A check for each hash whose spec is not known. */
-    const unknown = new Map<number, number>()
-    for (let at = 0; at < packed.length; at += PACKED.id + PACKED.key + PACKED.specHash) {
-      const keyAt = at + PACKED.id
-      const key = packed.readUIntBE(keyAt, PACKED.key)
-      const hash = packed.readUIntBE(keyAt + PACKED.key, PACKED.specHash)
-      learn(packed.toString('latin1', at, keyAt), key)
-      hashes.push([key, hash])
-      if (hash !== 0 && !specs.has(hash)) unknown.set(hash, key)
-    }
+    const unknown = new Map(found.flatMap(([, key, hash]) => (hash === 0 || specs.has(hash) ? [] : [[hash, key]])))
     if (unknown.size > 0) for (const spec of await readSpecs(database, [...unknown.values()])) known.addSpec(spec)
-    for (const [key, hash] of hashes) known.setPlain(key, specs.get(hash))
+    for (const [, key, hash] of found) known.setPlain(key, specs.get(hash))
   }
 
   async function dropUnread(): Promise<void> {

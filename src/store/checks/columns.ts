@@ -216,8 +216,8 @@ export const SPEC = {
 } as const satisfies Columns<StoredSpec>
 
 /**
- * The spec of a row of check_states as one number, in SQL. It has 48 bits, as many as Node reads at once: another spec
- * may have it. Not a column: PostgreSQL would make a generated one anew with each ping, for longer than all else of its
+ * The spec of a row of check_states as one number, in SQL. It has 48 bits, which a number here holds: another spec may
+ * have it. Not a column: PostgreSQL would make a generated one anew with each ping, for longer than all else of its
  * update.
  */
 export const SPEC_HASH = `(hash_record_extended(row(${namesOf(SPEC)}), 0) & ${2 ** 48 - 1})`

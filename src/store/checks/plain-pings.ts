@@ -48,9 +48,22 @@ export function isPlain({ status, runs, changes, notified, quietAt }: CheckState
   return status === 'up' && runs.length === 0 && changes.length === 0 && notified === null && quietAt === null
 }
 
-/** The hash of the spec of a check, where its next success is likely to be plain, or 0. `key`: in SQL. */
-export const plainSpecHash = (key: string): string =>
-  `coalesce((select ${SPEC_HASH} from check_states s where s.check_key = ${key} and s.job_area is null and ${IS_PLAIN}), 0)`
+export type KnownId = readonly [publicId: string, key: number, plainSpecHash: number]
+
+/**
+ * The public ids and keys of up to `limit` checks with greater keys, in the order of keys. `plainSpecHash`: the hash of
+ * the spec of a check whose next success is likely to be plain, else 0.
+ */
+export async function readKnownIds(db: Queryable, afterKey: number, limit: number): Promise<KnownId[]> {
+  const rows = await db.queryColumns({
+    name: 'read_known_ids',
+    text: `select c.public_id, c.key, coalesce((select ${SPEC_HASH} from check_states s
+        where s.check_key = c.key and s.job_area is null and ${IS_PLAIN}), 0)
+      from checks c where c.key > $1 order by c.key limit $2`,
+    values: [afterKey, limit],
+  })
+  return rows as unknown[] as KnownId[]
+}
 
 /** Not the hash of the spec: a user can make a spec with the hash of a spec of others. */
 const IS_SPEC = `s.job_area is null and (s.period_seconds, s.schedule, s.time_zone, s.dialect, s.grace_seconds)
