@@ -12,7 +12,7 @@ import type { Instant } from '../domain/check.ts'
 import type { Clock } from '../runtime/clock.ts'
 import { yieldTurn } from '../runtime/clock.ts'
 import { createLoop } from '../runtime/loop.ts'
-import { listenForChanges } from '../store/checks/change-notices.ts'
+import { listenForNotices } from '../store/checks/change-notices.ts'
 import { findStamps } from '../store/checks/watched-checks.ts'
 import type { Context } from '../store/context.ts'
 
@@ -68,10 +68,11 @@ export function createChangeHub(options: ChangeHubOptions) {
   /** What the last look found. */
   let stamps = new Map<string, Instant>()
 
-  const listener = listenForChanges({
+  const listener = listenForNotices({
     url: databaseUrl,
+    name: 'changes',
     clock,
-    onChange: add,
+    onNotice: ({ organizationId, checkId }) => add(organizationId, checkId),
     onConnected() {
       connectedAt = now()
       for (const organizationId of watchers.keys()) add(organizationId, null)

@@ -4,7 +4,7 @@ import type { Revival } from '../../checks/declare/declare-check.ts'
 import type { LastRun } from '../../domain/last-run.ts'
 import type { Priority } from '../../kubernetes/queue.ts'
 import { createWorkers } from '../../kubernetes/workers.ts'
-import { listenForFlips } from '../../store/checks/change-notices.ts'
+import { listenForNotices } from '../../store/checks/change-notices.ts'
 import { findProjectsInstead } from '../../tenancy/namespace-projects.ts'
 import { createStorageMigration } from '../cluster/migrate-storage.ts'
 import { LEASE_NAME } from '../heartbeat-check.ts'
@@ -190,11 +190,13 @@ export function createCheckController(term: Term, options: CheckControllerOption
     },
   })
   const spaceFlip = createFlipSpacer(work, clock.now)
-  const listener = listenForFlips({
+  const listener = listenForNotices({
     url: term.databaseUrl,
+    name: 'flips',
     clock,
-    cluster,
-    onFlip: ({ namespace, name }) => spaceFlip(`${namespace}/${name}`),
+    onNotice({ resource }) {
+      if (resource?.cluster === cluster) spaceFlip(`${resource.namespace}/${resource.name}`)
+    },
     // The database or the network was away: keys with back-off need not wait longer.
     onConnected: enqueueAll,
     onProblem: (error) => log.warn({ error }, 'the connection that listens for flips broke; it is opened again'),

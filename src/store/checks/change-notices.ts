@@ -14,47 +14,26 @@ import type { Resource } from './checks.ts'
  */
 export const CHANGE_CHANNEL = 'heartbeat_changes'
 
-type Options = Omit<ListenerOptions, 'name' | 'channel' | 'onNotice'>
-
-export interface ChangeListenerOptions extends Options {
-  readonly onChange: (organizationId: string, checkId: string) => void
+export interface Notice {
+  readonly organizationId: string
+  readonly checkId: string
+  /** Of a flip of a declared check. */
+  readonly resource: Resource | null
 }
 
-export function listenForChanges({ onChange, ...options }: ChangeListenerOptions): Listener {
+export type NoticeListenerOptions = Omit<ListenerOptions, 'channel' | 'onNotice'> & {
+  readonly onNotice: (notice: Notice) => void
+}
+
+export function listenForNotices({ onNotice, ...options }: NoticeListenerOptions): Listener {
   return createListener({
     ...options,
-    name: 'changes',
     channel: CHANGE_CHANNEL,
     onNotice(payload) {
       const notice = readNotice(payload)
-      if (notice !== null) onChange(notice.organizationId, notice.checkId)
+      if (notice !== null) onNotice(notice)
     },
   })
-}
-
-export interface FlipListenerOptions extends Options {
-  /** Flips of other clusters are ignored. */
-  readonly cluster: string
-  readonly onFlip: (resource: Resource) => void
-}
-
-/** Listens for the flips of declared checks. */
-export function listenForFlips({ cluster, onFlip, ...options }: FlipListenerOptions): Listener {
-  return createListener({
-    ...options,
-    name: 'flips',
-    channel: CHANGE_CHANNEL,
-    onNotice(payload) {
-      const resource = readNotice(payload)?.resource
-      if (resource?.cluster === cluster) onFlip(resource)
-    },
-  })
-}
-
-interface Notice {
-  readonly organizationId: string
-  readonly checkId: string
-  readonly resource: Resource | null
 }
 
 /** Null for a notice that is not ours. */

@@ -6,7 +6,7 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { pauseCheck } from '../../../src/checks/pause-resume.ts'
 import { createPingRecorder, type Ping } from '../../../src/checks/ping/record.ts'
 import { systemClock } from '../../../src/runtime/clock.ts'
-import { type FlipListenerOptions, listenForFlips } from '../../../src/store/checks/change-notices.ts'
+import { listenForNotices, type NoticeListenerOptions } from '../../../src/store/checks/change-notices.ts'
 import { createDatabase } from '../../../src/store/postgres/database.ts'
 import type { Listener } from '../../../src/store/postgres/listener.ts'
 import { until } from '../../support/until.ts'
@@ -28,12 +28,14 @@ afterEach(async () => {
   listener = undefined
 })
 
-function listen(options: Partial<FlipListenerOptions> = {}): void {
-  listener = listenForFlips({
+function listen(options: Partial<NoticeListenerOptions> = {}): void {
+  listener = listenForNotices({
     url: t.url,
-    cluster: 'default',
+    name: 'flips',
     clock: systemClock,
-    onFlip: (resource) => heard.push(resource),
+    onNotice({ resource }) {
+      if (resource !== null) heard.push(resource)
+    },
     onConnected: () => {
       connections += 1
     },
@@ -80,7 +82,7 @@ describe('a flip of a declared check', () => {
     expect(heard).toEqual([RESOURCE, RESOURCE, RESOURCE])
   })
 
-  test('is not heard without a flip, nor when the check is made, nor of another cluster or of the API', async () => {
+  test('is not heard without a flip, nor when the check is made, nor of the API; the notice names the cluster', async () => {
     const { check } = await t.declare()
     const { check: other } = await t.declare({ resource: { ...RESOURCE, cluster: 'other' } })
     const own = await addCheck(t, t.tenant)
@@ -92,7 +94,7 @@ describe('a flip of a declared check', () => {
     await t.pinged(other, 'fail', NOW)
     await t.pinged(own, 'fail', NOW)
     await settle()
-    expect(heard).toEqual([])
+    expect(heard).toEqual([{ ...RESOURCE, cluster: 'other' }])
     expect(await t.flipsOf(other.key)).toHaveLength(2)
   })
 
