@@ -5,10 +5,9 @@ import type { Instant } from '../domain/check.ts'
 import { LAST_ID } from '../domain/ids.ts'
 import { type DurationSummary, findRuns, type PastRun, summarizeDurations } from '../domain/runs.ts'
 import { measureUptime, type StatusSpan, statusSpans, type Uptime } from '../domain/uptime.ts'
-import { firstIdAt } from '../runtime/ids.ts'
 import type { StoredCheck } from '../store/checks/checks.ts'
 import type { Context } from '../store/context.ts'
-import { type FlipRecord, listNewestFlips } from '../store/history/flips.ts'
+import { type FlipRecord, listFlipRows } from '../store/history/flips.ts'
 import { listNewestGaps } from '../store/history/gaps.ts'
 import { type BodyEnd, findNewestBodyEnd, findPing, listNewestPings, type PingRow } from '../store/history/pings.ts'
 import { getCheck } from './find-checks.ts'
@@ -74,7 +73,7 @@ export async function reviewCheck(
   const asOf = clock.now()
   const check = await getCheck(context, tenant, checkId)
   const { key, state } = check
-  const flips = await listNewestFlips(database, key, { fromId: firstIdAt(0), limit: ROWS.flips })
+  const flips = await listFlipRows(database, key, { beforeId: null, since: null, until: null }, ROWS.flips)
   const rows = await readPingRows(context, key)
   const pings = await addEnds(database, key, rows.slice(0, SHOWN_PINGS))
   const gaps = await listNewestGaps(database, asOf - LONGEST_MS, ROWS.gaps)

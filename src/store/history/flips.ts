@@ -69,20 +69,6 @@ export async function listFlipRows(
   return rows.map(toFlip)
 }
 
-/** Up to `limit` flips of a check, newest first, not older than `fromId`. */
-export async function listNewestFlips(
-  tx: Queryable,
-  key: number,
-  { fromId, limit }: { fromId: string; limit: number },
-): Promise<FlipRecord[]> {
-  const { rows } = await tx.query<FlipRow>({
-    name: 'list_newest_flips',
-    text: `select ${FLIP_COLUMNS} from flips f where f.check_key = $1 and f.id >= $2 order by f.id desc limit $3`,
-    values: [key, fromId, limit],
-  })
-  return rows.map(toFlip)
-}
-
 /** Deletes up to `limit` flips of a check that is being removed, in physical order (see deletePings). */
 export async function deleteFlips(tx: Queryable, key: number, limit: number): Promise<void> {
   const values = [key, limit]
