@@ -2,7 +2,7 @@
 
 import type { Tenant } from '../domain/access.ts'
 import type { Context } from '../store/context.ts'
-import { findUnseen, listUnseen, type SeenCluster } from '../store/jobs/seen-areas.ts'
+import { findUnseen, listSeen, type SeenCluster } from '../store/jobs/seen-areas.ts'
 import { findOldestOrganization } from '../store/tenancy/organizations.ts'
 
 /** Longer than a change of the leader takes. The alert HeartbeatOperatorBlind waits for five minutes, because it wakes people. */
@@ -13,7 +13,7 @@ export type BlindCluster = SeenCluster
 
 /** By name. None for another organization than the installation's, as in find-health.ts. */
 export async function findBlind({ database }: Pick<Context, 'database'>, tenant: Tenant): Promise<BlindCluster[]> {
-  const blind = await listUnseen(database, BLIND_SECONDS, MAX_CLUSTERS)
+  const blind = await listSeen(database, MAX_CLUSTERS, BLIND_SECONDS)
   if (blind.length === 0) return []
   return (await findOldestOrganization(database)) === tenant.organizationId ? blind : []
 }

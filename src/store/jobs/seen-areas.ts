@@ -74,29 +74,17 @@ export interface SeenCluster {
 }
 
 /**
- * The clusters in which a check follows a source, at most `limit`. Areas in which none does do not count, unless they were never seen: then
- * the HeartbeatChecks there have no checks yet.
+ * The clusters in which a check follows a source, at most `limit`; with `seconds`, those whose time is older. Areas in
+ * which no check does do not count, unless they were never seen: then the HeartbeatChecks there have no checks yet.
  */
-export async function listSeen(db: Queryable, limit: number): Promise<SeenCluster[]> {
+export async function listSeen(db: Queryable, limit: number, seconds: number | null = null): Promise<SeenCluster[]> {
   const { rows } = await db.query<SeenCluster>({
     name: 'list_jobs_seen',
     text: `select a.cluster, min(greatest(a.seen_at, a.watched_since)) as "seenAt" from seen_areas a
-      where ${NEVER_SEEN} or a.area in (select s.job_area from cron_jobs j join check_states s on s.check_key = j.check_key)
-      group by a.cluster order by a.cluster limit $1`,
-    values: [limit],
-  })
-  return rows
-}
-
-/** The same of clusters whose time is older than `seconds`. Reads few rows while there is none. */
-export async function listUnseen(db: Queryable, seconds: number, limit: number): Promise<SeenCluster[]> {
-  const { rows } = await db.query<SeenCluster>({
-    name: 'list_jobs_unseen',
-    text: `select a.cluster, min(greatest(a.seen_at, a.watched_since)) as "seenAt" from seen_areas a
-      where greatest(a.seen_at, a.watched_since) < clock_timestamp() - $1 * interval '1 second'
+      where ($2::int8 is null or greatest(a.seen_at, a.watched_since) < clock_timestamp() - $2 * interval '1 second')
         and (${NEVER_SEEN} or exists (select from check_states s join cron_jobs j on j.check_key = s.check_key where s.job_area = a.area))
-      group by a.cluster order by a.cluster limit $2`,
-    values: [seconds, limit],
+      group by a.cluster order by a.cluster limit $1`,
+    values: [limit, seconds],
   })
   return rows
 }
