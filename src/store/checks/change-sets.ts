@@ -32,30 +32,11 @@ export interface NewPing {
   readonly at: Instant
 }
 
-/** Whether the ping has a row in `ping_bodies`. Its body may be null there. */
-const hasText = (ping: NewPing) => ping.body !== null || ping.isBodyTruncated === true
-
 export interface ChangeSet {
   readonly states: readonly ChangedState[]
   readonly pings: readonly NewPing[]
   readonly flips: readonly NewFlip[]
   readonly events: readonly NewEvent[]
-}
-
-/**
- * Issues all statements without waiting for one; on a pipelined connection that is one round trip. Their order matters: PostgreSQL runs
- * them in the order of issue, and `insertEvents` reads the pings and bodies that the statements before it inserted.
- */
-export async function saveChanges(tx: Queryable, { states, pings, flips, events }: ChangeSet): Promise<void> {
-  // All are built before one is issued: what cannot be encoded must not leave half of the group in the transaction.
-  const statements: Statement[] = []
-  if (states.length > 0) statements.push(saveStates(states))
-  if (pings.length > 0) statements.push(insertPings(pings))
-  const withBody = pings.filter(hasText)
-  if (withBody.length > 0) statements.push(insertBodies(withBody))
-  if (flips.length > 0) statements.push(insertFlips(flips))
-  if (events.length > 0) statements.push(insertEvents(events))
-  await inOrder(statements.map((statement) => tx.queryColumns(statement)))
 }
 
 type SavedState = CheckState & CheckTiming & Pick<ChangedState, 'key'>
@@ -88,15 +69,23 @@ const INSERT_PINGS = `insert into pings (id, check_key, type, exit_code, duratio
   select ${unnestOf(PING_ROW)}`
 const INSERT_BODIES = `insert into ping_bodies (check_key, ping_id, body, is_truncated) select ${unnestOf(BODY_ROW)}`
 
-function saveStates(changed: readonly ChangedState[]): Statement {
-  const rows = changed.map(({ state, ...row }) => ({ ...row, ...state }))
-  return { name: 'save_states', text: SAVE_STATES, values: arraysOf<SavedState>(STATE_ROW, rows) }
-}
-
-function insertPings(pings: readonly NewPing[]): Statement {
-  return { name: 'insert_pings', text: INSERT_PINGS, values: arraysOf<SavedPing>(PING_ROW, pings) }
-}
-
-function insertBodies(pings: readonly NewPing[]): Statement {
-  return { name: 'insert_bodies', text: INSERT_BODIES, values: arraysOf<SavedBody>(BODY_ROW, pings) }
+/**
+ * Issues all statements without waiting for one; on a pipelined connection that is one round trip. Their order matters: PostgreSQL runs
+ * them in the order of issue, and `insertEvents` reads the pings and bodies that the statements before it inserted.
+ */
+export async function saveChanges(tx: Queryable, { states, pings, flips, events }: ChangeSet): Promise<void> {
+  // All are built before one is issued: what cannot be encoded must not leave half of the group in the transaction.
+  const statements: Statement[] = []
+  if (states.length > 0) {
+    const rows = states.map(({ state, ...row }) => ({ ...row, ...state }))
+    statements.push({ name: 'save_states', text: SAVE_STATES, values: arraysOf<SavedState>(STATE_ROW, rows) })
+  }
+  if (pings.length > 0)
+    statements.push({ name: 'insert_pings', text: INSERT_PINGS, values: arraysOf<SavedPing>(PING_ROW, pings) })
+  const bodies = pings.filter(({ body, isBodyTruncated }) => body !== null || isBodyTruncated === true)
+  if (bodies.length > 0)
+    statements.push({ name: 'insert_bodies', text: INSERT_BODIES, values: arraysOf<SavedBody>(BODY_ROW, bodies) })
+  if (flips.length > 0) statements.push(insertFlips(flips))
+  if (events.length > 0) statements.push(insertEvents(events))
+  await inOrder(statements.map((statement) => tx.queryColumns(statement)))
 }
