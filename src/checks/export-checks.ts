@@ -24,31 +24,24 @@ export interface ExportedCheck
   readonly lastRunOutcome?: RunOutcome | undefined
 }
 
-export interface Exporter {
-  /** Takes or renews the lease. To be called every EXPORTER_MS. */
-  hold(): Promise<void>
-  /** Gives up the lease: another replica can take it at once. */
-  release(): Promise<void>
-  /**
-   * Hands over each check. Checks of a project stand together, in the order of their names; of checks with the same
-   * names the oldest comes first. False, and none: another replica exports. Fails when the database is away.
-   */
-  read(onCheck: (check: ExportedCheck) => void): Promise<boolean>
-}
+export type Exporter = ReturnType<typeof createExporter>
 
 export const EXPORTER_MS = 1_000
 /** Tolerates a few failed renewals. After a crash, exporting resumes within LEASE_MS + EXPORTER_MS. */
 const LEASE_MS = 5_000
 
 /** `labelNames`: the labels of checks that are exported. */
-export function createExporter({ database, clock }: Context, labelNames: readonly string[] = []): Exporter {
+export function createExporter({ database, clock }: Context, labelNames: readonly string[] = []) {
   const holder = randomUUID()
   return {
-    async hold() {
+    /** Takes or renews the lease. To be called every EXPORTER_MS. */
+    async hold(): Promise<void> {
       await claimExport(database, holder, LEASE_MS)
     },
-    release: () => releaseExport(database, holder),
-    read(onCheck) {
+    /** Gives up the lease: another replica can take it at once. */
+    release: (): Promise<void> => releaseExport(database, holder),
+    /** Hands over each check, as readCheckSeries does. False, and none: another replica exports. */
+    read(onCheck: (check: ExportedCheck) => void): Promise<boolean> {
       const now = clock.now()
       return readCheckSeries(database, holder, labelNames, (row) => onCheck(toExported(row, now)))
     },

@@ -36,22 +36,7 @@ export interface FindAddressedOptions {
   readonly remembered?: number
 }
 
-export interface FoundCheck {
-  readonly publicId: string
-  /** Whether it was created just now. */
-  readonly isNew: boolean
-}
-
-export interface FindAddressed {
-  /**
-   * Null: no such key or slug. `create`: a missing check is created, with the slug as its name and the defaults for the rest; its first ping
-   * arms it. While the database does not answer, the check is the one that was found last. Throws AppError `unavailable`, `too_many_requests` or
-   * `forbidden` (the project has too many checks), or the error of PostgreSQL.
-   */
-  byName(name: CheckName, create: boolean): Promise<FoundCheck | null>
-  /** The public id of the check, in the same way; null: no such token. Throws AppError `unavailable`, or the error of PostgreSQL. */
-  byToken(token: string): Promise<string | null>
-}
+export type FindAddressed = ReturnType<typeof createFindAddressed>
 
 /** The database has this long for a look-up, in milliseconds: a client must hear 503 within five seconds, and the ping is still to be stored. */
 const BUDGET_MS = 1_000
@@ -62,7 +47,7 @@ const RETRY_MS = 500
 
 const LATE = Symbol('late')
 
-export function createFindAddressed(options: FindAddressedOptions): FindAddressed {
+export function createFindAddressed(options: FindAddressedOptions) {
   const { database, context, now, countCreation, maxChecks, onRefused, remembered } = options
   const lookUpName = inTurn(findNamed)
   const lookUpToken = inTurn(findTokens)
@@ -131,7 +116,12 @@ export function createFindAddressed(options: FindAddressedOptions): FindAddresse
   }
 
   return {
-    async byName(name, isCreated) {
+    /**
+     * Null: no such key or slug. `isCreated`: a missing check is created, with the slug as its name and the defaults
+     * for the rest; its first ping arms it. `isNew`: it was created just now. Throws AppError `unavailable`,
+     * `too_many_requests` or `forbidden` (the project has too many checks), or the error of PostgreSQL.
+     */
+    async byName(name: CheckName, isCreated: boolean): Promise<{ publicId: string; isNew: boolean } | null> {
       const found = await look(name)
       if (found === null) return null
       if (found.publicId !== null) return { publicId: found.publicId, isNew: false }
@@ -149,7 +139,8 @@ export function createFindAddressed(options: FindAddressedOptions): FindAddresse
         return null
       }
     },
-    async byToken(token) {
+    /** Null: no such token. Throws AppError `unavailable`, or the error of PostgreSQL. */
+    async byToken(token: string): Promise<string | null> {
       try {
         const publicId = await lookUpToken.ask(token)
         tokens.note(token, publicId)

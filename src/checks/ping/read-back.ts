@@ -49,12 +49,7 @@ export interface ReadBackOptions {
 export const DROP_REASONS = ['check_removed', 'rejected'] as const
 export type DropReason = (typeof DROP_REASONS)[number]
 
-export interface ReadBack {
-  /** The run of a loop: some hundreds of pings. Does nothing while the database is unavailable. */
-  run(): Promise<'again' | 'done'>
-  /** Records all of it, or as much until `signal` aborts. Throws AppError `unavailable`. */
-  drain(signal?: AbortSignal): Promise<void>
-}
+export type ReadBack = ReturnType<typeof createReadBack>
 
 const BUDGET_MS = 4_000
 /** So few are recorded in a moment, for which new pings may queue. */
@@ -64,7 +59,7 @@ const DRAIN_MS = 1_000
 
 type Wait = 'wait' | 'skip locked'
 
-export function createReadBack(options: ReadBackOptions): ReadBack {
+export function createReadBack(options: ReadBackOptions) {
   const { database, spool, counts, recorder, now, processNow, onDropped, onLocked, onEnd } = options
   /** Null: not known yet. */
   let position: number | null = null
@@ -215,7 +210,8 @@ export function createReadBack(options: ReadBackOptions): ReadBack {
   }
 
   return {
-    async run() {
+    /** The run of a loop: some hundreds of pings. Does nothing while the database is unavailable. */
+    async run(): Promise<'again' | 'done'> {
       try {
         return (await readBack()) ? 'again' : 'done'
       } catch (error) {
@@ -223,7 +219,8 @@ export function createReadBack(options: ReadBackOptions): ReadBack {
         return 'done'
       }
     },
-    async drain(signal) {
+    /** Records all of it, or as much until `signal` aborts. Throws AppError `unavailable`. */
+    async drain(signal?: AbortSignal): Promise<void> {
       while (signal?.aborted !== true && (await readBack()));
     },
   }

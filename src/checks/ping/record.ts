@@ -21,37 +21,7 @@ import { createPingQueue, oldestOf } from './queue.ts'
 
 export type { Ping, PingResult } from './ping.ts'
 
-export interface PingRecorder {
-  /** `since`: when it began to wait, where its check had to be looked up first. Default: now. */
-  record(ping: Ping, since?: number): Promise<PingResult>
-  /** False from a group that the database failed to store until it stores a ping, or until `recovered()`. */
-  isWell(): boolean
-  /**
-   * Whether pings are stored on disk, or wait there: what is recorded may lack pings that came in before. False again
-   * when pings are still there ten minutes after the database was available again: deadlines do not wait for ever.
-   */
-  isSpooling(): boolean
-  recovered(): void
-  /** New pings queue while `work` records the last ones on disk. */
-  drain(work: () => Promise<void>): Promise<void>
-  waiting(): number
-  /**
-   * How long the oldest ping without a result has waited, in milliseconds; also one whose group is in flight. Without
-   * pings whose rows another session has locked: only the deadlines of their own checks wait.
-   */
-  oldestWaitMs(): number
-  /** The public ids of the checks whose pings wait here for their rows, which another session has locked. */
-  lockedIds(): readonly string[]
-  /** Whether a ping came in within the last second. */
-  arePings(): boolean
-  /** Resolves when no ping waits and no group is in flight, after 20 ms at the latest: for background work. */
-  yieldToPings(): Promise<void>
-  /**
-   * Rejects new pings, and resolves when no other ping waits for the database. What is being spooled, the spool waits
-   * for.
-   */
-  stop(): Promise<void>
-}
+export type PingRecorder = ReturnType<typeof createPingRecorder>
 
 export interface PingRecorderOptions extends CommitOptions {
   /** A pool of its own, so that management never takes the connection that pings need. */
@@ -76,7 +46,7 @@ const MAX_DRAIN_MS = 1_500
 const LOCKED_RETRY_MS = 50
 
 /** `commit` is for tests. */
-export function createPingRecorder(options: PingRecorderOptions, commit = createGroupCommitter(options)): PingRecorder {
+export function createPingRecorder(options: PingRecorderOptions, commit = createGroupCommitter(options)) {
   const { database, now, onError, spool = null, limits: both = LIMITS } = options
   const queue = createPingQueue<QueuedPing>()
   let kept: 'direct' | 'spooling' | 'draining' = 'direct'
@@ -102,6 +72,7 @@ export function createPingRecorder(options: PingRecorderOptions, commit = create
     return kept
   }
 
+  /** `since`: when it began to wait, where its check had to be looked up first. Default: now. */
   function record(ping: Ping, since = now()): Promise<PingResult> {
     pingedAt = now()
     return new Promise((settle) => {
@@ -139,6 +110,7 @@ export function createPingRecorder(options: PingRecorderOptions, commit = create
     disk.append(disk.takes() ? [...failed, ...queue.takeAll()] : failed)
   }
 
+  /** New pings queue while `work` records the last ones on disk. */
   function drain(work: () => Promise<void>): Promise<void> {
     if (mode() === 'spooling') kept = 'draining'
     const stopTimer = startTimer(MAX_DRAIN_MS, endDraining)
@@ -266,16 +238,29 @@ export function createPingRecorder(options: PingRecorderOptions, commit = create
 
   return {
     record,
+    /** False from a group that the database failed to store until it stores a ping, or until `recovered()`. */
     isWell: () => isWell,
+    /**
+     * Whether pings are stored on disk, or wait there: what is recorded may lack pings that came in before. False again
+     * when pings are still there ten minutes after the database was available again: deadlines do not wait for ever.
+     */
     isSpooling: () => mode() !== 'direct' && (!isWell || now() - wellSince < MAX_PENDING_MS),
     recovered,
     drain,
     waiting: queue.size,
+    /**
+     * How long the oldest ping without a result has waited, in milliseconds; also one whose group is in flight. Without
+     * pings whose rows another session has locked: only the deadlines of their own checks wait.
+     */
     oldestWaitMs: () => Math.max(0, now() - oldestOf(unsettled().filter(({ isLocked }) => !isLocked))),
-    lockedIds: () => unsettled().flatMap(({ isLocked, ping }) => (isLocked ? [ping.publicId] : [])),
+    /** The public ids of the checks whose pings wait here for their rows, which another session has locked. */
+    lockedIds: (): readonly string[] => unsettled().flatMap(({ isLocked, ping }) => (isLocked ? [ping.publicId] : [])),
+    /** Whether a ping came in within the last second. */
     arePings: () => now() - pingedAt < PAUSE_MS,
+    /** Resolves when no ping waits and no group is in flight, after 20 ms at the latest: for background work. */
     yieldToPings: () => whenIdle(MAX_YIELD_MS),
-    async stop() {
+    /** Rejects new pings, and resolves when no other ping waits for the database. The spool waits for its own. */
+    async stop(): Promise<void> {
       isStopping = true
       await draining
       await whenIdle()

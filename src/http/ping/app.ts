@@ -6,7 +6,7 @@
 
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http'
 import accepts from 'accepts'
-import type { FindAddressed, FoundCheck } from '../../checks/ping/find-addressed.ts'
+import type { FindAddressed } from '../../checks/ping/find-addressed.ts'
 import type { Ping, PingResult } from '../../checks/ping/ping.ts'
 import { AppError } from '../../domain/errors.ts'
 import { LIMITS } from '../../domain/limits.ts'
@@ -48,7 +48,7 @@ export interface PingAppOptions {
 /** A PUT is a POST: `curl -T` sends one. */
 const METHODS = new Set(['GET', 'POST', 'PUT', 'HEAD'])
 
-type Find = () => Promise<FoundCheck | null>
+type Find = () => ReturnType<FindAddressed['byName']>
 
 interface Sent {
   readonly metadata: PingMetadata
