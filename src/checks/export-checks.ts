@@ -5,25 +5,11 @@
  */
 
 import { randomUUID } from 'node:crypto'
-import { type Instant, isFlapping, isRunning, type ShownStatus, shownStatus } from '../domain/check.ts'
-import type { RunOutcome } from '../domain/last-run.ts'
-import { deadlineOf } from '../domain/transition.ts'
-import { type CheckSeriesRow, readCheckSeries } from '../store/checks/check-series.ts'
+import { type ExportedCheck, readCheckSeries } from '../store/checks/check-series.ts'
 import type { Context } from '../store/context.ts'
 import { claimExport, releaseExport } from '../store/leases/exporter.ts'
 
-/** A check as monitoring knows it, by names that outlive a reinstall: no id, and nothing that a job has sent. */
-export interface ExportedCheck
-  extends Omit<CheckSeriesRow, 'status' | 'lastRunOutcome' | 'runs' | 'notified' | 'expectedAt' | 'dueAt'> {
-  readonly status: ShownStatus
-  /** When it goes down unless something happens; null when nothing is awaited. */
-  readonly deadlineAt: Instant | null
-  readonly isRunning: boolean
-  readonly isFlapping: boolean
-  /** Of the newest run of the CronJob that it follows. Left out without one. */
-  readonly lastRunOutcome?: RunOutcome | undefined
-}
-
+export type { ExportedCheck } from '../store/checks/check-series.ts'
 export type Exporter = ReturnType<typeof createExporter>
 
 export const EXPORTER_MS = 1_000
@@ -41,21 +27,7 @@ export function createExporter({ database, clock }: Context, labelNames: readonl
     /** Gives up the lease: another replica can take it at once. */
     release: (): Promise<void> => releaseExport(database, holder),
     /** Hands over each check, as readCheckSeries does. False, and none: another replica exports. */
-    read(onCheck: (check: ExportedCheck) => void): Promise<boolean> {
-      const now = clock.now()
-      return readCheckSeries(database, holder, labelNames, (row) => onCheck(toExported(row, now)))
-    },
-  }
-}
-
-function toExported(row: CheckSeriesRow, now: Instant): ExportedCheck {
-  const { notified, expectedAt, dueAt, runs, ...shown } = row
-  return {
-    ...shown,
-    status: shownStatus(row, now),
-    deadlineAt: deadlineOf(row),
-    isRunning: runs.some((run) => isRunning(run, now)),
-    isFlapping: isFlapping(row),
-    lastRunOutcome: row.lastRunOutcome ?? undefined,
+    read: (onCheck: (check: ExportedCheck) => void): Promise<boolean> =>
+      readCheckSeries(database, holder, labelNames, clock.now(), onCheck),
   }
 }

@@ -5,26 +5,22 @@ import {
   DEFAULT_CLUSTER,
   type FlipReason,
   type Instant,
+  isFlapping,
+  isRunning,
   type Run,
+  type ShownStatus,
   STATUSES,
+  shownStatus,
 } from '../../domain/check.ts'
 import type { RunOutcome } from '../../domain/last-run.ts'
+import { deadlineOf } from '../../domain/transition.ts'
 import type { Database } from '../postgres/database.ts'
 import { type StoredSpec, statusCode } from './columns.ts'
 
-type ExportedState =
-  | 'status'
-  | 'lastPingAt'
-  | 'lastSuccessAt'
-  | 'lastDurationMs'
-  | 'expectedAt'
-  | 'dueAt'
-  | 'runs'
-  | 'notified'
-
-export interface CheckSeriesRow
+/** A check as monitoring knows it, by names that outlive a reinstall: no id, and nothing that a job has sent. */
+export interface ExportedCheck
   extends Pick<StoredSpec, 'periodSeconds' | 'graceSeconds'>,
-    Pick<CheckState, ExportedState> {
+    Pick<CheckState, 'lastPingAt' | 'lastSuccessAt' | 'lastDurationMs'> {
   /** Empty for a check without a resource. */
   readonly namespace: string
   /** The project's slug. */
@@ -33,10 +29,15 @@ export interface CheckSeriesRow
   readonly name: string
   /** Null for a cluster without a name of its own, and for a check without a resource. */
   readonly cluster: string | null
+  readonly status: ShownStatus
   /** The reason of the last flip of a check that is down. */
   readonly downReason: FlipReason | null
-  /** Of the newest run of the CronJob that it follows; null without one. */
-  readonly lastRunOutcome: RunOutcome | null
+  /** When it goes down unless something happens; null when nothing is awaited. */
+  readonly deadlineAt: Instant | null
+  readonly isRunning: boolean
+  readonly isFlapping: boolean
+  /** Of the newest run of the CronJob that it follows. Left out without one. */
+  readonly lastRunOutcome?: RunOutcome | undefined
   /** The values of its labels of these names, in their order; null for a label that it lacks. */
   readonly labels: readonly (string | null)[]
 }
@@ -54,14 +55,15 @@ const CLUSTER = `nullif(c.kubernetes_cluster, '${DEFAULT_CLUSTER}')`
 const ORDER = [NAMESPACE, 'p.slug', CLUSTER, NAME].map((text) => `${text} collate "C"`).join(', ')
 
 /**
- * Passes each check to `onCheck`. Checks of a project stand together, in the order of their names; of checks with the
+ * Passes each check, as it is at `now`, to `onCheck`. Checks of a project stand together, in the order of their names; of checks with the
  * same names the oldest comes first. Returns false, without any check, when the lease is not `holder`'s at that moment.
  */
 export async function readCheckSeries(
   database: Pick<Database, 'eachRow'>,
   holder: string,
   labelNames: readonly string[],
-  onCheck: (check: CheckSeriesRow) => void,
+  now: Instant,
+  onCheck: (check: ExportedCheck) => void,
 ): Promise<boolean> {
   let isHolder = false
   await database.eachRow(
@@ -81,28 +83,34 @@ export async function readCheckSeries(
     },
     (row) => {
       isHolder = true
-      if (row[0] !== null) onCheck(toCheckSeries(row, labelNames.length))
+      if (row[0] !== null) onCheck(toExported(row, labelNames.length, now))
     },
   )
   return isHolder
 }
 
-function toCheckSeries(row: readonly unknown[], labels: number): CheckSeriesRow {
+function toExported(row: readonly unknown[], labels: number, now: Instant): ExportedCheck {
+  const state = {
+    status: STATUSES[row[6] as number]!,
+    expectedAt: row[10] as Instant | null,
+    dueAt: row[11] as Instant | null,
+    runs: (row[12] as readonly Run[] | null) ?? [],
+    notified: STATUSES[row[13] as number] ?? null,
+  }
   return {
     namespace: row[0] as string,
     project: row[1] as string,
     name: row[2] as string,
     cluster: row[3] as string | null,
+    status: shownStatus(state, now),
     downReason: row[4] as FlipReason | null,
-    lastRunOutcome: row[5] as RunOutcome | null,
-    status: STATUSES[row[6] as number]!,
+    deadlineAt: deadlineOf(state),
+    isRunning: state.runs.some((run) => isRunning(run, now)),
+    isFlapping: isFlapping(state),
+    lastRunOutcome: (row[5] as RunOutcome | null) ?? undefined,
     lastPingAt: row[7] as Instant | null,
     lastSuccessAt: row[8] as Instant | null,
     lastDurationMs: row[9] as number | null,
-    expectedAt: row[10] as Instant | null,
-    dueAt: row[11] as Instant | null,
-    runs: (row[12] as readonly Run[] | null) ?? [],
-    notified: STATUSES[row[13] as number] ?? null,
     periodSeconds: row[14] as number | null,
     graceSeconds: row[15] as number,
     labels: labels === 0 ? NO_LABELS : (row.slice(LABELS) as (string | null)[]),
