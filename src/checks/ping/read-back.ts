@@ -11,7 +11,7 @@ import { idBytesOf } from '../../runtime/ids.ts'
 import { SpoolBroken, SpoolFull } from '../../spool/errors.ts'
 import { saveChanges } from '../../store/checks/change-sets.ts'
 import { findKeys, findRunPings, lockStates } from '../../store/checks/states.ts'
-import { findSpoolPosition, findStoredPings, lockSpoolPosition, moveSpoolPosition } from '../../store/history/spools.ts'
+import { findStoredPings, lockSpoolPosition, moveSpoolPosition } from '../../store/history/spools.ts'
 import type { Database, Session } from '../../store/postgres/database.ts'
 import { inOrder } from '../../store/postgres/in-order.ts'
 import {
@@ -71,7 +71,7 @@ export function createReadBack(options: ReadBackOptions) {
     if (spool.isCaughtUp() && recorder.isWell()) await recorder.drain(async () => {})
     if (spool.isEmpty()) return false
     if (position === null) {
-      position = await findSpoolPosition(database, spool.id)
+      position = await lockSpoolPosition(database, spool.id)
       await spool.forget(position, [])
     }
     const before = position

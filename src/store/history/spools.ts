@@ -2,16 +2,10 @@
 
 import type { Queryable } from '../postgres/database.ts'
 
-/** The position up to which this spool is recorded; 0 of a new one. */
-export async function findSpoolPosition(tx: Queryable, id: string): Promise<number> {
-  const { rows } = await tx.query<{ readTo: number }>(
-    `insert into spools (id) values ($1) on conflict (id) do update set used_at = now() returning read_to as "readTo"`,
-    [id],
-  )
-  return rows[0]!.readTo
-}
-
-/** The same, locked until the transaction ends. The row may be gone: a standby that was promoted never had it, or it was pruned. */
+/**
+ * The position up to which this spool is recorded; 0 of a new one. Its row is locked until a transaction ends. The row
+ * may be gone: a standby that was promoted never had it, or it was pruned.
+ */
 export async function lockSpoolPosition(tx: Queryable, id: string): Promise<number> {
   const rows = await tx.queryColumns({
     name: 'lock_spool',
