@@ -1,7 +1,7 @@
 /**
  * The spine: the only place where a check changes, but for a common ping that one statement stores (ping/plain.ts).
- * Pings, deadlines, pause, resume and changed specs are changes to rows that are locked. `transition` decides. The new
- * states, history, flips and events form one ChangeSet, which the caller saves in the transaction that holds the locks.
+ * `transition` decides on rows that are locked. The new states, history, flips and events form one ChangeSet, which the
+ * caller saves in the transaction that holds the locks.
  */
 
 import type { CheckSpec, Flip, Gap, Instant } from '../domain/check.ts'

@@ -1,7 +1,7 @@
 /**
- * The checks as monitoring sees them (design, section 11). One replica holds a lease and exports them, otherwise
- * Prometheus would get every series once per replica. A background loop calls hold(). read() checks the lease again, in
- * the statement that reads the checks, so that a replica that was frozen or cut off exports nothing old.
+ * The checks as monitoring sees them (design, section 11). One replica holds a lease and exports them, else Prometheus
+ * would get every series once per replica. read() checks the lease again: a replica that was cut off exports nothing
+ * old.
  */
 
 import { randomUUID } from 'node:crypto'

@@ -1,10 +1,7 @@
 /**
- * Prunes the checks whose history grows now: the walk of prune-history.ts may need an hour to come around, in which one
- * URL that is pinged without pause would fill the disk. Each run takes the checks that got many pings from this
- * replica, and those that flipped or got an event without a flip since the run before, from any replica or call. Flips
- * and such events are few, and found in one scan of the states and one of the newest events.
- *
- * Replicas may run at once: a row that another one deletes is skipped.
+ * Prunes the checks whose history grows now, which the walk of prune-history.ts may reach an hour later: those that got
+ * many pings from this replica, and those that flipped, or got an event without a flip, since the run before. Replicas
+ * may run at once: a row that another one deletes is skipped.
  */
 
 import type { Instant } from '../domain/check.ts'

@@ -1,7 +1,6 @@
 /**
- * Pruning keeps the history bounded in the background (design, section 9). It walks through the tables in bounded batches, each in a short
- * transaction of its own, and keeps its position: after a stop, a failure or a run of another replica it continues there. It locks no
- * state row, so pings never wait for it.
+ * Pruning keeps the history bounded (design, section 9): it walks through the tables in bounded batches, each in a
+ * short transaction of its own, and keeps its position. It locks no state row, so pings never wait for it.
  */
 
 import type { Instant } from '../domain/check.ts'
@@ -163,10 +162,9 @@ export interface PrunerOptions extends PruneLimits {
 }
 
 /**
- * For a loop (runtime/loop.ts): each run prunes a batch and returns `'again'` while there is more. After a batch
- * failed, probably by the time-out on a slow disk, the next one has half its size; batches that succeed double it
- * again. Where the smallest one fails, the walk goes on with the next table: a table that cannot be pruned must not
- * keep the others.
+ * The run of a loop: a batch. After a batch failed, probably by the time-out on a slow disk, the next one has half its
+ * size; batches that succeed double it again. Where the smallest one fails, the walk goes on with the next table: a
+ * table that cannot be pruned must not keep the others.
  */
 export function createPruner(context: Context, { onPruned, ...limits }: PrunerOptions): LoopOptions['run'] {
   let position = PRUNE_START

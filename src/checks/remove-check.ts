@@ -13,9 +13,9 @@ import { actOn, rejectIfManaged, withLockedCheck } from './with-locked-check.ts'
 const HISTORY_AT_ONCE = 10_000
 
 /**
- * Removes a check, its state and its history. Its events stay, because they may still have to be delivered. The state row is locked
- * first: a ping in flight is either stored and then removed, or finds no check. Throws AppError `not_found`, and `conflict` for a check
- * that is managed by Kubernetes.
+ * Removes a check, its state and its history; its events may still have to be delivered. The state row is locked first:
+ * a ping in flight is stored and then removed, or finds no check. Throws AppError `not_found`, and `conflict` for a
+ * check that is managed by Kubernetes.
  */
 export function removeCheck(context: Context, by: Principal, id: string): Promise<void> {
   return withLockedCheck(context, by, id, async ({ tx, record }) => {

@@ -1,11 +1,8 @@
 /**
- * Finds which checks change, for those who look at them: one connection and one look a second for the process, whatever their number.
- *
- * Flips, new checks, changes and removals arrive as notices of their transactions. A ping without a flip sends no
- * notice: a look each second finds the pings of the checks that are watched on their own. When notices may have been
- * lost, each watcher is asked to read everything again. A page knows by itself when its checks become late.
- *
- * Changes are gathered for a moment and passed on once for an organization. Nothing is kept for a watcher, so a slow one costs nothing here.
+ * Finds which checks change, for those who look at them: one connection and one look a second for the process, whatever
+ * their number. All but pings without a flip arrive as notices of their transactions; a look each second finds the
+ * pings of the checks that are watched on their own. Where notices may have been lost, each watcher reads everything
+ * again.
  */
 
 import type { Instant } from '../domain/check.ts'

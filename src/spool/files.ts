@@ -35,10 +35,9 @@ async function syncFolder(path: string): Promise<void> {
 }
 
 /**
- * SQLite's lock on an empty database: a lock of the kernel (fcntl) that ends with the process, also by kill -9, on Linux and
- * macOS, between containers that share the volume, and between two spools of one process. Node has no other way to one. A pid
- * file does not mean the same in another container, a socket in the folder cannot be taken over without a race, and its path
- * may be too long.
+ * SQLite's lock on an empty database: a lock of the kernel that ends with the process, also between containers that
+ * share the volume, and between two spools of one process. Node has no other way to one. A pid file means nothing in
+ * another container; a socket cannot be taken over without a race.
  */
 async function lock(path: string): Promise<() => void> {
   // With 'wx' an existing file is not opened: closing it would end the lock of another spool of this process.

@@ -1,7 +1,7 @@
 /**
- * Brings the check of a HeartbeatCheck in line with its declaration (design, section 6): gather the facts, plan, act. Idempotent:
- * a check that is as declared is read once, without a lock, and not written. Declarations of one resource wait for each other on
- * the resource's lock, pings and the API's calls on the lock of the check's state.
+ * Brings the check of a HeartbeatCheck in line with its declaration (design, section 6): gather the facts, plan, act. A
+ * check that is as declared is read once, without a lock. Declarations of one resource wait for each other on the
+ * resource's lock, pings and the API's calls on the lock of the check's state.
  */
 
 import { type Audited, audited } from '../../audit/audited.ts'

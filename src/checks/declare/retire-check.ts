@@ -19,9 +19,9 @@ import { actsOfEvents } from './act.ts'
 import { lockDeclared } from './gather.ts'
 
 /**
- * Detaches or deletes the check of a resource that is deleted (design, section 6). `Delete`: its pings are unknown at once; a tombstone
- * keeps what a re-created resource gets back, until pruning deletes it and the history after seven days. `Retain`: from now on the
- * check belongs to the API, and follows no source; the resource gets it back when it is declared again, and `published` keeps the URL for it. Returns `absent` when the resource has no check.
+ * Detaches or deletes the check of a resource that is deleted (design, section 6). `Delete` leaves a tombstone, for a
+ * resource that is created again. `Retain`: the check belongs to the API from now on, and follows no source;
+ * `published` keeps its URL for the resource. Returns `absent` when the resource has no check.
  */
 export function retireCheck(
   context: Context,

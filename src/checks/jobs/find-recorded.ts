@@ -19,9 +19,8 @@ const PIECE_RUNS = 1_000
 const ENDS = ['success', 'fail', 'log'] as const
 
 /**
- * The entries of these runs that are recorded, as `recordedKey` names them: once an end is, all three kinds of end. All entries of a run that is
- * older than the history of its check, where history was pruned. A start is not of a run that is no longer open and has no end: it is to be opened
- * again.
+ * The entries of these runs that are recorded, as `recordedKey` names them: once an end is, all three kinds of end, and
+ * all entries of a run that is older than the pruned history. Not the start of a run that is neither open nor ended.
  */
 export async function findRecorded({ database }: Context, runs: readonly KnownRun[]): Promise<Set<string>> {
   const recorded = new Set<string>()

@@ -1,7 +1,6 @@
 /**
- * Records what the Jobs of CronJobs report, each entry once, through the one spine (../change.ts). An entry is stored
- * in the transaction that looks whether it is, under the lock of its check: so two controllers at once, or one that was
- * killed after its commit, store it once. Gather, plan (plan-reports.ts), save.
+ * Records what the Jobs of CronJobs report. The transaction that stores an entry looks, under the lock of its check,
+ * whether the entry is stored: so two controllers, or one that was killed after its commit, store it once.
  */
 
 import { AppError } from '../../domain/errors.ts'

@@ -1,7 +1,6 @@
 /**
- * Commits a group of pings: looks up the checks that this process does not know, stores what is plain in one statement
- * (plain.ts), and the rest with row locks (locked.ts). What PostgreSQL rejects then is halved until each rejected ping
- * stands alone.
+ * Commits a group of pings: what is plain in one statement (plain.ts), and the rest with row locks (locked.ts). What
+ * PostgreSQL rejects then is halved until each rejected ping stands alone.
  */
 
 import { findKeys } from '../../store/checks/states.ts'

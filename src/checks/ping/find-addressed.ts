@@ -1,9 +1,8 @@
 /**
- * The checks of pings whose address has no public id: a ping key and a slug (design, section 3.3), or a token of Uptime Kuma. While the database
- * answers, what was found before is not used: a key that was revoked, a slug that changed or a check that was made anew counts for each ping that
- * arrives after it, on every replica. What that costs is shared: all pings that wait are looked up by one statement.
- *
- * Only when a look-up fails because the database does not answer, the check is the one that was found last (last-found.ts): its ping can be spooled.
+ * The checks of pings whose address has no public id: a ping key and a slug (design, section 3.3), or a token of Uptime
+ * Kuma. Each ping is looked up, as keys and slugs change at any time; one statement looks up all pings that wait. Only
+ * while the database does not answer, the check is the one that was found last (last-found.ts): its ping can be
+ * spooled.
  */
 
 import { type Principal, SYSTEM } from '../../domain/access.ts'

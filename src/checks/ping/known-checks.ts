@@ -1,15 +1,9 @@
 /**
- * The public ids of all checks with their keys, and the specs of the checks whose next success is plain, in memory: a
- * ping of a check that this process has not seen needs no look-up, a plain success needs no read (plain.ts), and while
- * the database is away, an id of a check can be distinguished from an invented id. A million checks take about 115 MB.
+ * The public ids of all checks with their keys, and the specs of the checks whose next success is plain, in memory
+ * (about 115 MB for a million checks): so a ping needs no look-up, and while the database is away, an id of a check can
+ * be distinguished from an invented id.
  *
- * Nothing here is proof. A check that is not known may be younger than the last refresh; a known check may have been
- * removed, made anew or changed since. The commit of a ping finds out (commit.ts): an id whose check the commit does
- * not find is looked up before the ping is `unknown`, and a plain success is
- * stored where the row has the same spec.
- *
- * A refresh reads all checks, page by page, if the last reading of all checks took little time, and otherwise the
- * checks that are new.
+ * Nothing here is proof: checks are made, changed and removed meanwhile. The commit of a ping finds out (commit.ts).
  */
 
 import { type Clock, yieldTurn } from '../../runtime/clock.ts'

@@ -1,8 +1,7 @@
 /**
- * Records the pings of the spool once the database is available again, in their order, each once (design, section 10).
- * The transaction that records pings also moves the position of the spool, so that one that is killed, or whose commit
- * is not known, repeats nothing. A ping whose row another session has locked goes to the end of the spool, with its
- * arrival.
+ * Records the pings of the spool once the database is available again, in their order, each once (design, section 10):
+ * the transaction that records pings also moves the position of the spool. A ping whose row another session has locked
+ * goes to the end of the spool, with its arrival.
  */
 
 import type { Instant } from '../../domain/check.ts'

@@ -1,9 +1,7 @@
 /**
- * The row of a check, declared once. Each table says how the fields of one type are stored; the compiler rejects a table that lacks
- * a field. The lists of selects, of inserts and of people's changes are made from these tables when the process starts.
- *
- * A new field takes its type (domain/check.ts), a migration, its line here, and what people see of it
- * (http/api/checks.schema.ts, operator/schema/spec.ts).
+ * The row of a check, declared once: the lists of selects, inserts and changes are made from these tables, and the
+ * compiler rejects a table that lacks a field. A new field takes its type (domain/check.ts), a migration, its line
+ * here, and what people see of it (http/api/checks.schema.ts, operator/schema/spec.ts).
  */
 
 import { changedFields } from '../../domain/audit.ts'

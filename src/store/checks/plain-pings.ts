@@ -1,9 +1,7 @@
 /**
  * The common ping in one statement, a transaction by itself: a success without a run id, of a check that is up, does
- * not flap and has no run open. Its effect follows from the spec, which the process has in memory, so that neither the
- * row is read nor a lock is held over a round trip. What the statement relies on is its condition: a row for which that
- * does not hold is left as it is. It repeats `complete` (domain/transition.ts) for this case;
- * test/db/pings/plain.test.ts shows that both agree.
+ * not flap and has no run open. What the statement relies on is its condition: other rows are left as they are. It
+ * repeats `complete` (domain/transition.ts) for this case; test/db/pings/plain.test.ts shows that both agree.
  */
 
 import type { CheckState, Instant } from '../../domain/check.ts'

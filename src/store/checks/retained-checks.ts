@@ -1,7 +1,7 @@
 /**
- * Which resource declared a check that was retained (design, section 6). The check belongs to the API, and its row here goes with it, with an
- * adoption, and when the resource has it back. A writer holds the lock on the check's state; the row itself is never locked, because the
- * removal of a check takes these two locks in the other order.
+ * Which resource declared a check that was retained (design, section 6). The row goes with the check, and when a
+ * resource has the check. A writer holds the lock on the check's state, and never one on the row: the removal of a
+ * check takes these two in the other order.
  */
 
 import type { Instant } from '../../domain/check.ts'

@@ -106,11 +106,9 @@ const AWAITED = `array(select unnest(${LOCKED_CHECKS}) union all select key from
 /**
  * Locks and reads checks whose time of the next evaluation has come, oldest first, without those that another replica
  * has locked: up to `limit` that pings report, and up to `limit` that Jobs report. None while the service beat is older
- * than `freshMs`: after an outage the gap must be on record before a check counts as missed (design, section 4, "Own
- * downtime"). None either while pings wait in a spool; for a ping that waits there for its row alone, only its check
- * waits. A check that follows a source waits until its area's Jobs are seen up to that time, and while something of it
- * is not recorded. `awaited`: the public ids of checks whose pings wait in this process for their rows alone. `now`:
- * the database's time, 0 without any check.
+ * than `freshMs` (design, section 4, "Own downtime"), or while pings wait in a spool; where a ping waits for its row
+ * alone, only its check waits. A check that follows a source waits until its area's Jobs are seen up to that time.
+ * `awaited`: the public ids of checks whose pings wait in this process for their rows. `now`: 0 without any check.
  */
 export async function lockDueStates(
   tx: Queryable,

@@ -1,7 +1,6 @@
 /**
- * What remains of a declared check whose resource was deleted (design, section 6). Its rows in `checks` and `check_states` are gone, its
- * history stays: a re-created resource gets key, id, public_id and history back. Pruning deletes old tombstones, and then their
- * history (pruning.ts). A writer holds the resource's lock (declared-checks.ts).
+ * What remains of a declared check whose resource was deleted (design, section 6): a resource that is created again
+ * gets key, id, public_id and history back, until pruning deletes both. A writer holds the resource's lock.
  */
 
 import type { CheckState, Instant } from '../../domain/check.ts'

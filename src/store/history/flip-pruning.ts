@@ -1,9 +1,6 @@
 /**
- * What is kept of flips, and of the events and deliveries that they cause, by number. As in pruning.ts, each statement deletes a bounded number
- * of rows of one table and locks only these.
- *
- * The order is deliveries, events, flips: each statement sees what the one before has left. A delivery that is requested again in between stays,
- * and so do its event and its flip.
+ * What is kept of flips, and of the events and deliveries that they cause, by number; as in pruning.ts. The order is
+ * deliveries, events, flips: a delivery that is requested again in between stays, and so do its event and its flip.
  */
 
 import type { Instant } from '../../domain/check.ts'

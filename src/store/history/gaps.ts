@@ -89,10 +89,9 @@ export async function endBeat(tx: Queryable, id: string): Promise<void> {
 }
 
 /**
- * Decides of each gap whether its pings were spooled, as soon as that is known: each process that worked at the
- * beginning of the gap has beaten since, has refused no ping, and has recorded what it spooled. A process that had
- * stopped before the gap took no pings in the gap. Removes the beats of processes that are long gone. Returns what
- * was decided.
+ * Decides of each gap whether its pings were spooled, as soon as that is known: each process that worked when the gap
+ * began has beaten since, has refused no ping, and has recorded what it spooled. Returns what was decided. Removes the
+ * beats of processes that are long gone.
  */
 export async function settleGaps(tx: Queryable): Promise<{ isSpooled: boolean; gap: Gap }[]> {
   const { rows } = await tx.query<Gap & { isSpooled: boolean }>({

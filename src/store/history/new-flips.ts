@@ -25,10 +25,9 @@ export interface NewFlip {
 const NOTICE_BYTES = 8_000
 
 /**
- * Notifies of each flip when the transaction commits (../checks/change-notices.ts). The notice has the resource of a
- * declared check, but not of its first flip, which its declarer knows. A name that is too long for a notice (written by
- * hand) must not stop a check: its flip is found by polling. The inner limit is a fence: a join would scan all checks
- * as long as there are few, and a plan lives long. So would a join of the project.
+ * Notifies of each flip when the transaction commits (../checks/change-notices.ts); with the resource of a declared
+ * check, but for its first flip, which its declarer knows. A name that is too long for a notice must not stop a check:
+ * its flip is found by polling. The inner limit is a fence: a join would scan all checks as long as there are few.
  */
 export function insertFlips(flips: readonly NewFlip[]): Statement {
   return {

@@ -1,13 +1,8 @@
 /**
- * What history keeps. Each statement deletes a bounded number of rows and locks only these: check_states is read without a lock, so
- * a ping never waits for pruning.
- *
- * The rows to delete are collected as an array of ctids, which PostgreSQL sorts: every statement that deletes history does it in that
- * order, so that two never deadlock. A ctid is valid for the statement that read it: history is not updated, so no row moves, and the
- * place of a deleted row is not reused while this statement's snapshot is open.
- *
- * The materialized `ends` and the inner limits are fences: without them the planner turns the look-ups into one join, scans the whole
- * history, and looks up the end of a check again for each of its rows.
+ * What history keeps. Each statement deletes a bounded number of rows, and locks only these. The rows are collected as
+ * an array of ctids, which PostgreSQL sorts: all deletions have that order, so that two never deadlock. History is not
+ * updated, so a ctid is valid for the statement that read it. The materialized `ends` and the inner limits are fences:
+ * without them the planner scans the whole history, and looks up the end of a check again for each of its rows.
  */
 
 import type { Instant } from '../../domain/check.ts'

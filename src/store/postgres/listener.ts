@@ -1,10 +1,7 @@
 /**
- * Listens on a channel of PostgreSQL (LISTEN), on a connection of its own: the pool may close or lend its connections at any time, and LISTEN
- * ends with the connection.
- *
- * A query every few seconds checks the connection, because a connection whose other end is gone reports nothing. When it fails,
- * `onProblem` is called, and the next attempt follows after a growing wait. Notices in between are lost, so each connection begins
- * with `onConnected`, and the caller reads what it may have missed. stop() ends it at any point.
+ * Listens on a channel of PostgreSQL, on a connection of its own: the pool may close or lend its connections at any
+ * time. A query every few seconds checks the connection, because one whose other end is gone reports nothing. Notices
+ * between two connections are lost: the caller reads what it may have missed (`onConnected`).
  */
 
 import pg from 'pg'
