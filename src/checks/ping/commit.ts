@@ -4,7 +4,7 @@
  */
 
 import { findKeys } from '../../store/checks/states.ts'
-import type { Session } from '../../store/postgres/database.ts'
+import type { Database, Session } from '../../store/postgres/database.ts'
 import {
   isConnectionError,
   isOutage,
@@ -13,7 +13,7 @@ import {
   sqlStateOf,
 } from '../../store/postgres/sqlstate.ts'
 import type { PingCounts } from './counts.ts'
-import { createKnownKeys, type KnownKeys } from './known-checks.ts'
+import { createKnownChecks, type KnownKeys } from './known-checks.ts'
 import { commitLocked } from './locked.ts'
 import { GroupUnknown, type Ping, type PingChange, type PingFailure, type PingOutcome, toChange } from './ping.ts'
 import { commitPlain } from './plain.ts'
@@ -26,6 +26,8 @@ export interface PendingPing {
 }
 
 export interface CommitOptions {
+  /** A pool of its own, so that management never takes the connection that pings need. */
+  readonly database: Database
   /** Default: what was looked up for pings. */
   readonly known?: KnownKeys
   /** Default: pings are not counted. */
@@ -80,7 +82,7 @@ interface Known {
 }
 
 export function createGroupCommitter(options: CommitOptions): CommitGroup {
-  const { known = createKnownKeys(), counts, now, onGroup } = options
+  const { database, now, counts, onGroup, known = createKnownChecks({ database, clock: { now } }) } = options
 
   return async function commit(session, group, { limits, wait }) {
     const startedAt = now()

@@ -11,27 +11,10 @@ import { isPlain, type KnownId, readKnownIds } from '../../store/checks/plain-pi
 import { type KnownSpec, type LockedCheck, readSpecs } from '../../store/checks/states.ts'
 import type { Queryable } from '../../store/postgres/database.ts'
 
-/** What the ping path needs. Ids are in lower case. */
-export interface KnownKeys {
-  /** Undefined: look it up. */
-  keyOf(publicId: string): number | undefined
-  /** The spec of the check, where its next success is plain as far as is known. */
-  plainSpecOf(key: number): KnownSpec | undefined
-  /** After a look-up or a creation. */
-  learn(publicId: string, key: number): void
-  /** What the row of a check says about its next success. */
-  noteRow(row: LockedCheck): void
-  /** No check has this id. */
-  forget(publicId: string): void
-}
+export type KnownChecks = ReturnType<typeof createKnownChecks>
 
-export interface KnownChecks extends KnownKeys {
-  /** Whether a check has this id, as far as this process knows. */
-  has(publicId: string): boolean
-  readonly size: number
-  /** `signal`: ends it early. Throws the error of the database; what is known then stays. */
-  refresh(signal?: AbortSignal): Promise<void>
-}
+/** What the ping path needs. */
+export type KnownKeys = Pick<KnownChecks, 'keyOf' | 'plainSpecOf' | 'learn' | 'noteRow' | 'forget'>
 
 export interface KnownChecksOptions {
   readonly database: Queryable
@@ -48,10 +31,8 @@ const MARKS = 4
 /** Different specs, about 250 bytes each. Pings of checks with other specs take locks. */
 const MAX_SPECS = 50_000
 
-/** Without a database: what was looked up. */
-export const createKnownKeys = (): KnownKeys => createEntries()
-
-function createEntries() {
+/** Ids are in lower case. Before a refresh it knows what was looked up. */
+export function createKnownChecks({ database, clock, page = PAGE }: KnownChecksOptions) {
   /**
    * By public id: the key times MARKS, plus the mark of the last reading that found the check. A second Map for each
    * reading would double the memory.
@@ -62,21 +43,17 @@ function createEntries() {
   /** By hash: one object for all checks with the same spec. */
   const specs = new Map<number, KnownSpec>()
   let mark = 0
+  let readAllAt = Number.NEGATIVE_INFINITY
+  /** The greatest keys that the last refresh found, and the one before it. */
+  let newestKeys: [before: number, last: number] = [0, 0]
 
   const keyOf = (publicId: string) => {
     const entry = entries.get(publicId)
     return entry === undefined ? undefined : Math.floor(entry / MARKS)
   }
 
-  function addSpec(spec: KnownSpec): KnownSpec | undefined {
-    if (!specs.has(spec.hash) && specs.size < MAX_SPECS) specs.set(spec.hash, spec)
-    return specs.get(spec.hash)
-  }
-
-  /** `spec`: undefined where the next success is not plain. */
-  function setPlain(key: number, spec: KnownSpec | undefined): void {
-    if (spec === undefined) plain.delete(key)
-    else plain.set(key, spec)
+  function learn(publicId: string, key: number): void {
+    entries.set(publicId, key * MARKS + mark)
   }
 
   function forget(publicId: string): void {
@@ -85,38 +62,21 @@ function createEntries() {
     entries.delete(publicId)
   }
 
-  return {
-    entries,
-    specs,
-    keyOf,
-    plainSpecOf: (key: number) => plain.get(key),
-    learn: (publicId: string, key: number) => void entries.set(publicId, key * MARKS + mark),
-    noteRow({ key, specHash: hash, stored, spec, state }: LockedCheck) {
-      const isPlainNext = spec !== null && spec.awaits === 'completion' && isPlain(state)
-      setPlain(key, isPlainNext ? addSpec({ hash, stored, spec }) : undefined)
-    },
-    forget,
-    addSpec,
-    setPlain,
-    /** A new reading of all checks. */
-    begin() {
-      mark = (mark + 1) % MARKS
-      if (specs.size >= MAX_SPECS) specs.clear()
-    },
-    isRead: (entry: number) => entry % MARKS === mark,
+  function addSpec(spec: KnownSpec): void {
+    if (spec.hash !== 0 && !specs.has(spec.hash) && specs.size < MAX_SPECS) specs.set(spec.hash, spec)
   }
-}
 
-export function createKnownChecks({ database, clock, page = PAGE }: KnownChecksOptions): KnownChecks {
-  const known = createEntries()
-  const { entries, specs, keyOf, plainSpecOf, learn, noteRow, forget } = known
-  let readAllAt = Number.NEGATIVE_INFINITY
-  /** The greatest keys that the last refresh found, and the one before it. */
-  let newestKeys: [before: number, last: number] = [0, 0]
+  /** `hash`: of the spec of the check, or 0: its next success is not plain. */
+  function setPlain(key: number, hash: number): void {
+    const spec = specs.get(hash)
+    if (spec === undefined) plain.delete(key)
+    else plain.set(key, spec)
+  }
 
   async function readAll(signal?: AbortSignal): Promise<void> {
     const startedAt = clock.now()
-    known.begin()
+    mark = (mark + 1) % MARKS
+    if (specs.size >= MAX_SPECS) specs.clear()
     await readAfter(0, signal)
     if (signal?.aborted) return
     await dropUnread()
@@ -140,30 +100,44 @@ export function createKnownChecks({ database, clock, page = PAGE }: KnownChecksO
     for (const [publicId, key] of found) learn(publicId, key)
     /** A check for each hash whose spec is not known. */
     const unknown = new Map(found.flatMap(([, key, hash]) => (hash === 0 || specs.has(hash) ? [] : [[hash, key]])))
-    if (unknown.size > 0) for (const spec of await readSpecs(database, [...unknown.values()])) known.addSpec(spec)
-    for (const [, key, hash] of found) known.setPlain(key, specs.get(hash))
+    if (unknown.size > 0) for (const spec of await readSpecs(database, [...unknown.values()])) addSpec(spec)
+    for (const [, key, hash] of found) setPlain(key, hash)
   }
 
   async function dropUnread(): Promise<void> {
     let looked = 0
     for (const [publicId, entry] of entries) {
-      if (!known.isRead(entry)) forget(publicId)
+      if (entry % MARKS !== mark) forget(publicId)
       looked += 1
       if (looked % page === 0) await yieldTurn()
     }
   }
 
   return {
+    /** Undefined: look it up. */
     keyOf,
-    plainSpecOf,
+    /** The spec of the check, where its next success is plain as far as is known. */
+    plainSpecOf: (key: number) => plain.get(key),
+    /** After a look-up or a creation. */
     learn,
-    noteRow,
+    /** What the row of a check says about its next success. */
+    noteRow({ key, specHash: hash, stored, spec, state }: LockedCheck): void {
+      const isPlainNext = spec !== null && spec.awaits === 'completion' && isPlain(state)
+      if (isPlainNext) addSpec({ hash, stored, spec })
+      setPlain(key, isPlainNext ? hash : 0)
+    },
+    /** No check has this id. */
     forget,
-    has: (publicId) => entries.has(publicId),
+    /** Whether a check has this id, as far as this process knows. */
+    has: (publicId: string) => entries.has(publicId),
     get size() {
       return entries.size
     },
-    // Keys are given before they are committed: smaller keys may have come since the last refresh, which is read again.
-    refresh: (signal) => (clock.now() >= readAllAt ? readAll(signal) : readAfter(newestKeys[0], signal)),
+    /**
+     * `signal`: ends it early. Throws the error of the database; what is known then stays. Keys are given before they
+     * are committed: smaller keys may have come since the last refresh, which is read again.
+     */
+    refresh: (signal?: AbortSignal): Promise<void> =>
+      clock.now() >= readAllAt ? readAll(signal) : readAfter(newestKeys[0], signal),
   }
 }

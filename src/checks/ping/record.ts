@@ -12,7 +12,7 @@
  */
 
 import { pause, startTimer } from '../../runtime/clock.ts'
-import type { Database, Session } from '../../store/postgres/database.ts'
+import type { Session } from '../../store/postgres/database.ts'
 import { type CommitOptions, createGroupCommitter, type GroupLimits, PING_LIMITS, SPOOL_LIMITS } from './commit.ts'
 import { createDisk, type RecorderSpool, type Unstored } from './disk.ts'
 import { isDisconnected, isLockedElsewhere, isOut, type Sent, sortOutcomes } from './outcomes.ts'
@@ -24,8 +24,6 @@ export type { Ping, PingResult } from './ping.ts'
 export type PingRecorder = ReturnType<typeof createPingRecorder>
 
 export interface PingRecorderOptions extends CommitOptions {
-  /** A pool of its own, so that management never takes the connection that pings need. */
-  readonly database: Database
   /** These pings are lost, as far as is known. */
   readonly onError: (error: unknown, pings: number) => void
   /** Null: none. */

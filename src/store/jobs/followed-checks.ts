@@ -75,8 +75,8 @@ const JOB = pingSourceCode('job')
 /**
  * Of each of these runs, in their order; under the locks of their checks, if `failedAt` is to be right. Pings that
  * pruning keeps at any age do not say how far the history goes back, unless there are no others. A success whose time
- * is no whole second was ahead of the database's clock (checks/jobs/to-change.ts): it is
- * the same success up to CLOCKS_MS later.
+ * is no whole second was ahead of the database's clock (checks/jobs/to-change.ts): it is the same success up to
+ * CLOCKS_MS later.
  */
 export async function readStoredRuns(tx: Queryable, runs: readonly RunOfCheck[]): Promise<StoredRun[]> {
   const rows = await tx.queryColumns({

@@ -56,9 +56,9 @@ export function createReplica(url: string, name: string, known?: KnownKeys): Rep
   const groups: number[] = []
   const errors: unknown[] = []
   const onGroup = (size: number) => groups.push(size)
-  const options = { now: clock.now, onGroup, ...(known === undefined ? {} : { known }) }
+  const options = { database, now: clock.now, onGroup, ...(known === undefined ? {} : { known }) }
   const commitGroup = createGroupCommitter(options)
-  const recorder = createPingRecorder({ ...options, database, onError: (error) => errors.push(error) })
+  const recorder = createPingRecorder({ ...options, onError: (error) => errors.push(error) })
   return {
     name,
     database,

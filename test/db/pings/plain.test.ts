@@ -5,7 +5,7 @@ import fc from 'fast-check'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { decideChanges } from '../../../src/checks/change.ts'
 import { pauseCheck } from '../../../src/checks/pause-resume.ts'
-import { createKnownKeys } from '../../../src/checks/ping/known-checks.ts'
+import { createKnownChecks } from '../../../src/checks/ping/known-checks.ts'
 import { toChange } from '../../../src/checks/ping/ping.ts'
 import { commitPlain } from '../../../src/checks/ping/plain.ts'
 import type { Ping } from '../../../src/checks/ping/record.ts'
@@ -394,7 +394,7 @@ describe('a check that is not as this process knows it', () => {
   it('because the spec of a check of others has the same hash, is left to the locks', async () => {
     const [check, ofOthers] = await t.addUp(one, 2)
     await updateCheck(t.context, t.tenant(), ofOthers.id, { periodSeconds: 31_536_000 })
-    const known = createKnownKeys()
+    const known = createKnownChecks({ database: t.database, clock })
     known.learn(check.publicId, check.key)
     const { specHash } = await rowOf(check)
     known.noteRow({ ...(await rowOf(ofOthers)), specHash })
