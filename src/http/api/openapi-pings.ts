@@ -3,13 +3,17 @@
 import { z } from 'zod'
 import { LIMITS } from '../../domain/limits.ts'
 import { EXAMPLE_ID } from './examples.ts'
-import type { Json } from './openapi-schemas.ts'
+import { type Json, refTo } from './openapi-schemas.ts'
 
 const TAG = 'pings'
 export const PING_TAG = {
   [TAG]:
     'How jobs report. Without credential and rate limit; 200 means that the ping is stored; 413 and 415 mean that it is stored without all of its text.',
 }
+
+const PingError = z
+  .object({ error: z.string().meta({ description: 'What is wrong, and what to do.' }) })
+  .meta({ id: 'PingError' })
 
 interface Signal {
   /** Behind `/ping/{public_id}`. */
@@ -186,10 +190,6 @@ const ACCEPTED = {
   content: { 'text/plain': { schema: { type: 'string', const: 'OK' }, example: 'OK' } },
 }
 
-export const PingError = z
-  .object({ error: z.string().meta({ description: 'What is wrong, and what to do.' }) })
-  .meta({ id: 'PingError' })
-
 /** Plain text; JSON for clients that accept JSON rather than text. */
 function describeRejection(description: string, example: string, extra: Json = {}): Json {
   return {
@@ -197,7 +197,7 @@ function describeRejection(description: string, example: string, extra: Json = {
     headers: headersOf(extra),
     content: {
       'text/plain': { schema: { type: 'string' }, example },
-      'application/json': { schema: { $ref: '#/components/schemas/PingError' }, example: { error: example } },
+      'application/json': { schema: refTo(PingError), example: { error: example } },
     },
   }
 }

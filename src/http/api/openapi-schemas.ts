@@ -14,19 +14,10 @@ export function refTo(schema: z.ZodType): Json {
   return { $ref: SCHEMAS + id }
 }
 
-/** The components: each of `roots`, and each schema with an id inside of them. */
-export function describeSchemas(roots: readonly z.ZodType[]): Json {
-  const registry = z.registry<{ id: string }>()
-  const add = (schema: unknown): void => {
-    if (!(schema instanceof z.ZodType) || registry.has(schema)) return
-    const id = schema.meta()?.id
-    if (id !== undefined) registry.add(schema, { id })
-    // What it was made of, by a description of its own.
-    add(schema._zod.parent)
-    for (const inner of listInner(schema)) add(inner)
-  }
-  for (const root of roots) add(root)
-  const { schemas } = z.toJSONSchema(registry, { ...SETTINGS, override: tidyBody, uri: (id) => SCHEMAS + id })
+/** The components: each schema with an id. */
+export function describeSchemas(): Json {
+  const uri = (id: string) => SCHEMAS + id
+  const { schemas } = z.toJSONSchema(z.globalRegistry, { ...SETTINGS, override: tidyBody, uri })
   return Object.fromEntries(Object.entries(schemas).map(([id, schema]) => [id, withoutHead(schema)]))
 }
 
@@ -36,15 +27,6 @@ export function describeObject(schema: z.ZodObject): { properties: Record<string
     properties: Record<string, Json>
     required?: string[]
   }
-}
-
-/** The schemas directly inside a schema. These are the kinds of zod in which our schemas nest. */
-function listInner(schema: z.ZodType): unknown[] {
-  if (schema instanceof z.ZodObject) return Object.values(schema.shape)
-  if (schema instanceof z.ZodUnion) return [...schema.options]
-  if (schema instanceof z.ZodArray) return [schema.element]
-  if (schema instanceof z.ZodNullable || schema instanceof z.ZodOptional) return [schema.unwrap()]
-  return []
 }
 
 /** `input`: requests before transformation; responses without `additionalProperties: false`, so that strict clients accept fields added later. */

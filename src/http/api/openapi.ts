@@ -5,7 +5,7 @@ import { ERROR_CODES, type ErrorCode, isConflict } from '../../domain/errors.ts'
 import { MEANINGS, STATUS } from '../error-codes.ts'
 import { WEBHOOK_HEADERS, WebhookPayload } from './event.schema.ts'
 import * as examples from './examples.ts'
-import { describePings, PING_TAG, PingError } from './openapi-pings.ts'
+import { describePings, PING_TAG } from './openapi-pings.ts'
 import { describeObject, describeSchemas, type Json, refTo } from './openapi-schemas.ts'
 import { PlainText, type Route, statusOf } from './route.ts'
 
@@ -91,14 +91,7 @@ export function describeRoutes(routes: readonly Route[]): Json {
             'An API key (`hbk_...`), the access token of a log-in, or a token of a configured OpenID Connect issuer.',
         },
       },
-      schemas: describeSchemas([
-        ErrorBody,
-        PingError,
-        WebhookPayload,
-        ...routes.flatMap(({ endpoint: { body, response } }) =>
-          [body, response].filter((schema) => schema !== undefined),
-        ),
-      ]),
+      schemas: describeSchemas(),
       headers: Object.fromEntries(
         Object.entries(RATE_LIMIT_HEADERS).map(([name, description]) => [
           name,
