@@ -24,7 +24,6 @@ export function nextCronSlot(cron: Cron, afterMs: number): number | null {
   const { zone, minutes, hours } = cron
   const isFixed = !(minutes.isStar || hours.isStar)
   const lastMs = afterMs + SEARCH_DAYS * DAY_MS
-  const findLocal = createFindLocal(cron)
   /** The local time up to which the times of a fixed job are over. */
   let isOverUntil = Number.NEGATIVE_INFINITY
   // Repeated hours of earlier changes have passed.
@@ -34,7 +33,7 @@ export function nextCronSlot(cron: Cron, afterMs: number): number | null {
     const isAhead = untilMs > afterMs
     if (isAhead) {
       const from = Math.max(Math.floor(afterMs) + 1, fromMs) + offsetMs
-      const local = findLocal(isFixed ? Math.max(from, isOverUntil) : from)
+      const local = nextLocal(cron, isFixed ? Math.max(from, isOverUntil) : from)
       if (local === null) return null
       if (local < untilMs + offsetMs) return local - offsetMs
       // No change of clocks matters in the years up to a rare date, but a near one that repeats times before `from`.
@@ -50,23 +49,12 @@ export function nextCronSlot(cron: Cron, afterMs: number): number | null {
     if (changeMs >= CORRECTED_MS || changeMs < -CORRECTED_MS) isOverUntil = Number.NEGATIVE_INFINITY
     else {
       isOverUntil = Math.max(isOverUntil, endLocal)
-      const skipped = isFixed && isAhead && changeMs > 0 ? findLocal(isOverUntil) : null
+      const skipped = isFixed && isAhead && changeMs > 0 ? nextLocal(cron, isOverUntil) : null
       if (skipped !== null && skipped < endLocal + changeMs) return untilMs
     }
     stretch = next
   }
   return null
-}
-
-/** As `nextLocal`. A time that is years away is the same for every stretch before it. */
-function createFindLocal(cron: Cron): (from: number) => number | null {
-  let searchedFrom = Number.NaN
-  let found: number | null = null
-  return (from) => {
-    if (found === null || from < searchedFrom || from > found) found = nextLocal(cron, from)
-    searchedFrom = from
-    return found
-  }
 }
 
 /** The first time on a calendar without changes of clocks, from `from` on, that a schedule names; both as if they were UTC. */
