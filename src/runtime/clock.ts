@@ -1,5 +1,7 @@
 /** Time as a dependency: tests move it by hand, and a stop ends every wait at once. */
 
+import { setImmediate, setTimeout as setTimer } from 'node:timers/promises'
+
 export interface Clock {
   /** Milliseconds since the epoch, with a fraction. */
   now(): number
@@ -16,22 +18,11 @@ const MAX_TIMER_MS = 2 ** 31 - 1
 export const systemClock: Clock = {
   now: () => performance.timeOrigin + performance.now(),
   sleep: (ms, signal) =>
-    new Promise((resolve) => {
-      if (signal?.aborted) return resolve()
-      const done = () => {
-        clearTimeout(timer)
-        signal?.removeEventListener('abort', done)
-        resolve()
-      }
-      const timer = setTimeout(done, Math.min(ms, MAX_TIMER_MS))
-      signal?.addEventListener('abort', done, { once: true })
-    }),
+    setTimer(Math.min(ms, MAX_TIMER_MS), undefined, signal === undefined ? {} : { signal }).catch(() => {}),
 }
 
-/** Resolves in the next tick of the event loop, so that long work in pieces does not block other work. */
-export function yieldTurn(): Promise<void> {
-  return new Promise((resolve) => setImmediate(resolve))
-}
+/** Resolves in the next turn of the event loop, so that long work in pieces does not block other work. */
+export const yieldTurn = (): Promise<void> => setImmediate()
 
 /** Waits in real time, whatever the clock of a test says. */
 export function pause(ms: number): Promise<void> {
