@@ -22,11 +22,11 @@ export const NewApiKey = field.strictShape('NewApiKey', {
 })
 
 const fields = {
-  id: z.string().meta({ format: 'uuid' }),
+  id: field.id(),
   name: z.string(),
-  prefix: z.string().meta({ description: 'The public part of the key, by which it can be recognised.' }),
+  prefix: field.string('The public part of the key, by which it can be recognised.'),
   scope: z.enum(SCOPES),
-  project_id: z.string().nullable().meta({ format: 'uuid' }),
+  project_id: field.idOrNull(),
   expires_at: field.instant('The time when the key expires.').nullable(),
   last_used_at: field.instant('The time of the last use, accurate to about a minute.').nullable(),
   created_at: field.instant('When the key was made.'),
@@ -37,7 +37,7 @@ export const ApiKey = z.object(fields).meta({ id: 'ApiKey' })
 
 export const CreatedApiKey = field.shape('CreatedApiKey', {
   ...fields,
-  key: z.string().meta({ description: 'The key itself. It is returned only here, and is not stored.' }),
+  key: field.string('The key itself. It is returned only here, and is not stored.'),
 })
 
 export const ApiKeyParams = field.idOf('API key')

@@ -18,30 +18,27 @@ export const AuditQuery = z.object({
 })
 
 export const AuditEntry = field.shape('AuditEntry', {
-  id: z.string().meta({ format: 'uuid' }),
+  id: field.id(),
   at: field.instant('When it was done.'),
   actor: z
     .object({
       kind: z.enum(ACTOR_KINDS),
-      id: z.string().nullable().meta({ format: 'uuid', description: 'Of the user or the API key.' }),
-      name: z.string().nullable().meta({
-        description: 'E-mail address of the user, name of the API key, or name of the cluster of the controller.',
-      }),
+      id: field.idOrNull('Of the user or the API key.'),
+      name: field.stringOrNull(
+        'E-mail address of the user, name of the API key, or name of the cluster of the controller.',
+      ),
     })
     .meta({ description: '`system`: the service itself, and log-ins without an account.' }),
   action: z.enum(AUDIT_ACTIONS),
   target: z
     .object({
-      kind: z.string().meta({ description: 'Such as `check`, `channel`, `project`, `api_key`, `user`, `session`.' }),
-      id: z.string().meta({ format: 'uuid' }),
+      kind: field.string('Such as `check`, `channel`, `project`, `api_key`, `user`, `session`.'),
+      id: field.id(),
       name: z.string().nullable(),
     })
     .nullable()
     .meta({ description: 'Null for a log-in without an account.' }),
-  address: z
-    .string()
-    .nullable()
-    .meta({ description: 'Network address of the actor, without a port. Null for the controller and the service.' }),
+  address: field.stringOrNull('Network address of the actor, without a port. Null for the controller and the service.'),
   detail: z.record(z.string(), z.unknown()).meta({
     description: 'More about the action, for example `changed`: the names of the changed fields. It holds no secrets.',
   }),

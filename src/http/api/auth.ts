@@ -13,10 +13,10 @@ export const RefreshToken = field.strictShape('RefreshToken', {
 })
 
 export const TokenPair = field.shape('TokenPair', {
-  access_token: z.string().meta({ description: 'For `Authorization: Bearer`.' }),
+  access_token: field.string('For `Authorization: Bearer`.'),
   token_type: z.literal('Bearer'),
-  expires_in: z.int().meta({ description: 'Seconds until the access token expires.' }),
-  refresh_token: z.string().meta({ description: 'Exchange it for the next pair. It can be used once.' }),
+  expires_in: field.integer('Seconds until the access token expires.'),
+  refresh_token: field.string('Exchange it for the next pair. It can be used once.'),
 })
 
 export const logIn = openEndpoint({

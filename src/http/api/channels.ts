@@ -78,9 +78,9 @@ export const ChannelParams = field.idOf('channel')
 // Responses --------------------------------------------------------------------------------------------------------------
 
 const fields = {
-  id: z.string().meta({ format: 'uuid' }),
+  id: field.id(),
   name: z.string(),
-  project_id: z.string().nullable().meta({ format: 'uuid', description: PROJECT }),
+  project_id: field.idOrNull(PROJECT),
   events: z.array(z.enum(CHECK_EVENT_TYPES)).meta({ description: EVENTS }),
   muted: z.boolean().meta({ description: MUTED }),
   managed_by: z
@@ -197,7 +197,7 @@ export const testChannel = endpoint({
   params: ChannelParams,
   status: 202,
   response: field.shape('QueuedTest', {
-    delivery_id: z.string().meta({ format: 'uuid', description: 'The delivery has the outcome of the test.' }),
+    delivery_id: field.id('The delivery has the outcome of the test.'),
   }),
   errors: ['too_many_requests'],
   handle: ({ context, caller, params }) => test(context, caller, params.id),
@@ -207,9 +207,7 @@ export const rotateSecret = endpoint({
   summary: 'Give a webhook a new signing secret; the previous one stays valid for 24 hours',
   params: ChannelParams,
   response: field.shape('RotatedSecret', {
-    secret: z.string().meta({
-      description: 'The new signing secret. It is not shown again. For 24 hours the previous secret signs, too.',
-    }),
+    secret: field.string('The new signing secret. It is not shown again. For 24 hours the previous secret signs, too.'),
   }),
   errors: ['conflict'],
   handle: ({ context, caller, params }) => rotate(context, caller, params.id),

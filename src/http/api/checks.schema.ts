@@ -141,7 +141,7 @@ const Status = z.enum(SHOWN_STATUSES).meta({
 })
 
 const fields = {
-  id: z.string().meta({ format: 'uuid', description: 'Identifier for the management API.' }),
+  id: field.id('Identifier for the management API.'),
   name: z.string(),
   slug: z.string(),
   status: Status,
@@ -151,58 +151,46 @@ const fields = {
   status_reason: z.enum(STATUS_REASONS).nullable().meta({
     description: 'Reason of the last flip.',
   }),
-  status_detail: z.string().nullable().meta({
-    description:
-      'Why the check is down or paused, in words, of one that follows a CronJob: what a run that failed reported, what one that did not start waits for. Also of a run in progress: that a container has failed, or its main container has ended, while others keep its pod running. At most 1,024 characters. Null elsewhere, and where it is not known.',
-  }),
-  period_seconds: z
-    .int()
-    .nullable()
-    .meta({ description: `${PERIOD} Null with a schedule, and of a CronJob whose schedule cannot be read.` }),
-  grace_seconds: z.int().meta({ description: GRACE }),
-  schedule: z.string().nullable().meta({
-    description: 'Cron expression. Null with a period, and of a CronJob whose schedule cannot be read or never comes.',
-  }),
-  time_zone: z.string().nullable().meta({ description: 'IANA time zone of the schedule.' }),
+  status_detail: field.stringOrNull(
+    'Why the check is down or paused, in words, of one that follows a CronJob: what a run that failed reported, what one that did not start waits for. Also of a run in progress: that a container has failed, or its main container has ended, while others keep its pod running. At most 1,024 characters. Null elsewhere, and where it is not known.',
+  ),
+  period_seconds: field.integerOrNull(
+    `${PERIOD} Null with a schedule, and of a CronJob whose schedule cannot be read.`,
+  ),
+  grace_seconds: field.integer(GRACE),
+  schedule: field.stringOrNull(
+    'Cron expression. Null with a period, and of a CronJob whose schedule cannot be read or never comes.',
+  ),
+  time_zone: field.stringOrNull('IANA time zone of the schedule.'),
   last_ping_at: field.instant('Last completion.').nullable(),
   expected_at: field.instant('When the next completion is expected.').nullable(),
   due_at: field.instant('The earliest moment at which the check goes down if nothing happens.').nullable(),
-  running: z.int().meta({
-    description:
-      'How many runs are in progress: started, not completed, and not closed by the maximum run time. The run of a CronJob is in progress until its Job ends.',
-  }),
+  running: field.integer(
+    'How many runs are in progress: started, not completed, and not closed by the maximum run time. The run of a CronJob is in progress until its Job ends.',
+  ),
   managed_by: z.enum(MANAGERS).meta({ description: 'Who may change and delete it.' }),
-  public_id: z.string().nullable().meta({
-    format: 'uuid',
-    description: 'Identifier for the ping API, and the right to ping. Null for callers with the scope read.',
-  }),
+  public_id: field.idOrNull(
+    'Identifier for the ping API, and the right to ping. Null for callers with the scope read.',
+  ),
   ping_url: z.string().nullable().meta({
     format: 'uri',
     description: 'Where the job sends its pings. Null for callers with the scope read.',
   }),
-  project_id: z.string().meta({ format: 'uuid' }),
+  project_id: field.id(),
   description: z.string().nullable(),
   tags: z.array(z.string()).meta({ description: 'Words to group and to find checks by.' }),
   labels: z.record(z.string(), z.string()).meta({
     description: 'Part of events and of alerts. Of a declared check: the labels of its HeartbeatCheck.',
   }),
-  max_runtime_seconds: z.int().nullable().meta({ description: MAX_RUNTIME }),
+  max_runtime_seconds: field.integerOrNull(MAX_RUNTIME),
   resume_on_ping: z.boolean().meta({ description: RESUME_ON_PING }),
-  channels: z
-    .array(z.string().meta({ format: 'uuid' }))
-    .nullable()
-    .meta({ description: CHANNELS }),
+  channels: z.array(field.id()).nullable().meta({ description: CHANNELS }),
   flapping: z.boolean().meta({
     description: `True: the check went down or up more than ${FLAPPING.changes} times within ${FLAPPING.windowMs / 60_000} minutes. Its changes are not notified until it stays the same for as long.`,
   }),
   last_start_at: field.instant('Last start ping.').nullable(),
-  last_duration_ms: z
-    .int()
-    .nullable()
-    .meta({ description: "Milliseconds that the last completion's run took. Null when unknown." }),
-  pings_total: z.int().meta({
-    description: 'Pings stored since the check was made, also those that are no longer in the history.',
-  }),
+  last_duration_ms: field.integerOrNull("Milliseconds that the last completion's run took. Null when unknown."),
+  pings_total: field.integer('Pings stored since the check was made, also those that are no longer in the history.'),
   created_at: field.instant('When the check was made.'),
   updated_at: field.instant(
     'When its configuration was changed last, at first when it was made. Pings, pauses and resumes do not move it.',
@@ -213,16 +201,13 @@ const OUTCOMES = RUN_OUTCOMES.map((outcome) => outcome.toLowerCase() as Lowercas
 
 const LastRun = z
   .object({
-    name: z.string().meta({ description: 'Name of the Job.' }),
+    name: field.string('Name of the Job.'),
     start_time: z.string().nullable().meta({ format: 'date-time', description: 'When the Job started.' }),
     completion_time: z.string().nullable().meta({ format: 'date-time', description: 'When it ended.' }),
     outcome: z.enum(OUTCOMES).meta({ description: 'deleted: the Job was deleted before it ended.' }),
-    exit_code: z.int().nullable().meta({ description: 'Of the container that failed.' }),
-    reason: z
-      .string()
-      .nullable()
-      .meta({ description: 'Why it failed, in one word: of the container, else of the pod, else of the Job.' }),
-    message: z.string().nullable().meta({ description: 'Why it failed, in one sentence.' }),
+    exit_code: field.integerOrNull('Of the container that failed.'),
+    reason: field.stringOrNull('Why it failed, in one word: of the container, else of the pod, else of the Job.'),
+    message: field.stringOrNull('Why it failed, in one sentence.'),
   })
   .meta({ id: 'LastRun', description: 'A run of a CronJob, as its Job and its pods showed it.' })
 
@@ -235,7 +220,7 @@ const kubernetes = <OfSource extends Shape>(ofSource: OfSource) =>
       namespace: z.string(),
       name: z.string(),
       source: z
-        .object({ kind: z.string().meta({ description: '`CronJob`.' }), name: z.string(), ...ofSource })
+        .object({ kind: field.string('`CronJob`.'), name: z.string(), ...ofSource })
         .nullable()
         .meta({
           description: 'What the check follows: its Jobs report, instead of pings. Null if it follows nothing.',

@@ -23,32 +23,26 @@ export const DeliveryListQuery = z.object({
 })
 
 export const Delivery = field.shape('Delivery', {
-  id: z.string().meta({ format: 'uuid' }),
-  event_id: z
-    .string()
-    .meta({ format: 'uuid', description: 'The id that receivers get: the same in every attempt and every channel.' }),
+  id: field.id(),
+  event_id: field.id('The id that receivers get: the same in every attempt and every channel.'),
   type: z.enum(EVENT_TYPES),
-  channel_id: z.string().meta({ format: 'uuid' }),
-  check_id: z.string().nullable().meta({ format: 'uuid', description: 'Null for a test.' }),
+  channel_id: field.id(),
+  check_id: field.idOrNull('Null for a test.'),
   status: z.enum(DELIVERY_STATUSES).meta({
     description:
       'pending: still to be delivered; failed: rejected, or given up after 24 hours. A failed or delivered one can be sent again.',
   }),
-  attempts: z.int().meta({ description: 'Number of attempts, with a running one.' }),
+  attempts: field.integer('Number of attempts, with a running one.'),
   next_attempt_at: field
     .instant('While an attempt is running: when the next one begins if its outcome is lost.')
     .nullable(),
-  last_status: z.int().nullable().meta({ description: 'Status of the last HTTP or SMTP response.' }),
-  last_error: z.string().nullable().meta({
-    description: 'Why the last attempt failed, and what to do. For a delivered one, a note.',
-  }),
+  last_status: field.integerOrNull('Status of the last HTTP or SMTP response.'),
+  last_error: field.stringOrNull('Why the last attempt failed, and what to do. For a delivered one, a note.'),
   created_at: field.instant('When the event happened.'),
   delivered_at: field.instant('When the receiver accepted it.').nullable(),
-  digest_id: z.string().nullable().meta({
-    format: 'uuid',
-    description:
-      'The same for all deliveries that were sent in one message. Null for one that was sent alone, and until it is delivered.',
-  }),
+  digest_id: field.idOrNull(
+    'The same for all deliveries that were sent in one message. Null for one that was sent alone, and until it is delivered.',
+  ),
 })
 
 export const DeliveryParams = field.idOf('delivery')

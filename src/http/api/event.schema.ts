@@ -7,23 +7,21 @@ import { DETAIL_CHARS } from '../../domain/last-run.ts'
 import { FLAPPING } from '../../domain/limits.ts'
 import * as field from './fields.ts'
 
-const uuid = (description: string) => z.string().meta({ format: 'uuid', description })
-
 const EventCheck = z
   .object({
-    id: uuid('As in the management API. The id for the ping API is never sent.'),
+    id: field.id('As in the management API. The id for the ping API is never sent.'),
     name: z.string(),
     slug: z.string(),
     tags: z.array(z.string()),
     labels: z.record(z.string(), z.string()),
-    project: z.object({ id: uuid('Project of the check.'), slug: z.string() }),
+    project: z.object({ id: field.id('Project of the check.'), slug: z.string() }),
     kubernetes: z
       .object({
         cluster: z.string(),
         namespace: z.string(),
         name: z.string(),
         source: z
-          .object({ kind: z.string().meta({ description: '`CronJob`.' }), name: z.string() })
+          .object({ kind: field.string('`CronJob`.'), name: z.string() })
           .optional()
           .meta({ description: 'What the check follows. Absent if it follows nothing.' }),
         run: z.string().optional().meta({
@@ -39,18 +37,15 @@ const EventPing = z
   .object({
     type: z.enum(PING_TYPES),
     exit_code: z.int().nullable(),
-    duration_ms: z.int().nullable().meta({ description: 'Duration of the run in milliseconds.' }),
+    duration_ms: field.integerOrNull('Duration of the run in milliseconds.'),
     created_at: field.instant('When the ping arrived.'),
-    body: z
-      .string()
-      .nullable()
-      .meta({ description: `The end of the output that the job sent, at most ${EVENT_BODY_BYTES} bytes.` }),
+    body: field.stringOrNull(`The end of the output that the job sent, at most ${EVENT_BODY_BYTES} bytes.`),
   })
   .meta({ id: 'EventPing', description: 'The ping that caused the event, else the last one before it.' })
 
 const EventLinks = z
   .object({
-    check: z.string().meta({ description: 'The check in the management API; needs a credential, as the next two do.' }),
+    check: field.string('The check in the management API; needs a credential, as the next two do.'),
     pings: z.string(),
     flips: z.string(),
     dashboard: z.string().optional().meta({
@@ -62,7 +57,7 @@ const EventLinks = z
 function head<const Type extends string>(type: Type) {
   return {
     version: z.literal(1).meta({ description: 'Version of the payload. New fields do not change it.' }),
-    id: uuid('Id of the event: the same in every attempt and at every receiver. Also in the header `webhook-id`.'),
+    id: field.id('Id of the event: the same in every attempt and at every receiver. Also in the header `webhook-id`.'),
     type: z.literal(type),
     timestamp: field.instant('When the event was created.'),
   }

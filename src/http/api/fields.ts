@@ -246,12 +246,19 @@ export const words = (description: string) => text({ min: 0, max: LIMITS.nameLen
 
 // Responses --------------------------------------------------------------------------------------------------------------
 
+export const string = (description: string) => z.string().meta({ description })
+export const stringOrNull = (description: string) => z.string().nullable().meta({ description })
+export const integer = (description: string) => z.int().meta({ description })
+export const integerOrNull = (description: string) => z.int().nullable().meta({ description })
+export const id = (description?: string) => z.string().meta({ format: 'uuid', description })
+export const idOrNull = (description?: string) => z.string().nullable().meta({ format: 'uuid', description })
+
 /** ISO 8601, UTC, milliseconds, Z; written by `toIso`. */
 export const instant = (description: string) => z.string().meta({ format: 'date-time', description }).brand<'instant'>()
 
 export const creator = () =>
   z
-    .object({ kind: z.enum(['user', 'api_key']), id: z.string().meta({ format: 'uuid' }), name: z.string() })
+    .object({ kind: z.enum(['user', 'api_key']), id: id(), name: z.string() })
     .nullable()
     .meta({
       description:
@@ -265,10 +272,7 @@ export const listOf = (list: List, entry: z.ZodType) =>
   z
     .object({
       [entriesOf(list)]: z.array(entry),
-      next_cursor: z
-        .string()
-        .nullable()
-        .meta({ description: 'Pass it as `cursor` to get the next page. Null: there are no more entries.' }),
+      next_cursor: stringOrNull('Pass it as `cursor` to get the next page. Null: there are no more entries.'),
     })
     .meta({ id: LISTS[list] })
 

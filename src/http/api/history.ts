@@ -42,24 +42,15 @@ export const PingParams = field.idOf('check').extend({
 })
 
 export const Ping = field.shape('Ping', {
-  id: z.string().meta({ format: 'uuid' }),
+  id: field.id(),
   type: z.enum(PING_TYPES).meta({ description: 'An exit-code ping is success (0) or fail (anything else).' }),
-  exit_code: z
-    .int()
-    .nullable()
-    .meta({ description: '0 for success; null for start, log, and a fail without an exit code.' }),
+  exit_code: field.integerOrNull('0 for success; null for start, log, and a fail without an exit code.'),
   created_at: field.instant('When the ping arrived.'),
-  duration_ms: z.int().nullable().meta({
-    description: "Milliseconds: the job's own measurement, else completion minus start. Null when neither is known.",
-  }),
-  run_id: z
-    .string()
-    .nullable()
-    .meta({ format: 'uuid', description: 'The `rid` that the ping carried, or the uid of the Job.' }),
-  body: z
-    .string()
-    .nullable()
-    .meta({ description: 'What a POST carried, as text; bytes that are not UTF-8 are shown as U+FFFD.' }),
+  duration_ms: field.integerOrNull(
+    "Milliseconds: the job's own measurement, else completion minus start. Null when neither is known.",
+  ),
+  run_id: field.idOrNull('The `rid` that the ping carried, or the uid of the Job.'),
+  body: field.stringOrNull('What a POST carried, as text; bytes that are not UTF-8 are shown as U+FFFD.'),
   body_truncated: z.boolean().meta({
     description:
       'Whether the job sent more than `body`: the last 10,240 bytes are kept, and nothing of a body that is compressed or above 1 MB.',
@@ -71,16 +62,15 @@ export const Ping = field.shape('Ping', {
 })
 
 export const Flip = field.shape('Flip', {
-  id: z.string().meta({ format: 'uuid' }),
+  id: field.id(),
   at: field.instant('When it became true: a missed ping is dated at its deadline.'),
   from: z.enum(STATUSES).nullable().meta({ description: 'Null for the first.' }),
   to: z.enum(STATUSES),
   reason: z.enum(FLIP_REASONS),
-  ping_id: z.string().nullable().meta({ format: 'uuid', description: 'The ping that caused it.' }),
-  detail: z.string().nullable().meta({
-    description:
-      'Why a run of a CronJob failed, did not start or took too long, or why nothing is expected of it, in words. Null where it is not known, and of checks that follow no CronJob.',
-  }),
+  ping_id: field.idOrNull('The ping that caused it.'),
+  detail: field.stringOrNull(
+    'Why a run of a CronJob failed, did not start or took too long, or why nothing is expected of it, in words. Null where it is not known, and of checks that follow no CronJob.',
+  ),
 })
 
 export const listPings = listEndpoint({

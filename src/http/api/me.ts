@@ -12,22 +12,19 @@ import { endpoint, openEndpoint } from './route.ts'
 
 const Me = field.shape('Me', {
   kind: z.enum(['user', 'api_key']),
-  organization: z.object({ id: z.string().meta({ format: 'uuid' }), name: z.string() }),
-  user: z
-    .object({ id: z.string().meta({ format: 'uuid' }), email: z.string() })
-    .nullable()
-    .meta({ description: 'Null for an API key.' }),
+  organization: z.object({ id: field.id(), name: z.string() }),
+  user: z.object({ id: field.id(), email: z.string() }).nullable().meta({ description: 'Null for an API key.' }),
   key: z
     .object({
-      id: z.string().meta({ format: 'uuid' }),
+      id: field.id(),
       name: z.string(),
-      prefix: z.string().meta({ description: 'The public part of the key, by which it can be recognised.' }),
+      prefix: field.string('The public part of the key, by which it can be recognised.'),
       expires_at: field.instant('The time when the key expires. Null: never.').nullable(),
     })
     .nullable()
     .meta({ description: 'The API key of the call. Null for a user.' }),
   scope: z.enum(SCOPES),
-  project_id: z.string().nullable().meta({ format: 'uuid', description: 'The project that the key is bound to.' }),
+  project_id: field.idOrNull('The project that the key is bound to.'),
 })
 
 export const getMe = endpoint({
@@ -54,14 +51,11 @@ export const changePassword = endpoint({
 })
 
 const Session = field.shape('Session', {
-  id: z.string().meta({ format: 'uuid' }),
+  id: field.id(),
   kind: z.enum(['token', 'dashboard']).meta({ description: '`token`: of `POST /auth/login`.' }),
   created_at: field.instant('When the user logged in.'),
   last_used_at: field.instant('The time of the last use, accurate to about a minute.'),
-  address: z
-    .string()
-    .nullable()
-    .meta({ description: 'Network address of the log-in or of the last refresh. Null: not known.' }),
+  address: field.stringOrNull('Network address of the log-in or of the last refresh. Null: not known.'),
   current: z.boolean().meta({ description: 'Whether this call was made with the session.' }),
 })
 

@@ -17,7 +17,7 @@ export const ProjectUpdate = z
   .meta({ id: 'ProjectUpdate', description: 'Omitted fields keep their values.' })
 
 export const Project = field.shape('Project', {
-  id: z.string().meta({ format: 'uuid' }),
+  id: field.id(),
   name: z.string(),
   slug: z.string(),
   created_at: field.instant('When the project was made.'),

@@ -22,7 +22,7 @@ export const UserUpdate = field.strictShape('UserUpdate', {
 })
 
 export const User = field.shape('User', {
-  id: z.string().meta({ format: 'uuid' }),
+  id: field.id(),
   email: z.string(),
   scope: z.enum(SCOPES),
   created_at: field.instant('When the user was added.'),
