@@ -2,11 +2,8 @@
  * Cron expressions in two dialects, since two programs start the jobs. `cron`: Debian's cron, by crontab(5), for a check whose job pings from a
  * crontab. `kubernetes`: a CronJob, by robfig/cron v3.0.1 with its standard parser, for the check of a HeartbeatCheck.
  *
- * Why not a library: of 3,515 rows that robfig/cron itself computed (test/fixtures/cron-slots), croner 11.0.1 has 490 wrong with
- * `sloppyRanges` (999 without), and cron-parser 5.10.5 has 798. Around changes of clocks alone it is 256 and 311 of 1,875 rows:
- * both move a slot of the skipped hour where Kubernetes leaves it out, and run one of the repeated hour once where Kubernetes
- * runs it twice. An adapter cannot correct that. The rest are expressions: both treat a star with step 1 as a restriction and reject
- * `1,,2` and `+5`, and both accept 7 as Sunday, `L` and `#`, which Kubernetes rejects.
+ * Why not a library: of 3,515 rows that robfig/cron itself computed (test/fixtures/cron-slots), croner 11.0.1 has 490
+ * wrong, and cron-parser 5.10.5 has 798. Most are slots of skipped and repeated hours, which no adapter can correct.
  */
 
 import { LIMITS } from './limits.ts'

@@ -25,10 +25,7 @@ export function comes(cron: Cron): boolean {
   return nextSlot({ ...cron, zone: findTimeZone('UTC')! }, 0) !== null
 }
 
-/**
- * Who reads the line of a check that was a HeartbeatCheck's and belongs to the API now: Kubernetes where cron would
- * never run the line.
- */
+/** Who reads the line of a check that was a HeartbeatCheck's: Kubernetes where cron would never run the line. */
 export function readerOf(line: string): Dialect {
   try {
     return comes(parseCron(line, 'UTC', 'cron')) ? 'cron' : 'kubernetes'

@@ -1,7 +1,6 @@
 /**
- * Damping (design, section 4, "Flapping"): which changes into and out of `down` are notified. Ten within ten minutes are. The eleventh makes
- * the check flap: check.flapping is sent instead of it, and nothing of the changes after it. Ten minutes after the last one the status is
- * notified, if the recipients know another one. Changes count by the time at which they were found: a missed ping is dated earlier.
+ * Damping (design, section 4, "Flapping"): which changes into and out of `down` are notified. Changes count by the time
+ * at which they were found: a missed ping is dated earlier.
  */
 
 import { type CheckState, type Flip, type Gap, type Instant, REASONS_OF } from './check.ts'
@@ -26,9 +25,8 @@ export function recentChanges({ changes }: Damping, now: Instant): readonly Inst
 }
 
 /**
- * Ends the flapping of a check that was quiet. Its last status is notified if the recipients know another one, and counts as a change.
- * A gap that may have hidden pings is no evidence of quiet: the ten minutes begin again at its end. Applying a gap a second time
- * changes nothing.
+ * Ends the flapping of a check that was quiet. Its last status is notified if the recipients know another one.
+ * A gap that may have hidden pings is no evidence of quiet. Applying a gap a second time changes nothing.
  */
 export function settle(state: CheckState, gaps: readonly Gap[], now: Instant): Damped {
   const { status, since, reason, notified } = state

@@ -11,12 +11,9 @@ const DAY_MS = 24 * HOUR_MS
 const SEARCH_YEARS = 5
 
 /**
- * The first slot strictly after an instant, both in milliseconds since the epoch; null when the five years that follow have none.
- *
- * It follows robfig/cron's SpecSchedule.Next step by step, detours included, because Kubernetes runs by them: from the month down to
- * the minute each field is advanced until it matches, and a field that wraps around sends the search back to the month. A slot in a
- * skipped hour is left out, a slot in a repeated hour comes twice. One exception: in a zone that skips a whole day Next would never
- * return, and we step over that day.
+ * The first slot strictly after an instant, both in milliseconds since the epoch; null when the next five years have
+ * none. The search follows robfig/cron's SpecSchedule.Next step by step, detours included, because Kubernetes runs by
+ * them. One exception: in a zone that skips a whole day Next would never return, and this search steps over that day.
  */
 export function nextKubernetesSlot(cron: Cron, afterMs: number): number | null {
   const { minutes, hours, months, zone } = cron

@@ -15,10 +15,7 @@ export const PATIENCE_MS = 24 * HOUR
 export const REFUSED_MS = HOUR
 /** How long a claim lasts: longer than any attempt. After that another replica can claim the delivery. */
 export const CLAIM_MS = 30 * SECOND
-/**
- * Attempts that each delivery gets, however old it is: one that waited behind another of its sequence, or for a replica that was down,
- * is retried for some minutes too.
- */
+/** Attempts that each delivery gets, however long it has waited behind another one, or for a replica. */
 const MIN_ATTEMPTS = 5
 
 export interface Attempted {

@@ -16,9 +16,8 @@ export interface Stretch {
 }
 
 /**
- * Names that Intl accepts and does not list. Intl accepts any case and some names that are not IANA's (`PST`, `IST`, `SystemV/PST8`,
- * `+01:00`), so only a list tells a name from a misspelling. These are the names in Go 1.26 without those of Intl.supportedValuesOf;
- * a test compares them with test/fixtures/cron-slots/zones.json.
+ * Names that Intl accepts and does not list: those in Go 1.26 (test/fixtures/cron-slots/zones.json). Intl also accepts
+ * any case and names that are not IANA's (`PST`, `+01:00`), so that only a list tells a name from a misspelling.
  */
 const UNLISTED = [
   ...under('Africa', 'Asmara Timbuktu'),
@@ -53,10 +52,7 @@ function under(area: string, places: string): string[] {
   return places.split(' ').map((place) => `${area}/${place}`)
 }
 
-/**
- * Whether it is a name in the IANA database, in the spelling of the database: Kubernetes (Go on Linux) rejects `europe/berlin` in a
- * CronJob, and a zone must not have several names here. Offsets, abbreviations that only Intl knows, and `Local` are not such names.
- */
+/** Whether it is a name in the IANA database, in its spelling: Kubernetes rejects `europe/berlin` in a CronJob. */
 export function isTimeZone(name: string): boolean {
   return NAMES.has(name)
 }

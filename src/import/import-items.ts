@@ -119,10 +119,7 @@ function reasonOf(error: AppError): string {
 
 type TakeSlug = ReturnType<typeof createTakeSlug>
 
-/**
- * Returns a function that calls `use` with `wanted`, or with the next number that no check of the project has, also
- * when `use` finds the slug taken since, and returns the slug. `taken`: the slugs of the project.
- */
+/** The returned function calls `use` with `wanted`, or with the next number that is free, and returns the slug. */
 function createTakeSlug(taken: Set<string>) {
   /** The number that was tried last of each wanted slug: thousands may share one. */
   const numbers = new Map<string, number>()

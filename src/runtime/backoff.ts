@@ -5,9 +5,8 @@ export interface BackoffSteps {
 }
 
 /**
- * The wait in milliseconds after `failures` failures in a row, the first of them being 0. It doubles each time. With
- * `random` (0 up to 1) it is spread over its second half, so that many clients of a server that comes back do not
- * return together.
+ * The wait after `failures` failures in a row, the first of them being 0: it doubles each time. `random` (0 up to 1)
+ * spreads it over its second half, so that many clients do not return together.
  */
 export function backoffMs(failures: number, { firstMs, maxMs }: BackoffSteps, random?: () => number): number {
   const doubledMs = firstMs * 2 ** failures

@@ -26,9 +26,8 @@ export interface Route {
 const CONNECT_MS = 10_000
 
 /**
- * Resolves with the head of the response, for any status. Rejects with the signal's reason, or the error of the socket,
- * of TLS or of the parser. The signal ends the body, too. A request that is aborted while its connection is made is not
- * sent.
+ * Resolves with the head of the response, for any status. The signal ends the body, too. A request that is aborted
+ * while its connection is made is not sent.
  */
 export function sendRequest(
   url: URL,

@@ -1,7 +1,6 @@
 /**
- * Ids that carry their time: UUIDs, version 7 (RFC 9562), with 48 bits of milliseconds, then the microseconds within
- * the millisecond, then random bits. Their order is the order of a check's history. A time is in milliseconds, and its
- * fraction carries the microseconds.
+ * Ids that carry their time to the microsecond: UUIDs, version 7 (RFC 9562). Their order is the order of a check's
+ * history. A time is in milliseconds, and its fraction carries the microseconds.
  */
 
 import { createHash, randomFillSync } from 'node:crypto'

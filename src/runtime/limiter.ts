@@ -59,10 +59,7 @@ export function createLimiter(options: LimiterOptions): RunLimited {
   }
 }
 
-/**
- * Lets one caller through in each turn of the event loop: work that arrives together is done in pieces, and other work,
- * such as pings, comes between two of them.
- */
+/** Lets one caller through in each turn of the event loop: pings come between two pieces of other work. */
 export function createPacer(): () => Promise<void> {
   const inTurn = createLimiter({ atOnce: 1 })
   return () => inTurn(yieldTurn)

@@ -1,7 +1,6 @@
 /**
- * Adds one entry to `stack`, and returns a function that adds stops to this entry. The stops run at the same time when
- * the stack is disposed of: each stop may wait for a whole grace period. The stack goes on when all stops have ended,
- * also where one has failed.
+ * Adds one entry to `stack`, and returns a function that adds stops to this entry. The stops run at the same time,
+ * because each may wait for a whole grace period. The stack goes on when all have ended, also where one has failed.
  */
 export function stopTogether(stack: AsyncDisposableStack): (stop: () => Promise<unknown>) => void {
   const stops: (() => Promise<unknown>)[] = []

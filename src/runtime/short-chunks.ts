@@ -45,10 +45,9 @@ interface Parser {
 }
 
 /**
- * Drops the bodies in the rest of what Node has read of the connection, up to 64 KB. Node parses this rest to its end,
- * although the socket is paused: 10,000 chunks take 16 ms, and less than 1 ms where the parser has no listener for
- * them. Node has no public interface for this. When a release of Node renames `parser` or `kOnBody`, a test fails, and
- * a cut-off body takes its 16 ms.
+ * Drops the bodies in the rest of what Node has read of the connection. Node parses this rest of up to 64 KB although
+ * the socket is paused: 10,000 chunks take 16 ms, and less than 1 ms without a listener. Node has no public interface
+ * for this: when a release renames `parser` or `kOnBody`, a test fails.
  */
 function skipRead(socket: Socket): void {
   const { parser } = socket as { parser?: Parser | null }

@@ -1,7 +1,4 @@
-/**
- * Examples for /openapi.json: of each request and response, by the id of its operation. Tests compare them with the schemas and
- * with a running service: what lacks an example, or has another form, fails them.
- */
+/** Examples for /openapi.json, by the id of the operation. Tests compare them with the schemas and with a service. */
 
 import type { ConflictCode, ErrorCode, FieldFault } from '../../domain/errors.ts'
 import type { WEBHOOK_HEADERS } from './event.schema.ts'

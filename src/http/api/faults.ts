@@ -20,10 +20,7 @@ export function explainUnknown(schema: z.ZodType, texts: Readonly<Record<string,
   UNKNOWN_FIELDS.set(schema, texts)
 }
 
-/**
- * Checks a part of a request. Throws AppError `invalid_request`: its message names the first bad field, its details
- * name each.
- */
+/** Throws AppError `invalid_request`: its message names the first bad field, its details name each. */
 export function parsePart<Schema extends z.ZodType>(
   source: InputSource,
   schema: Schema,
@@ -35,10 +32,7 @@ export function parsePart<Schema extends z.ZodType>(
   throw invalidFields(source, toFaults(source, result.error.issues, owners))
 }
 
-/**
- * The schemas that lack the unknown fields, by the list of the fields: zod names the schema of an issue only while it
- * parses.
- */
+/** The schemas that lack unknown fields, by the list of the fields: zod names a schema only while it parses. */
 type Owners = Map<readonly string[], unknown>
 
 function noteOwner(issue: z.core.$ZodRawIssue, owners: Owners): void {

@@ -1,7 +1,6 @@
 /**
- * The places and turns of lists. Few lists are read at the same time: the other processors of PostgreSQL are for pings.
- * Few lists are held in memory until their clients have them. An organization has a part of both: its slow statements
- * and its slow readers delay no list of another one.
+ * The places and turns of lists: few are read at the same time, and few are held in memory until their clients have
+ * them. An organization has a part of both, so that it delays no list of another one.
  */
 
 import type { ServerResponse } from 'node:http'

@@ -8,9 +8,8 @@ import { invalidFields, shorten } from './faults.ts'
 const MAX_NAMED = 10
 
 /**
- * Returns the parameters as text, lists as lists of texts. Malformed percent encodings stay as they are. Throws
- * AppError `invalid_request` for unknown parameters, which are filters with a typo or of another service, and for a
- * parameter that is given twice and is not a list.
+ * Returns the parameters as text, lists as lists of texts. Throws AppError `invalid_request` for unknown parameters,
+ * which are filters with a typo, and for a parameter that is given twice and is not a list.
  */
 export function readQuery(schema: z.ZodObject, querystring: string): Record<string, string | string[]> {
   const given = readParameters(querystring, 'parameters')

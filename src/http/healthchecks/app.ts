@@ -58,10 +58,7 @@ export function serveHealthchecks(parts: HealthchecksParts): Middleware {
   }
 }
 
-/**
- * Whether a request is one of healthchecks' API, as far as its head says. With a key of theirs, each path of versions 2
- * and 3 is theirs, also where an id is none.
- */
+/** As far as the head says. With a key of theirs, each path of versions 2 and 3 is theirs, also where an id is none. */
 export function isOfHealthchecks(path: string, headers: IncomingHttpHeaders): boolean {
   const found = findPath(path)
   const hasKey = headers['x-api-key'] !== undefined

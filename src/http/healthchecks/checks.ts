@@ -81,9 +81,8 @@ export async function createCheck(call: Call): Promise<Reply> {
 }
 
 /**
- * Null: no check is searched, because `unique` is missing or names a field that the request does not give. No check has
- * an empty name: the search goes by the slug instead, which names such a check, so that the same call finds the check
- * again.
+ * Null: no check is searched, because `unique` is missing or names a field that the request does not give. Of an empty
+ * name the search goes by the slug, which names such a check.
  */
 function toMatch({ unique = [], name: wantedName, slug, tags, timeout, grace }: Spec) {
   const name = wantedName === '' ? slug || undefined : wantedName

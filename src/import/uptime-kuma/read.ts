@@ -123,10 +123,7 @@ function readLinked(
   return called
 }
 
-/**
- * The monitor and the groups around it: their pauses and maintenance windows count for the monitor too. A group may name
- * itself among its parents.
- */
+/** The monitor and the groups around it, whose pauses and windows count too. A group may name itself as its parent. */
 function listAround(monitor: Monitor, byId: ReadonlyMap<number, Monitor>): Monitor[] {
   const around = new Set<Monitor>()
   for (let at: Monitor | undefined = monitor; at !== undefined && !around.has(at); ) {
