@@ -102,15 +102,14 @@ export function createApiApp(parts: ApiParts): Koa {
   }
 }
 
-/** The document is made once for each address: it is open to all, and large. */
+/** The document is made once: it is open to all, and large. Its addresses are known by the first request. */
 function createDescribe(baseUrl: () => string, pingUrl: () => string): Api['describe'] {
   const document = describeRoutes(ROUTES)
-  let made: { readonly baseUrl: string; readonly pingUrl: string; readonly text: SharedText } | undefined
+  let made: SharedText | undefined
   return () => {
     const urls = { baseUrl: baseUrl(), pingUrl: pingUrl() }
-    if (made?.baseUrl !== urls.baseUrl || made.pingUrl !== urls.pingUrl)
-      made = { ...urls, text: new SharedText(Buffer.from(JSON.stringify(withServers(document, urls)))) }
-    return made.text
+    made ??= new SharedText(Buffer.from(JSON.stringify(withServers(document, urls))))
+    return made
   }
 }
 

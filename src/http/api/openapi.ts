@@ -25,7 +25,7 @@ const RATE_LIMIT_HEADERS = {
 } as const
 
 /** The first part of a path is the tag of its operations. */
-const TAGS: Readonly<Record<string, string>> = {
+const TAGS = {
   checks: 'What is monitored: configuration, status and history of each job.',
   channels: 'Where events are sent.',
   deliveries: 'The state of each event for each channel.',
@@ -79,7 +79,7 @@ export function describeRoutes(routes: readonly Route[]): Json {
       },
       license: { name: 'Apache-2.0', identifier: 'Apache-2.0' },
     },
-    tags: describeTags(paths),
+    tags: Object.entries(TAGS).map(([name, description]) => ({ name, description })),
     paths,
     webhooks: { event: { post: describeWebhook('receiveEvent') } },
     components: {
@@ -110,14 +110,6 @@ export function withServers(document: Json, { baseUrl, pingUrl }: { baseUrl: str
     path.startsWith('/ping/') ? { servers: [{ url: pingUrl, description: 'The ping API.' }], ...item } : item,
   ])
   return { ...document, servers: [{ url: baseUrl }], paths: Object.fromEntries(paths) }
-}
-
-/** Those that operations use, in the order of TAGS. A tag without a description is listed, too: a test fails for it. */
-function describeTags(paths: Readonly<Record<string, Json>>): Json[] {
-  const operations = Object.values(paths).flatMap((item) => Object.values(item)) as { tags: string[] }[]
-  const used = new Set(operations.flatMap(({ tags }) => tags))
-  const names = [...Object.keys(TAGS).filter((name) => used.has(name)), ...[...used].filter((name) => !(name in TAGS))]
-  return names.map((name) => ({ name, ...(name in TAGS ? { description: TAGS[name] } : {}) }))
 }
 
 /** The request that a channel of the kind webhook sends to a receiver. */
