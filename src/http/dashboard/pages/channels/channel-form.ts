@@ -15,26 +15,7 @@ import { given } from '../../../api/present.ts'
 import { STATUS } from '../../../error-codes.ts'
 import { type Html, html, isolated } from '../../html.ts'
 import { action, type Page, page, type Redirect, type Request, redirect } from '../../page.ts'
-import {
-  area,
-  type Box,
-  boxes,
-  type Control,
-  changedFields,
-  choice,
-  type Faults,
-  type FormState,
-  faultsOf,
-  field,
-  generalFault,
-  newIdField,
-  readNewId,
-  text,
-  WAS,
-  WHOLE,
-  type WordedFault,
-  wasField,
-} from '../../ui/form.ts'
+import * as ui from '../../ui/form.ts'
 import type { Choice } from '../../ui/parts.ts'
 import { EVENT_MEANINGS, EVENT_WORDS } from '../../words/status-words.ts'
 import { sentence } from '../../words/words.ts'
@@ -81,7 +62,7 @@ async function create(request: Request): Promise<Page | Redirect> {
   try {
     const body = parsePart('body', NewChannel, { kind, ...readForm(kind, form) })
     const { name, project_id: projectId, events, config } = body
-    const fields = { ...readNewId(form), kind, name, config, ...given({ projectId, events }) }
+    const fields = { ...ui.readNewId(form), kind, name, config, ...given({ projectId, events }) }
     const { secret, ...channel } = await createChannel(context, caller, fields)
     if (secret === null) return redirect(`/channels/${channel.id}`, 'channel-added')
     return showSecret(channel, secret, 'The channel is added.')
@@ -95,7 +76,7 @@ async function change(request: Request): Promise<Page | Redirect> {
   const { context, caller, form } = request
   const channel = await findChangeable(request)
   const { id, kind } = channel
-  const changed = changedFields<string>(form, valuesOf(kind, form), ['events'])
+  const changed = ui.changedFields<string>(form, valuesOf(kind, form), ['events'])
   try {
     // By the schema of a new channel, which reads the config too, so that all faults are shown at once.
     const body = parsePart('body', NewChannel, { kind, ...readForm(kind, merge(formOf(channel), form, changed)) })
@@ -156,37 +137,37 @@ function readForm(kind: ChannelKind, form: URLSearchParams): object {
 }
 
 /** Rethrows what is no fault of the form. */
-function readFaults(kind: ChannelKind, error: unknown): { faults: Faults; status: number } {
+function readFaults(kind: ChannelKind, error: unknown): { faults: ui.Faults; status: number } {
   if (!(error instanceof AppError)) throw error
   const { code, message } = error
   if (code === 'not_found' && message === notFound('project').message)
     return { faults: { project_id: 'This project does not exist any more: choose another.' }, status: 422 }
-  const faults = faultsOf(error, LABELS, {
+  const faults = ui.faultsOf(error, LABELS, {
     word: (name, inside, text) => wordInside(kind, [name, ...inside], text),
-    rest: WHOLE,
+    rest: ui.WHOLE,
   })
   return { faults, status: isConflict(code) ? STATUS[code] : 422 }
 }
 
 /** The input of a fault of the events or the config, and its text without a full stop. */
-function wordInside(kind: ChannelKind, [first, name, ...below]: readonly string[], message: string): WordedFault {
+function wordInside(kind: ChannelKind, [first, name, ...below]: readonly string[], message: string): ui.WordedFault {
   if (first === 'events') return ['events', 'Choose at least one event']
   if (first !== 'config') return null
   const field = KINDS[kind].config.form.find((one) => one.name === name)
-  if (field === undefined) return [WHOLE, `${['config', name, ...below].join('.')} ${message}`]
+  if (field === undefined) return [ui.WHOLE, `${['config', name, ...below].join('.')} ${message}`]
   return [inputOf(field), describeFault(field, below.join('.'), message)]
 }
 
 // HTML
 // -------------------------------------------------------------------------------------------------------------------
 
-async function showNew(request: Request, kind: ChannelKind, form: URLSearchParams, faults?: Faults): Promise<Page> {
+async function showNew(request: Request, kind: ChannelKind, form: URLSearchParams, faults?: ui.Faults): Promise<Page> {
   const { title, purpose } = KINDS[kind].config
   const main = html`<h1>Add a channel: ${title}</h1>
 <p>${purpose} <a href="/channels/new">Choose another kind</a></p>
 <form method="post" action="/channels/new?kind=${kind}" class="channel-form" data-keep="channel-new-${kind}">
 <input type="hidden" name="kind" value="${kind}">
-${newIdField(request.now)}
+${ui.newIdField(request.now)}
 ${await renderFields(request, kind, form, faults)}
 <div class="buttons"><button type="submit">Add the channel</button></div>
 <p class="muted">Next, send a test to see that it works.</p>
@@ -198,13 +179,13 @@ async function showEdit(
   request: Request,
   channel: ChannelRecord,
   form: URLSearchParams,
-  faults?: Faults,
+  faults?: ui.Faults,
 ): Promise<Page> {
   const { id, kind, name, config, warnings } = channel
   const main = html`<h1>Edit ${isolated(name)}</h1>
 ${config === null ? html`<p class="warning">${sentence(warnings[0]!)}</p>` : ''}
 <form method="post" action="/channels/${id}/edit" class="channel-form" data-keep="channel-${id}">
-${wasField(valuesOf(kind, formOf(channel)), form.get(WAS))}
+${ui.wasField(valuesOf(kind, formOf(channel)), form.get(ui.WAS))}
 ${await renderFields(request, kind, form, faults)}
 <div class="buttons"><button type="submit">Save</button>
 <a class="button secondary outline" href="/channels/${id}">Cancel</a></div>
@@ -216,22 +197,22 @@ async function renderFields(
   request: Request,
   kind: ChannelKind,
   form: URLSearchParams,
-  faults: Faults = {},
+  faults: ui.Faults = {},
 ): Promise<Html> {
   const ofConfig = KINDS[kind].config.form
   const labels = { ...LABELS, ...Object.fromEntries(ofConfig.map((one) => [inputOf(one), one.label])) }
-  const focus = Object.keys(faults).find((input) => input !== WHOLE) ?? 'name'
-  const state: FormState = { labels, values: { project_id: '', ...Object.fromEntries(form) }, faults, focus }
+  const focus = Object.keys(faults).find((input) => input !== ui.WHOLE) ?? 'name'
+  const state: ui.FormState = { labels, values: { project_id: '', ...Object.fromEntries(form) }, faults, focus }
   const projects = (await listAllProjects(request)).map(({ id, name }): Choice => [id, `Project ${name}`])
-  const events = CHECK_EVENT_TYPES.map((type): Box => [type, EVENT_WORDS[type], EVENT_MEANINGS[type]])
-  return html`${generalFault(faults)}
-${field(state, 'name', text(html` maxlength="200" required`), 'How you recognize it, for example "Pager of the database team".')}
-${ofConfig.map((one) => field(state, inputOf(one), controlOf(one), one.meaning))}
-${field(state, 'project_id', choice([['', 'All checks of the organization'], ...projects]), 'The checks that notify this channel.')}
-${boxes(state, 'events', events, form.getAll('events'))}`
+  const events = CHECK_EVENT_TYPES.map((type): ui.Box => [type, EVENT_WORDS[type], EVENT_MEANINGS[type]])
+  return html`${ui.generalFault(faults)}
+${ui.field(state, 'name', ui.text(html` maxlength="200" required`), 'How you recognize it, for example "Pager of the database team".')}
+${ofConfig.map((one) => ui.field(state, inputOf(one), controlOf(one), one.meaning))}
+${ui.field(state, 'project_id', ui.choice([['', 'All checks of the organization'], ...projects]), 'The checks that notify this channel.')}
+${ui.boxes(state, 'events', events, form.getAll('events'))}`
 }
 
-function controlOf({ as, example, isSecret }: ConfigField): Control {
+function controlOf({ as, example, isSecret }: ConfigField): ui.Control {
   const more = html` placeholder="${example}" autocapitalize="off" spellcheck="false"${isSecret ? html` data-secret` : ''}`
-  return as === 'line' ? text(html` inputmode="url"${more} required`) : area(3, html` autocomplete="off"${more}`)
+  return as === 'line' ? ui.text(html` inputmode="url"${more} required`) : ui.area(3, html` autocomplete="off"${more}`)
 }

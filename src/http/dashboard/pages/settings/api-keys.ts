@@ -7,19 +7,7 @@ import { parsePart } from '../../../api/faults.ts'
 import { type Html, html, isolated } from '../../html.ts'
 import { icon } from '../../icons.ts'
 import { act, action, type Page, page, type Redirect, type Request } from '../../page.ts'
-import {
-  choice,
-  faultsOf,
-  field,
-  filled,
-  newIdField,
-  type Rejected,
-  readNewId,
-  required,
-  stateOf,
-  text,
-  typed,
-} from '../../ui/form.ts'
+import * as ui from '../../ui/form.ts'
 import { confirm, copyButton, crumbs, rowLink, table } from '../../ui/parts.ts'
 import { ago, exactWords } from '../../words/time-words.ts'
 import { type ProjectNames, readProjectNames } from '../all-projects.ts'
@@ -75,14 +63,14 @@ function expiryWords(expiresAt: Instant | null, now: Instant): Html | string {
   return html`<span class="fault">${icon('late')} expired</span> ${ago(expiresAt, now)}`
 }
 
-function renderForm(projects: ProjectNames, now: number, rejected?: Rejected): Html {
-  const form = stateOf('key', LABELS, rejected)
+function renderForm(projects: ProjectNames, now: number, rejected?: ui.Rejected): Html {
+  const form = ui.stateOf('key', LABELS, rejected)
   return html`<form method="post" action="/settings/api-keys" class="settings-form" novalidate data-keep="new-api-key">
-${newIdField(now)}
-${field(form, 'name', text(required), 'Which program uses it, for example "CI".')}
-${field(form, 'scope', choice(SCOPE_CHOICES))}
-${field(form, 'project_id', choice([['', 'All projects'], ...projects]))}
-${field(form, 'expires_at', text('', 'off', 'date'), 'The last day on which it is valid, in UTC. Empty: it does not expire.')}
+${ui.newIdField(now)}
+${ui.field(form, 'name', ui.text(ui.required), 'Which program uses it, for example "CI".')}
+${ui.field(form, 'scope', ui.choice(SCOPE_CHOICES))}
+${ui.field(form, 'project_id', ui.choice([['', 'All projects'], ...projects]))}
+${ui.field(form, 'expires_at', ui.text('', 'off', 'date'), 'The last day on which it is valid, in UTC. Empty: it does not expire.')}
 <button type="submit">Create the key</button>
 </form>`
 }
@@ -90,13 +78,13 @@ ${field(form, 'expires_at', text('', 'off', 'date'), 'The last day on which it i
 async function create(request: Request): Promise<Page | Redirect> {
   const { context, caller, form } = request
   try {
-    const { expires_at: day, ...chosen } = filled(form, ['project_id', 'expires_at'])
+    const { expires_at: day, ...chosen } = ui.filled(form, ['project_id', 'expires_at'])
     const end = day && { expires_at: /^\d{4}-\d{2}-\d{2}$/.test(day) ? `${day}T23:59:59Z` : day }
-    const body = parsePart('body', NewApiKey, { ...typed(form, ['name', 'scope']), ...chosen, ...(end || {}) })
+    const body = parsePart('body', NewApiKey, { ...ui.typed(form, ['name', 'scope']), ...chosen, ...(end || {}) })
     const { name, scope, project_id: projectId = null, expires_at: expiresAt = null } = body
-    return showKey(await createApiKey(context, caller, { ...readNewId(form), name, scope, projectId, expiresAt }))
+    return showKey(await createApiKey(context, caller, { ...ui.readNewId(form), name, scope, projectId, expiresAt }))
   } catch (error) {
-    return showSection(request, apiKeys, { values: form, faults: faultsOf(error, LABELS) })
+    return showSection(request, apiKeys, { values: form, faults: ui.faultsOf(error, LABELS) })
   }
 }
 

@@ -13,19 +13,7 @@ import { given } from '../../../api/present.ts'
 import { NewProject, ProjectUpdate } from '../../../api/projects.ts'
 import { type Html, html, isolated } from '../../html.ts'
 import { act, action, type Page, page, type Redirect, type Request, redirect } from '../../page.ts'
-import {
-  changes,
-  faultsOf,
-  field,
-  filled,
-  type Rejected,
-  required,
-  stateOf,
-  text,
-  typed,
-  WAS,
-  wasField,
-} from '../../ui/form.ts'
+import * as ui from '../../ui/form.ts'
 import { confirm, crumbs, rowLink, table } from '../../ui/parts.ts'
 import { ago } from '../../words/time-words.ts'
 import { projectKeyRoutes, renderProjectKeys } from './project-keys.ts'
@@ -78,13 +66,13 @@ function renderTable(rows: readonly ProjectRecord[], now: number): Html {
   )
 }
 
-function renderForm(rejected?: Rejected): Html {
-  const form = stateOf('project', LABELS, rejected)
+function renderForm(rejected?: ui.Rejected): Html {
+  const form = ui.stateOf('project', LABELS, rejected)
   const meaning =
     'For addresses and labels: a-z, 0-9, - and _. Empty: derived from the name. It cannot be changed later.'
   return html`<form method="post" action="/settings/projects" class="settings-form" novalidate data-keep="new-project">
-${field(form, 'name', text(required))}
-${field(form, 'slug', text(), meaning)}
+${ui.field(form, 'name', ui.text(ui.required))}
+${ui.field(form, 'slug', ui.text(), meaning)}
 <button type="submit">Create the project</button>
 </form>`
 }
@@ -92,23 +80,23 @@ ${field(form, 'slug', text(), meaning)}
 async function create(request: Request): Promise<Page | Redirect> {
   const { context, caller, form } = request
   try {
-    const { name, slug } = parsePart('body', NewProject, { ...typed(form, ['name']), ...filled(form, ['slug']) })
+    const { name, slug } = parsePart('body', NewProject, { ...ui.typed(form, ['name']), ...ui.filled(form, ['slug']) })
     await createProject(context, caller, { name, ...given({ slug }) })
     return redirect('/settings', 'project-created')
   } catch (error) {
-    return showSection(request, projects, { values: form, faults: faultsOf(error, LABELS) })
+    return showSection(request, projects, { values: form, faults: ui.faultsOf(error, LABELS) })
   }
 }
 
-async function showProject(request: Request, project: ProjectRecord, rejected?: Rejected): Promise<Page> {
+async function showProject(request: Request, project: ProjectRecord, rejected?: ui.Rejected): Promise<Page> {
   const { id, name, slug } = project
-  const form = stateOf('rename', LABELS, rejected, { name })
+  const form = ui.stateOf('rename', LABELS, rejected, { name })
   const main = html`${crumbs([SETTINGS], 'Project')}
 <article class="narrow">
 <h1>${isolated(name)}</h1>
 <form method="post" action="/settings/projects/${id}" novalidate>
-${wasField({ name }, rejected?.values.get(WAS))}
-${field(form, 'name', text(required), `The slug stays: ${slug}`)}
+${ui.wasField({ name }, rejected?.values.get(ui.WAS))}
+${ui.field(form, 'name', ui.text(ui.required), `The slug stays: ${slug}`)}
 <button type="submit">Save</button>
 </form>
 ${await renderProjectKeys(request, project)}
@@ -121,10 +109,10 @@ async function change(request: Request): Promise<Page | Redirect> {
   const { context, caller, params, form } = request
   const project = await findProject(request)
   try {
-    const body = parsePart('body', ProjectUpdate, changes(form, ['name']))
+    const body = parsePart('body', ProjectUpdate, ui.changes(form, ['name']))
     await updateProject(context, caller, params.id!, given(body))
     return redirect('/settings', 'project-changed')
   } catch (error) {
-    return showProject(request, project, { values: form, faults: faultsOf(error, LABELS) })
+    return showProject(request, project, { values: form, faults: ui.faultsOf(error, LABELS) })
   }
 }

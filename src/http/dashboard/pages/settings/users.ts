@@ -5,23 +5,7 @@ import { parsePart } from '../../../api/faults.ts'
 import { NewUser, UserUpdate } from '../../../api/users.ts'
 import { type Html, html, isolated } from '../../html.ts'
 import { act, action, type Page, page, type Redirect, type Request, redirect } from '../../page.ts'
-import {
-  changes,
-  choice,
-  faultsOf,
-  field,
-  filled,
-  generalFault,
-  password,
-  type Rejected,
-  required,
-  stateOf,
-  text,
-  typed,
-  WAS,
-  WHOLE,
-  wasField,
-} from '../../ui/form.ts'
+import * as ui from '../../ui/form.ts'
 import { confirm, crumbs, rowLink, table } from '../../ui/parts.ts'
 import { addition, createdWords, pagerOf, SCOPE_CHOICES, SETTINGS, type Section, showSection } from './section.ts'
 
@@ -72,13 +56,13 @@ function renderTable(rows: readonly UserRecord[], own: string, now: number): Htm
   )
 }
 
-function renderForm({ isPasswordLoginOn }: Request, rejected?: Rejected): Html {
-  const form = stateOf('user', LABELS, rejected)
+function renderForm({ isPasswordLoginOn }: Request, rejected?: ui.Rejected): Html {
+  const form = ui.stateOf('user', LABELS, rejected)
   const meaning = 'At least 12 characters. Hand it over in person; the user can change it here.'
   return html`<form method="post" action="/settings/users" class="settings-form" novalidate data-keep="new-user">
-${field(form, 'email', text(required, 'off', 'email'))}
-${isPasswordLoginOn ? field(form, 'password', password('new-password', required), meaning) : ''}
-${field(form, 'scope', choice(SCOPE_CHOICES))}
+${ui.field(form, 'email', ui.text(ui.required, 'off', 'email'))}
+${isPasswordLoginOn ? ui.field(form, 'password', ui.password('new-password', ui.required), meaning) : ''}
+${ui.field(form, 'scope', ui.choice(SCOPE_CHOICES))}
 <button type="submit">Create the user</button>
 </form>`
 }
@@ -87,28 +71,28 @@ async function create(request: Request): Promise<Page | Redirect> {
   const { context, caller, form, isPasswordLoginOn } = request
   try {
     const user = isPasswordLoginOn
-      ? parsePart('body', NewUser, typed(form, ['email', 'password', 'scope']))
-      : parsePart('body', NewUser.omit({ password: true }), typed(form, ['email', 'scope']))
+      ? parsePart('body', NewUser, ui.typed(form, ['email', 'password', 'scope']))
+      : parsePart('body', NewUser.omit({ password: true }), ui.typed(form, ['email', 'scope']))
     await createUser(context, caller, user)
     return redirect('/settings', 'user-created')
   } catch (error) {
-    return showSection(request, users, { values: form, faults: faultsOf(error, LABELS) })
+    return showSection(request, users, { values: form, faults: ui.faultsOf(error, LABELS) })
   }
 }
 
 const CHANGE_LABELS = { ...LABELS, password: 'New password' } as const
 
-function showUser({ isPasswordLoginOn }: Request, { id, email, scope }: UserRecord, rejected?: Rejected): Page {
-  const form = stateOf('change', CHANGE_LABELS, rejected, { scope })
+function showUser({ isPasswordLoginOn }: Request, { id, email, scope }: UserRecord, rejected?: ui.Rejected): Page {
+  const form = ui.stateOf('change', CHANGE_LABELS, rejected, { scope })
   const meaning = 'Empty: the password stays. A new one ends all sessions of the user.'
   const main = html`${crumbs([SETTINGS], 'User')}
 <article class="narrow">
 <h1>${isolated(email)}</h1>
-${generalFault(rejected?.faults)}
+${ui.generalFault(rejected?.faults)}
 <form method="post" action="/settings/users/${id}" novalidate>
-${wasField({ scope }, rejected?.values.get(WAS))}
-${field(form, 'scope', choice(SCOPE_CHOICES))}
-${isPasswordLoginOn ? field(form, 'password', password('new-password'), meaning) : ''}
+${ui.wasField({ scope }, rejected?.values.get(ui.WAS))}
+${ui.field(form, 'scope', ui.choice(SCOPE_CHOICES))}
+${isPasswordLoginOn ? ui.field(form, 'password', ui.password('new-password'), meaning) : ''}
 <button type="submit">Save</button>
 </form>
 <p><a href="/settings/users/${id}/remove">Remove this user</a></p>
@@ -120,12 +104,12 @@ async function change(request: Request): Promise<Page | Redirect> {
   const { context, caller, params, form } = request
   const user = await findUser(request)
   try {
-    const body = { ...changes(form, ['scope']), ...filled(form, ['password']) }
+    const body = { ...ui.changes(form, ['scope']), ...ui.filled(form, ['password']) }
     await updateUser(context, caller, params.id!, parsePart('body', UserUpdate, body))
     return redirect('/settings', 'user-changed')
   } catch (error) {
-    const faults = faultsOf(error, CHANGE_LABELS, { rest: WHOLE })
+    const faults = ui.faultsOf(error, CHANGE_LABELS, { rest: ui.WHOLE })
     const shown = showUser(request, user, { values: form, faults })
-    return faults[WHOLE] === undefined ? shown : { ...shown, status: 409 }
+    return faults[ui.WHOLE] === undefined ? shown : { ...shown, status: 409 }
   }
 }
