@@ -84,7 +84,7 @@ export function createDashboardApp(parts: DashboardParts): Koa {
     (seconds) => `your account has made more than ${mostRequests} requests in a minute: try again in ${seconds} s`,
   )
   const shareRead = createSharedReads<Document>(context.clock)
-  const rejectForeignPage = createRejectForeignPage({ log, clock: context.clock, baseUrl })
+  const rejectForeignPage = createRejectForeignPage(log, baseUrl)
 
   const aroundOf = (ctx: Context): Around => {
     const { first } = cutParameters(ctx.querystring, MOST_LOOKED_AT)

@@ -4,67 +4,41 @@ import type { IncomingMessage } from 'node:http'
 import type { Context } from 'koa'
 import { AppError } from '../../domain/errors.ts'
 import { siteUrlOf } from '../../domain/site.ts'
-import type { Clock } from '../../runtime/clock.ts'
 import type { Log } from '../../runtime/log.ts'
-
-/** `why` follows a colon in the message. The other values were compared, and are for the log. */
-export interface ForeignPage {
-  readonly why: string
-  readonly origin?: string
-  readonly host?: string
-  readonly site?: string
-}
+import { createSteadyLog } from '../../runtime/steady-log.ts'
 
 const SHOWN_LENGTH = 100
 const OPEN_HERE = 'open the page here and try again'
 
-/** Null: it comes from a page of ours. The browser may know us by the name of a forwarded port, too. */
-export function findForeignPage({ headers }: IncomingMessage, baseUrl: string): ForeignPage | null {
+/** Why the request comes from no page of ours; null: it does. The browser may know us by a forwarded port, too. */
+export function whyForeign({ headers }: IncomingMessage, baseUrl: string): string | null {
   const site = headers['sec-fetch-site']
-  if (site === 'same-origin') return null
-  if (site !== undefined) return { why: OPEN_HERE, site: `${site}`.slice(0, SHOWN_LENGTH) }
+  if (site !== undefined) return site === 'same-origin' ? null : OPEN_HERE
   const [from, host] = [headers.origin, headers.host ?? '']
-  if (from === undefined)
-    return { why: `it has no header Origin, which browsers send and a proxy must pass on; ${OPEN_HERE}` }
+  if (from === undefined) return `it has no header Origin, which browsers send and a proxy must pass on; ${OPEN_HERE}`
   const [page, own] = [URL.parse(from), URL.parse(baseUrl)]
   if (page !== null && page.origin === own?.origin) return null
-  const compared = { origin: from.slice(0, SHOWN_LENGTH), host: host.slice(0, SHOWN_LENGTH) }
   // Without the standard port, which some proxies add.
   const isSent = page !== null && page.host === URL.parse(`${page.protocol}//${host}`)?.host
   // Below the public name a page that came without TLS may be of someone on the way.
   if (isSent && own?.protocol === 'https:' && page.host === own.host)
-    return { why: `its page was opened by http, and BASE_URL is https: open ${siteUrlOf(baseUrl)}`, ...compared }
+    return `its page was opened by http, and BASE_URL is https: open ${siteUrlOf(baseUrl)}`
   if (isSent) return null
-  const shown = page === null ? compared.origin : page.host.slice(0, SHOWN_LENGTH)
-  const why = `its page is of ${shown} (Origin), and the request came to ${compared.host} (Host), while BASE_URL has ${own?.host}. \
+  const [shown, asked] = [page?.host ?? from, host].map((name) => name.slice(0, SHOWN_LENGTH))
+  return `its page is of ${shown} (Origin), and the request came to ${asked} (Host), while BASE_URL has ${own?.host}. \
 If that page is this dashboard, let the proxy pass on the name that the browser asks for (nginx: proxy_set_header Host $http_host), or set \
 BASE_URL to the address in the browser; otherwise ${OPEN_HERE}`
-  return { why, ...compared }
 }
 
-/** Strangers can send such requests: one line of the log in this time. */
-const LOG_MS = 1_000
-
-/** Throws AppError `forbidden` for a request that comes from no page of ours. */
-export function createRejectForeignPage({
-  log,
-  clock,
-  baseUrl,
-}: {
-  readonly log: Pick<Log, 'warn'>
-  readonly clock: Pick<Clock, 'now'>
-  readonly baseUrl: () => string
-}): (request: IncomingMessage) => void {
-  let loggedAt = Number.NEGATIVE_INFINITY
-  return (request) => {
-    const found = findForeignPage(request, baseUrl())
-    if (found === null) return
-    const { why, ...compared } = found
-    const now = clock.now()
-    if (now - loggedAt >= LOG_MS) {
-      loggedAt = now
-      log.warn(compared, 'a form was rejected: it comes from no page of this dashboard')
-    }
+/** The returned function throws AppError `forbidden` for a request that comes from no page of ours. */
+export function createRejectForeignPage(log: Pick<Log, 'warn'>, baseUrl: () => string) {
+  const logRejected = createSteadyLog<string>((_, why, count) =>
+    log.warn({ why, count }, 'a form was rejected: it comes from no page of this dashboard'),
+  )
+  return (request: IncomingMessage): void => {
+    const why = whyForeign(request, baseUrl())
+    if (why === null) return
+    logRejected('', why)
     throw new AppError('forbidden', `this request does not come from a page of this dashboard: ${why}`)
   }
 }

@@ -209,7 +209,7 @@ it('a page without TLS at the public name is not our own where that has TLS; ano
   expect(await post('127.0.0.1:9000', 'http://127.0.0.1:9001')).toBe(403)
 })
 
-it('a form that a proxy sends on under another name is rejected with both names, and with a line of the log each second', async () => {
+it('a form that a proxy sends on under another name is rejected with both names, and with a line of the log', async () => {
   const lines: unknown[] = []
   const log = {
     ...silentLog,
@@ -232,12 +232,8 @@ it('a form that a proxy sends on under another name is rejected with both names,
   for (const part of ['heartbeat.example.com (Origin)', `${own} (Host)`, 'BASE_URL has 127.0.0.1:8081', '$http_host'])
     expect(text).toContain(part)
   await post()
-  expect(lines).toEqual([
-    [{ origin: 'http://heartbeat.example.com', host: own }, expect.stringContaining('a form was rejected')],
-  ])
-  named.moveClock(1_000)
-  await post()
-  expect(lines).toHaveLength(2)
+  const why = expect.stringContaining('heartbeat.example.com (Origin)')
+  expect(lines).toEqual([[{ why, count: 1 }, expect.stringContaining('a form was rejected')]])
 })
 
 it('the log-in page says when it was opened by http though BASE_URL is https', async () => {
