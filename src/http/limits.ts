@@ -58,7 +58,7 @@ export const STREAM_BYTES = 65_536
 
 /** Responses that are compressed at the same time, and that wait. A compressor holds half a megabyte. */
 export const COMPRESSIONS = { atOnce: 4, waiting: 16 }
-/** One scrape, and scrapes that share its checks. */
+/** Scrapes at the same time. Those that wait share what one of them reads. */
 export const SCRAPES = 3
 
 /** In a minute: wrong credentials of an address. */

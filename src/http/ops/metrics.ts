@@ -1,9 +1,8 @@
 /**
  * GET /metrics: the metrics of this process and, when this replica exports them, the series of all checks. These can be
  * more than a hundred megabytes of text, so they are held as names and numbers and written in pieces as the client
- * reads. Scrapes at the same time share what was read, each at its own pace, so that a slow one delays no other. A
- * client that reads nothing, or takes too long, is cut off; Prometheus then counts a failed scrape, and never stores
- * half of the checks.
+ * reads, each at its own pace. A client that reads nothing, or takes too long, is cut off; Prometheus then counts a
+ * failed scrape, and never stores half of the checks.
  */
 
 import type { IncomingMessage } from 'node:http'
@@ -36,39 +35,15 @@ export interface MetricsSource {
 /** The default scrape timeout of Prometheus. */
 const WRITE_MS = 10_000
 const MAX_WRITE_MS = 60_000
-/** Checks that were read longer ago are not shared with a new scrape, which reads them again. */
-const SHARED_MS = 2_000
 /** Level 6 takes 4 times as long and saves a sixth. A thread compresses a piece while the next one is made. */
 const GZIP = { level: 1, chunkSize: 65_536, writableHighWaterMark: 2_097_152 }
-
-/** What scrapes share. It is held while there are any. */
-interface Snapshot {
-  /** On the monotonic clock; infinity while it is being read. */
-  takenAt: number
-  readonly parts: Promise<{ readonly text: string; readonly series: CheckSeries | null }>
-}
 
 export function createMetricsHandler(source: MetricsSource): (ctx: Context) => Promise<void> {
   const { contentType, idleMs = UNREAD_SCRAPE_MS } = source
   let scrapes = 0
-  let newest: Snapshot | null = null
+  let reading: ReturnType<typeof read> | null = null
   // Of all scrapes together one piece is made in a turn of the event loop: pings come between.
   const pace = createPacer()
-
-  /** Checks are read by one scrape at a time: the others wait for its result. */
-  function takeSnapshot(): Snapshot {
-    if (newest !== null && performance.now() - newest.takenAt < SHARED_MS) return newest
-    const snapshot: Snapshot = { takenAt: Number.POSITIVE_INFINITY, parts: read() }
-    const expireAfter = (at: number) => {
-      snapshot.takenAt = at
-    }
-    snapshot.parts.then(
-      () => expireAfter(performance.now()),
-      () => expireAfter(Number.NEGATIVE_INFINITY),
-    )
-    newest = snapshot
-    return snapshot
-  }
 
   async function read() {
     const series = new CheckSeries(source.labelNames)
@@ -79,7 +54,11 @@ export function createMetricsHandler(source: MetricsSource): (ctx: Context) => P
 
   async function write({ req, res }: Context, isCompressed: boolean): Promise<void> {
     try {
-      const { text, series } = await takeSnapshot().parts
+      // Checks are read by one scrape at a time: the others wait for its result.
+      reading ??= read().finally(() => {
+        reading = null
+      })
+      const { text, series } = await reading
       const stopTimer = startTimer(source.writeMs ?? writeMsOf(req), () => res.destroy())
       const send = async (chunks: AsyncIterable<Buffer | string>) => {
         for await (const chunk of chunks) await writeBytes(res, Buffer.from(chunk as string), idleMs)
@@ -116,7 +95,6 @@ export function createMetricsHandler(source: MetricsSource): (ctx: Context) => P
       await write(ctx, isCompressed)
     } finally {
       scrapes -= 1
-      if (scrapes === 0) newest = null
     }
     // The response is complete: Koa must not write one.
     ctx.respond = false
