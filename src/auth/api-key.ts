@@ -1,7 +1,6 @@
 /**
- * The text of an API key: `hbk_<prefix>_<secret>`. The prefix finds the row and may be shown. The secret is not stored,
- * only the SHA-256 of the whole text. A slow hash is not needed: a secret of 40 random letters (238 bits) cannot be
- * guessed.
+ * The text of an API key: `hbk_<prefix>_<secret>`. The prefix finds the row. Of the text only the SHA-256 is stored:
+ * nobody guesses 238 random bits.
  */
 
 import { randomInt } from 'node:crypto'

@@ -1,6 +1,5 @@
 /**
- * Turns an API key, an access token or a token of an issuer into a Caller, with one database statement. Keys need no
- * signature, so strangers cause look-ups of keys: requests that wait for one share a statement.
+ * Turns a credential into a Caller. Strangers cause look-ups of keys, so requests that wait for one share a statement.
  */
 
 import type { Caller } from '../domain/access.ts'
@@ -16,10 +15,7 @@ import * as errors from './errors.ts'
 import { createIssuers, type Issuers } from './issuers.ts'
 import type { Tokens } from './tokens.ts'
 
-/**
- * Takes the value of the header `Authorization`, and the client's network address. Throws AppError `unauthenticated`,
- * and `unavailable` when the keys of an issuer cannot be fetched.
- */
+/** Takes the header `Authorization`. Throws AppError `unauthenticated`, and `unavailable` without an issuer's keys. */
 export type Authenticate = (authorization: string | undefined, address: string) => Promise<Caller>
 
 /** In characters; a longer credential is not read. All headers together have at most 16 KB. */
@@ -82,11 +78,7 @@ export function toCaller(user: KnownUser, sessionId: string | null, address: str
   return { kind: 'user', id, name, organizationId, projectId: null, scope, expiresAt: null, sessionId, address }
 }
 
-/**
- * Records that a key or a session was used. The call does not wait for it, and a failure is ignored: the next call
- * tries again. This process has at most one such statement in flight for each, and the statement itself writes once
- * among replicas.
- */
+/** Records a use, without a wait, and once at a time for each. The next call tries again after a failure. */
 export function createTouch(
   touch: (id: string, now: Instant) => Promise<void>,
 ): (id: string, lastUsedAt: Instant | null, now: Instant) => void {

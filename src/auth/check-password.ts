@@ -1,7 +1,4 @@
-/**
- * Judges an e-mail address and a password: for a log-in, and for a change of one's own password. Neither the outcome
- * nor its time shows whether the account exists.
- */
+/** Judges an address and a password. Neither the outcome nor its time shows whether the account exists. */
 
 import { type Audited, audited } from '../audit/audited.ts'
 import type { Instant } from '../domain/check.ts'
@@ -43,9 +40,8 @@ function keysOf(email: string, address: string): Keys {
 }
 
 /**
- * A right password runs `right` in the transaction that judges the attempt. A wrong password is counted in that
- * transaction, and throws `wrong`. Throws AppError `too_many_requests` after too many wrong passwords or right ones,
- * and `unavailable` when too many passwords are computed at once.
+ * A right password runs `right` in the transaction that judges the attempt; a wrong password counts there, and throws
+ * `wrong`. Throws AppError `too_many_requests`, or `unavailable` when too many passwords are computed.
  */
 export async function withPassword<T>(
   context: Context,

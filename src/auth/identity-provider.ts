@@ -1,7 +1,6 @@
 /**
  * One identity provider of the dashboard: the authorization code flow with PKCE, state and nonce (OpenID Connect Core
- * 1.0, section 3.1; RFC 7636), by `openid-client`. Its address was chosen by the operator of the installation, so it
- * may be a private one.
+ * 1.0, section 3.1; RFC 7636). The operator chose its address, so it may be a private one.
  */
 
 import * as client from 'openid-client'
@@ -192,9 +191,7 @@ function detailOf(error: unknown): unknown {
   return new Error(`${error.error}: ${error.error_description ?? ''}`.slice(0, DETAIL_LENGTH), { cause: error })
 }
 
-/**
- * Throws for a body of more than a megabyte. The signal of the library ends it in time, also while the body is read.
- */
+/** Throws for a body of more than a megabyte. The library's signal ends it in time, also while the body is read. */
 const fetchForLibrary: client.CustomFetch = async (url, { method, headers, body, signal }) => {
   const createError = () => new Error(`the provider responded with more than ${MAX_BYTES} bytes`)
   const request = { method, headers, body: body == null ? null : String(body), signal: signal ?? NEVER }

@@ -1,7 +1,6 @@
 /**
- * The public keys of an OpenID Connect issuer, found through its discovery document (OpenID Connect Discovery 1.0,
- * section 4). They are fetched when a token needs them, and at most once in ten seconds: also for tokens with unknown
- * keys, and while the issuer is down.
+ * The public keys of an OpenID Connect issuer (Discovery 1.0, section 4). A token that needs them has them fetched, at
+ * most once in ten seconds: also for unknown keys, and while the issuer is down.
  */
 
 import { createLocalJWKSet, createRemoteJWKSet, customFetch, type JSONWebKeySet, type JWTVerifyGetKey } from 'jose'
@@ -80,10 +79,7 @@ function findKeysUrl(issuer: string, document: unknown): string {
   return url.href
 }
 
-/**
- * Uses Node's own client: the operator of the installation chose the address, so it may be a private one. Follows no
- * redirect. Throws for every status except 200, and for a body of more than a megabyte.
- */
+/** By Node's own client: the operator chose the address, so it may be private. Follows no redirect. */
 async function fetchJson(url: string, signal: AbortSignal): Promise<unknown> {
   const createError = () => new Error(`${url} responded with more than ${MAX_BYTES} bytes`)
   const { status, bytes } = await fetchBounded(

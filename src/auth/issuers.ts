@@ -1,7 +1,6 @@
 /**
- * Tokens of OpenID Connect issuers (OIDC_ISSUERS): a company's log-in, or a Kubernetes cluster. The unverified claim
- * `iss` only selects the keys; then everything is verified (RFC 8725, sections 3.1, 3.8 and 3.9). A token identifies a
- * user and grants no rights: the scope is that of the user here.
+ * Tokens of OpenID Connect issuers (OIDC_ISSUERS), verified by RFC 8725, sections 3.1, 3.8 and 3.9: the claim `iss`
+ * only selects the keys. A token grants no rights: the scope is that of the user here.
  */
 
 import type { JSONWebKeySet, JWTPayload, JWTVerifyGetKey } from 'jose'
@@ -15,9 +14,7 @@ import { createIssuerKeys } from './issuer-keys.ts'
 
 export type Issuers = ReturnType<typeof createIssuers>
 
-/**
- * Only signatures with public keys: with HS256 everyone who knows the public key could sign (RFC 8725, section 2.1).
- */
+/** With HS256 everyone who knows the public key could sign (RFC 8725, section 2.1). */
 const ALGORITHMS = ['RS256', 'RS384', 'RS512', 'PS256', 'PS384', 'PS512', 'ES256', 'ES384', 'ES512', 'EdDSA']
 /** For the difference between the issuer's clock and ours. */
 const TOLERANCE_SECONDS = 30
@@ -37,9 +34,8 @@ export function createIssuers(
 
   return {
     /**
-     * The address of the token's user, null when the token names none; whether such a user exists is not checked here.
-     * Null for a token of another issuer. Throws AppError `unauthenticated`, or `unavailable` without the issuer's
-     * keys.
+     * The address of the token's user, null when the token names none. Null for a token of another issuer. Throws
+     * AppError `unauthenticated`, or `unavailable` without the issuer's keys.
      */
     async verify(token: string): Promise<{ readonly issuer: string; readonly email: string | null } | null> {
       const known = issuers.get(readIssuer(token) ?? '')

@@ -1,7 +1,6 @@
 /**
- * Log-in by password, and the refresh tokens of the API: each refresh spends one token and adds the next. When a spent
- * token is used again, two parties have the family and the thief cannot be distinguished from the user: the session
- * ends (RFC 9700, section 4.14.2).
+ * Log-in by password, and the refresh tokens of the API: each refresh spends one and adds the next. When a spent token
+ * is used again, one of two parties is a thief: the session ends (RFC 9700, section 4.14.2).
  */
 
 import { audited } from '../audit/audited.ts'
@@ -33,9 +32,8 @@ export interface RefreshRequest {
 const REFRESH_TOKEN = /^hbr_[\w-]{43}$/
 
 /**
- * Throws AppError `unauthenticated` for an unknown e-mail address and for a wrong password, with the same text after
- * the same time, `invalid_request` instead if the address has characters beyond ASCII; `too_many_requests` when
- * throttled; `unavailable` when too many log in at once.
+ * Throws AppError `unauthenticated` with one text, after the same time, for an unknown address and a wrong password;
+ * `invalid_request` for an address beyond ASCII, `too_many_requests`, `unavailable`.
  */
 export async function logIn(context: Context, tokens: Tokens, attempt: PasswordAttempt): Promise<TokenPair> {
   return toPair(tokens, await beginByPassword(context, attempt, 'token', null))
@@ -72,9 +70,7 @@ async function beginByPassword(
   return session
 }
 
-/**
- * Throws AppError `unauthenticated`. Of two calls with the same token at most one gets a pair, and the session ends.
- */
+/** Throws AppError `unauthenticated`. Of two calls with one token at most one gets a pair, and the session ends. */
 export async function refresh(
   context: Context,
   tokens: Tokens,
@@ -122,9 +118,7 @@ async function isKnown({ database }: Context, refreshToken: string): Promise<boo
   return (await find(hashText(refreshToken).toString('hex'))) !== null
 }
 
-/**
- * The refresh token can be used once, within thirty days and ninety days after the log-in, and not as an access token.
- */
+/** The refresh token can be used once, for thirty days and until ninety days after the log-in. */
 async function toPair(tokens: Tokens, { secret: refreshToken, ...session }: BegunSession) {
   const accessToken = await tokens.issueAccessToken(session)
   return { accessToken, tokenType: 'Bearer' as const, expiresIn: ACCESS_TOKEN_SECONDS, refreshToken }

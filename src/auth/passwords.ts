@@ -1,7 +1,4 @@
-/**
- * Passwords are stored as scrypt hashes: `scrypt$<log2 N>$<r>$<p>$<salt>$<hash>`, both in base64url. The parameters are
- * in the text, so that older hashes stay valid when the cost is raised (`isOutdatedHash` finds them).
- */
+/** `scrypt$<log2 N>$<r>$<p>$<salt>$<hash>`: older hashes stay valid when the cost is raised (`isOutdatedHash`). */
 
 import { randomBytes, scrypt, timingSafeEqual } from 'node:crypto'
 import { AppError } from '../domain/errors.ts'
@@ -19,9 +16,8 @@ const SALT_BYTES = 16
 const HASH_BYTES = 32
 
 /**
- * scrypt runs on Node's pool of four threads, which DNS and files use too: two computations at a time leave half of the
- * pool. One computation runs at a time for each key, and twenty wait: a client that sends many log-ins waits behind its
- * own log-ins, and the other place is for other clients. Each key has its turn.
+ * scrypt runs on Node's pool of four threads, which DNS and files use too: two computations leave half of it. One runs
+ * for each key, so that a client with many log-ins waits behind its own.
  */
 const inTurn = createLimiter({
   atOnce: 2,

@@ -1,8 +1,7 @@
 /**
- * Sessions of users, of both kinds. A session of the dashboard has a random token, which the browser keeps in a cookie.
- * A session of the API has a family of refresh tokens: each refresh spends one and adds the next (log-in.ts). Only
- * hashes of tokens are stored. A session ends by a log-out, a new log-in in the same browser, with its user, when its
- * time is over, and with a new password.
+ * Sessions of users. A session of the dashboard has a random token in a cookie, a session of the API a family of
+ * refresh tokens (log-in.ts); only hashes are stored. A session ends by a log-out, a new log-in in the same browser,
+ * with its user, when its time is over, and with a new password.
  */
 
 import { randomBytes } from 'node:crypto'
@@ -95,9 +94,8 @@ export function isSessionToken(text = ''): boolean {
 }
 
 /**
- * The returned function finds the user of a token, with one statement for all tokens that wait; null when the session
- * has ended. `isUse`: whether the session lives on by this; what the script does on its own is no use, so an open page
- * does not keep a session for ever. `isPasswordLoginOn` false: a session that began with a password is none.
+ * The returned function finds the user of a token; null when the session has ended. `isUse`: the session lives on by
+ * it; what the script does on its own is no use. `isPasswordLoginOn` false: a session by password is none.
  */
 export function createFindDashboardCaller({ database, clock }: Context, isPasswordLoginOn = true) {
   const findUser = createFindInTurn((hashes) => findUsersOfDashboard(database, hashes, clock.now()))

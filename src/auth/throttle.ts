@@ -1,7 +1,6 @@
 /**
- * Throttles guesses of passwords for each account and each network address, over all replicas (design, section 3.4). A
- * guess that gets 429 counts for no wide limit, and for the strict limit only if a right password would have passed.
- * Right passwords have a limit of their own.
+ * Throttles guesses of passwords by account and address, over all replicas (design, section 3.4). A guess that gets 429
+ * counts for no wide limit, and for the strict limit only if a right password would have passed.
  */
 
 import type { Instant } from '../domain/check.ts'
@@ -13,10 +12,7 @@ import * as store from '../store/tenancy/login-failures.ts'
 import { takeFromSlidingWindow } from '../store/tenancy/rate-windows.ts'
 
 const WINDOW_MS = 15 * 60_000
-/**
- * Strict: for an account from one address. Wide: for an account from all addresses, for an address with all accounts,
- * and for an IPv6 network, which has 256 addresses in this sense.
- */
+/** Strict: for an account from one address. Wide: an account, an address, and an IPv6 network of 256 addresses. */
 const FAILURES = { strict: 10, account: 100, address: 50, network: 100 }
 /** Of right passwords for an account from one address: a program that logs in every three seconds has a fault. */
 const RIGHT = 300

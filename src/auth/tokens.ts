@@ -1,7 +1,6 @@
 /**
- * Access tokens: JWTs that are valid for 15 minutes, for browsers and command lines. A token only identifies the user
- * and the session. Both are read from the database with every call, so that a removed user or an ended session loses
- * access at once.
+ * Access tokens: JWTs that are valid for 15 minutes. A token only identifies the user and the session, which each call
+ * reads from the database: a removed user or an ended session loses access at once.
  */
 
 import { hkdfSync } from 'node:crypto'

@@ -1,7 +1,6 @@
 /**
- * Request bodies of both APIs: counted while they stream, rejected as early as possible, and never held beyond their
- * limit. When a socket with unread bytes is closed, the kernel sends a reset, which can delete our response from the
- * client's buffer before the client has read it (RFC 9112, section 9.6).
+ * Request bodies: counted while they stream, rejected early, never held beyond their limit. When a socket with unread
+ * bytes is closed, a reset can delete our response before the client has read it (RFC 9112, section 9.6).
  */
 
 import type { IncomingMessage, Server, ServerResponse } from 'node:http'
@@ -49,9 +48,8 @@ export const FAULT_TEXTS: Readonly<Record<Exclude<BodyFault, 'too_large'>, strin
 }
 
 /**
- * Empty when the request has no body. Throws RequestAborted when the client closes the connection, AppError `too_large`
- * above `limitBytes` (at once when Content-Length says so), `invalid_request` or `unavailable` for the other faults:
- * then respond with `respondAndDrain`.
+ * Empty when the request has no body. Throws RequestAborted, or AppError `too_large` (at once when Content-Length says
+ * so), `invalid_request`, `unavailable`: then respond with `respondAndDrain`.
  */
 export async function readBody(request: IncomingMessage, limitBytes: number): Promise<Buffer> {
   const read = await readTail(request, { keepBytes: limitBytes, mostBytes: limitBytes })
@@ -62,10 +60,9 @@ export async function readBody(request: IncomingMessage, limitBytes: number): Pr
 }
 
 /**
- * The last `keepBytes` of a body of up to `mostBytes`, with no more than that in memory. A fault, with the rest unread,
- * as soon as there is one (at once when Content-Length says that the body is larger): then respond with
- * `respondAndDrain`. Throws RequestAborted when the client closes the connection. The limits of `beginBody` count, if
- * the server has called it, and `too_fine` needs `limitChunks`.
+ * The last `keepBytes` of a body of up to `mostBytes`. A fault, with the rest unread, as soon as there is one: then
+ * respond with `respondAndDrain`. Throws RequestAborted when the client closes the connection. The limits of
+ * `beginBody` count, if the server has called it, and `too_fine` needs `limitChunks`.
  */
 export function readTail(request: IncomingMessage, limits: BodyLimits): Promise<BodyTail | BodyFault> {
   if (!hasBody(request)) return Promise.resolve({ bytes: NOTHING, isCut: false })
@@ -78,9 +75,8 @@ export function readTail(request: IncomingMessage, limits: BodyLimits): Promise<
 }
 
 /**
- * Reads the body of a request from its first byte on, whatever its handler waits for before it asks for the body.
- * Otherwise Node keeps the bytes that come until then in pieces, without a limit. Call `endBody` when the request has
- * its response or has lost its connection.
+ * Reads the body from its first byte on: while a handler waits, Node would keep what comes in pieces, without a limit.
+ * Call `endBody` when the request has its response or has lost its connection.
  */
 export function beginBody(request: IncomingMessage, limits: BodyLimits): void {
   if (isDeclaredTooLarge(request, limits)) return
@@ -169,9 +165,8 @@ export function hasBody({ headers }: IncomingMessage): boolean {
 }
 
 /**
- * Responds to a request whose body is still being sent: sends the whole response, then reads and drops a limited part
- * of the body, then closes the connection. The caller sets the status and the headers, except for Connection and
- * Content-Length.
+ * Sends the whole response while the body is still being sent, then reads and drops a limited part of the body, then
+ * closes the connection. The caller sets status and headers, except Connection and Content-Length.
  */
 export async function respondAndDrain(
   request: IncomingMessage,
@@ -218,11 +213,7 @@ interface AwaitedBody {
 /** Requests with `Expect: 100-continue` whose body was not asked for yet. */
 const awaited = new WeakMap<IncomingMessage, AwaitedBody>()
 
-/**
- * Responds to `Expect: 100-continue` (RFC 9110, section 10.1.1) only in `readTail`, so that the body of a request that
- * is rejected before (401, 404, 413 ...) is never sent. Node alone would ask for each body at once. Call once for each
- * server.
- */
+/** Asks for a body only in `readTail`, as a request may be rejected before (RFC 9110, section 10.1.1). */
 export function deferContinue(server: Server): void {
   server.on('checkContinue', (request, response) => {
     awaited.set(request, { response, shouldKeepAlive: response.shouldKeepAlive })

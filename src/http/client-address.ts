@@ -8,8 +8,7 @@ export type FindClientAddress = (request: Pick<IncomingMessage, 'headers' | 'soc
 
 /**
  * A request from one of `trustedProxies` (addresses and CIDRs) has the rightmost address of X-Forwarded-For that is no
- * trusted proxy, because each proxy appends the address that it has seen. Any other request has the address of its
- * socket, and so has a request whose header names no such address.
+ * trusted proxy: each proxy appends what it has seen. Another request has the address of its socket.
  */
 export function createFindClientAddress(trustedProxies: readonly string[]): FindClientAddress {
   const isTrusted = createTrust(trustedProxies)

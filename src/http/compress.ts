@@ -1,7 +1,4 @@
-/**
- * Compression of responses. A compressor holds half a megabyte, and thousands of requests can wait for one at the same
- * time: few run, few wait, and the others send their text as it is.
- */
+/** A compressor holds half a megabyte: few run, few wait, and the others send their text as it is. */
 
 import { promisify } from 'node:util'
 import { brotliCompress, constants, gzip } from 'node:zlib'

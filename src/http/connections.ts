@@ -1,7 +1,6 @@
 /**
- * The open connections of a port: how many there may be, which connection goes when there are too many, and how many
- * requests of a connection wait for their responses. A client that keeps its connections, or a stranger that holds
- * many, keeps no other client out.
+ * The open connections of a port: how many, which connection goes when there are too many, and how many of its requests
+ * wait for responses. A stranger that holds many connections keeps no other client out.
  */
 
 import type { ServerResponse } from 'node:http'

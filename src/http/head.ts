@@ -10,9 +10,8 @@ export type Fault = readonly [status: number, message: string]
 export const NOT_HTTP: Fault = [400, 'the request is not valid HTTP']
 
 /**
- * Each header that this service or one of its libraries parses, except X-Service-Duration: the service looks at the
- * first digits of that header only, and loses no ping over it. Headers that nothing parses, such as headers of proxies
- * and traces, may have any length that the head has room for.
+ * Each header that this service or one of its libraries parses, except X-Service-Duration, over which no ping is lost:
+ * only its first digits are read. Other headers may have any length that the head has room for.
  */
 export const HEADER_LIMITS: ReadonlyMap<string, number> = new Map([
   ...[
@@ -101,8 +100,7 @@ function hostName({ headers }: IncomingMessage): string {
 
 /**
  * For a server that only this machine reaches: a web site whose name leads to the loopback address (DNS rebinding) must
- * not reach the server through a browser on this machine. Such a name has a dot. No web site has an address, or a name
- * without a dot, as its name. Null where other machines reach the server: then the server may have any name.
+ * not reach it through a browser. Such a name has a dot and is no address. Null: any name is known.
  */
 export function createHostRule(bindAddress: string, urls: readonly (string | null)[]): IsKnownHost | null {
   if (!isLoopbackHost(bindAddress)) return null

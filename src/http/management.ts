@@ -14,8 +14,7 @@ export const MANAGEMENT_BODY: BodyLimits = { keepBytes: LIMITS.apiBodyBytes, mos
 
 /**
  * `dashboard` null: it is off, and the API responds to its paths with 404. `sitePath`: what a proxy has before our own
- * paths (domain/site.ts). A proxy may forward a credential of its own with each page, so `Authorization` says nothing
- * of what is asked for.
+ * paths (domain/site.ts). A proxy may forward a credential of its own, so `Authorization` does not decide.
  */
 export function routeManagement(
   api: RequestListener,

@@ -3,10 +3,7 @@
 import { AppError } from '../domain/errors.ts'
 import { PARAMETERS } from './limits.ts'
 
-/**
- * Malformed percent encodings stay as they are. Throws AppError `invalid_request` for too many. `what`: the word for
- * them.
- */
+/** Malformed percent encodings stay. Throws AppError `invalid_request` for too many, with the word `what`. */
 export function readParameters(text: string, what: 'parameters' | 'fields'): URLSearchParams {
   if (!cutParameters(text, PARAMETERS).isCut) return new URLSearchParams(text)
   const message = `the request has more than ${PARAMETERS} ${what}`

@@ -1,8 +1,7 @@
 /**
- * A listening HTTP server around an app. A request that is not valid HTTP is rejected here, after the responses that
- * its connection still waits for, and never reaches the app. Nor does what is too much: a head (head.ts), a body
- * (body.ts), a connection or the requests on it (connections.ts). close() accepts no new connection, lets requests in
- * progress finish, and cuts the remaining connections when the grace period is over.
+ * A listening HTTP server. The app sees no request that is not valid HTTP, nor what is too much: a head (head.ts), a
+ * body (body.ts), a connection or the requests on it (connections.ts). close() lets requests in progress finish, and
+ * cuts the connections that are left when the grace period is over.
  */
 
 import { createServer, type IncomingMessage, type ServerResponse, STATUS_CODES } from 'node:http'
@@ -53,9 +52,7 @@ export class ListenError extends StartFault {
 
 /** Longer than the usual 60 s of load balancers, which would else reuse a connection at the moment when we close it. */
 const KEEP_ALIVE_MS = 75_000
-/**
- * How long we read and drop data before we cut the connection of a broken request: a reset would erase our response.
- */
+/** How long we drop data before we cut a broken connection: a reset would erase our response. */
 const LINGER_MS = 1_000
 
 export function createHttpServer(options: HttpServerOptions): HttpServer {

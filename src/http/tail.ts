@@ -1,8 +1,4 @@
-/**
- * The last `size` bytes of a stream, in one buffer: a stream of any length, in chunks of any size, takes `size` bytes
- * at most. The buffer doubles as bytes arrive. A full buffer is a ring. Chunks are never kept: a chunk of one byte
- * takes 400.
- */
+/** The last `size` bytes of a stream, in one buffer: a chunk is never kept, as one of a byte takes 400. */
 export class Tail {
   readonly #size: number
   /** The first chunk itself, until a second one comes: most streams are one chunk. */

@@ -36,8 +36,7 @@ export function listApiKeys(context: Context, caller: Caller, page: PageRequest)
 
 /**
  * Returns the text of the key, which is not stored. A key that a key creates expires no later than its creator. Throws
- * AppError `not_found` for a project that is not the caller's, `invalid_request` for an expiry in the past, `conflict`
- * for an id that exists.
+ * AppError `not_found` for the project, `invalid_request` for the expiry, `conflict` for an id that exists.
  */
 export async function createApiKey(
   context: Context,

@@ -1,6 +1,4 @@
-/**
- * Makes what the first start needs: an organization, a project, an admin and an API key (design, sections 3.4 and 12).
- */
+/** Makes what the first start needs (design, sections 3.4 and 12). */
 
 import { audited } from '../audit/audited.ts'
 import { parseApiKey, randomText } from '../auth/api-key.ts'
@@ -20,8 +18,7 @@ import { insertKey } from './api-keys.ts'
 import { actOn } from './projects.ts'
 
 /**
- * The given values, as config/variables.ts has checked them; the others are generated. Used only while the database has
- * no organization.
+ * As config/variables.ts has checked them; what is not given is generated. Only for a database without organization.
  */
 export interface Bootstrap {
   readonly email: string

@@ -15,9 +15,8 @@ export function assertNotBound({ projectId }: Tenant, asked: string): void {
 }
 
 /**
- * After an action, in its transaction: throws AppError `last_admin` when the organization has no admin left, neither a
- * user nor a key that never expires. The transaction has locked the organization before it acted, so of two admins who
- * remove each other the second one is the last.
+ * Throws AppError `last_admin` when an action has left no admin, neither a user nor a key that never expires. Its
+ * transaction has locked the organization before, so of two admins who remove each other the second is the last.
  */
 export async function assertAdminLeft(tx: Queryable, organizationId: string): Promise<void> {
   if ((await countAdmins(tx, organizationId)) > 0) return

@@ -54,9 +54,8 @@ export async function describeKey(
 }
 
 /**
- * Ends all other sessions of the user. A wrong current password counts as a failed log-in. Throws AppError `forbidden`
- * for a wrong current password and for keys, `too_many_requests` when throttled, `invalid_request` for a new password
- * that breaks a rule.
+ * Ends all other sessions of the user. A wrong current password counts as a failed log-in, and throws AppError
+ * `forbidden`, as keys do; `too_many_requests`; `invalid_request` for a new password that breaks a rule.
  */
 export async function changeOwnPassword(
   context: Context,

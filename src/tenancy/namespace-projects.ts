@@ -1,8 +1,7 @@
 /**
- * The project of the checks of a namespace (design, section 6, "Projects"). By default a namespace has a project of its
- * own, which is created on demand and bound to it; an annotation of the Namespace allows others. The binding counts,
- * never the slug: the right to create a namespace of a certain name must not give access to a project of that name. The
- * namespace `default` gets the project of the first start, as long as that is unused: both have the same slug.
+ * The project of the checks of a namespace (design, section 6, "Projects"). The binding counts, never the slug: the
+ * right to create a namespace of a certain name must not give access to a project of that name. The namespace `default`
+ * gets the project of the first start, as long as that is unused: both have the same slug.
  */
 
 import { audited } from '../audit/audited.ts'
@@ -42,9 +41,8 @@ export interface ProjectRequest extends Namespace {
 }
 
 /**
- * The project to use, created if it is the namespace's own. Throws AppError `forbidden` for a project that the
- * namespace may not use, `not_found` for one that it may use and that does not exist, `unavailable` before the first
- * start has created an organization.
+ * The project to use, created if it is the namespace's own. Throws AppError `forbidden` for a project that it may not
+ * use, `not_found` for one that does not exist, `unavailable` before an organization exists.
  */
 export async function resolveProject(context: Context, request: ProjectRequest): Promise<NamespaceProject> {
   const { allowed, wanted, organizationId = null } = request

@@ -1,7 +1,6 @@
 /**
- * The ping key and the badge key of a project (design, section 3.5). Each is the right to what its addresses do, so
- * only admins see them, and clients of healthchecks' API that may write see addresses of badges. The database makes
- * them: each project has a badge key from the start.
+ * The ping key and the badge key of a project (design, section 3.5): rights, so only admins see them, and clients of
+ * healthchecks' API that may write see addresses of badges. The database makes them.
  */
 
 import { audited } from '../audit/audited.ts'

@@ -71,10 +71,7 @@ export async function lockProject(
   return found
 }
 
-/**
- * An omitted name stays, and so does the slug: labels and annotations contain it. A tenant that is bound to the project
- * may change it, too. Throws as `getProject` does.
- */
+/** An omitted name stays, and so does the slug: labels and annotations contain it. Throws as `getProject` does. */
 export function updateProject(
   context: Context,
   by: Principal,

@@ -37,9 +37,8 @@ function actOn({ id, email }: UserRecord, action: AuditAction, detail: AuditDeta
 }
 
 /**
- * Without a password, the user signs in with an identity provider. Throws AppError `invalid_request` for an address or
- * password that breaks a rule, `conflict` when the address has an account already, here or in another organization,
- * `forbidden` for a key that expires: a user would outlive it.
+ * Without a password, the user signs in with an identity provider. Throws AppError `invalid_request` for the address or
+ * the password, `conflict` when the address has an account, here or elsewhere, `forbidden` for a key that expires.
  */
 export async function createUser(
   context: Context,
@@ -68,9 +67,8 @@ export async function createUser(
 }
 
 /**
- * Changes what is given. A new password ends the user's sessions. Throws AppError `invalid_request` for a password that
- * breaks a rule, `conflict` when no admin would be left, `not_found` for an unknown, foreign or malformed id,
- * `forbidden` for a key that expires.
+ * Changes what is given. A new password ends the user's sessions. Throws AppError `invalid_request` for the password,
+ * `conflict` when no admin would be left, `not_found` for the id, `forbidden` for a key that expires.
  */
 export async function updateUser(
   context: Context,
@@ -111,10 +109,7 @@ export async function removeUser(context: Context, caller: Caller, id: string): 
   })
 }
 
-/**
- * `field`: the name of the password in our types. Throws AppError `invalid_request` for a new password that breaks a
- * rule.
- */
+/** `field`: the name of the password in our types. Throws AppError `invalid_request` for a rule that it breaks. */
 export function assertPassword(password: string, email: string, field = 'password'): void {
   const fault = findPasswordFault(password, email)
   if (fault !== null) throw invalidField(field, fault)

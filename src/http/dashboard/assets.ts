@@ -1,7 +1,4 @@
-/**
- * Files of the dashboard: styles and scripts, our own and those of libraries. A name holds the hash of its content, so
- * that a browser may keep the file for ever. The files are read and compressed once, at the first request.
- */
+/** Styles and scripts. A name holds the hash of its content, so that a browser may keep the file for ever. */
 
 import { createHash } from 'node:crypto'
 import { readdirSync, readFileSync } from 'node:fs'
@@ -21,10 +18,7 @@ export interface Assets {
   /** Sets a global that `script`, a module, uses. */
   readonly library: string
   readonly script: string
-  /**
-   * Null for a file that no release has. `isOther`: the name belongs to the file of another release, whose replicas run
-   * beside this one during an update. Pages of that release need a style and a script, and must not keep ours.
-   */
+  /** Null: no release has the file. `isOther`: a page of another release, whose replicas run too, needs it. */
   find(name: string): { readonly asset: Asset; readonly isOther: boolean } | null
 }
 

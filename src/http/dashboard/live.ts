@@ -1,7 +1,6 @@
 /**
- * `/live`: a stream of Server-Sent Events for each open page. An event says which
- * checks changed; the script then reads its page again. A stream ends with its session, wherever that was ended, and
- * when this process begins to stop. Nothing waits for a client that does not read: its connection is closed.
+ * `/live`: a stream of Server-Sent Events for each open page says which checks changed; the script then reads its page
+ * again. A stream ends with its session, and when this process begins to stop.
  */
 
 import type { ServerResponse } from 'node:http'
@@ -37,9 +36,7 @@ export interface LiveOptions {
 }
 
 export const LIVE_PATH = '/live'
-/**
- * Sessions are looked at in one statement for all. Well below the five seconds after which a stream must have ended.
- */
+/** One statement for all. Well below the five seconds after which a stream must have ended. */
 const SESSIONS_MS = 2_000
 /** Proxies close a connection on which nothing was sent for a while, often a minute. */
 const BEAT_MS = 20_000

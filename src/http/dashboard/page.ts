@@ -49,9 +49,7 @@ export interface Page {
   readonly main: Html
   /** The colour of the icon in the tab. Default: `none`. */
   readonly mood?: 'down' | 'late' | 'calm' | 'none'
-  /**
-   * What the script fetches again when something happens; with `retry` soon, until the page is there. Default: `none`.
-   */
+  /** What the script fetches again when something happens; with `retry` until the page is there. Default: `none`. */
   readonly live?: 'list' | 'check' | 'retry' | 'none'
   /** When the next check of the page becomes late: the script reads the page again then. Default: none does. */
   readonly nextLateAt?: Instant | null

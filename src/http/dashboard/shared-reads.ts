@@ -1,7 +1,6 @@
 /**
- * Reads that many open pages ask for at the same moment: when a check flips, the script reads each open list again
- * within a second. Pages with the same list share a read, unless the read began before the change that the pages are to
- * show.
+ * When a check flips, the script reads each open list again within a second: pages with the same list share a read,
+ * unless it began before the change that they are to show.
  */
 
 import type { Instant } from '../../domain/check.ts'

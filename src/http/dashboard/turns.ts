@@ -1,7 +1,6 @@
 /**
- * The turns of pages and changes. A page may read all checks of an organization: few are read at the same time, the
- * others wait, so that users who look at many pages slow neither pings nor another organization, nor one user the
- * others of the organization. The other processors of PostgreSQL are for pings.
+ * A page may read all checks of an organization: few are read at the same time, so that users who look at many pages
+ * slow neither pings nor another organization, nor one user the others. Other processors are for pings.
  */
 
 import type { DashboardCaller } from '../../auth/sessions.ts'

@@ -9,9 +9,8 @@ import type { CallTaken } from '../../tenancy/rate-limit.ts'
 export type Admit = (ctx: Context, scope: Scope, address: string) => Promise<Caller>
 
 /**
- * The returned function throws AppError `unauthenticated`, `too_many_requests` or `forbidden`. Calls are counted for an
- * organization over all its credentials (design, section 3.2); the headers are those of the IETF draft "RateLimit
- * header fields", version 06.
+ * The returned function throws AppError `unauthenticated`, `too_many_requests` or `forbidden`. The headers are those of
+ * the IETF draft "RateLimit header fields", version 06 (design, section 3.2).
  */
 export function createAdmit(authenticate: Authenticate, takeCall: (caller: Caller) => Promise<CallTaken>): Admit {
   return async (ctx, scope, address) => {

@@ -7,10 +7,7 @@ import type { Clock } from '../../runtime/clock.ts'
 import { REJECTIONS } from '../limits.ts'
 import { createWindows } from './windows.ts'
 
-/**
- * The returned function counts a wrong credential of an address. It throws AppError `too_many_requests` for one too
- * many.
- */
+/** The returned function counts a wrong credential. It throws AppError `too_many_requests` for one too many. */
 export function createRejectionCount(clock: Pick<Clock, 'now'>) {
   const describe = (seconds: number) =>
     `more than ${REJECTIONS} requests with a wrong credential in a minute from this address; try again in ${seconds} s with a valid one`

@@ -1,12 +1,7 @@
 /**
- * The series of each check as Prometheus' text (design, section 11).
- *
- * Why not prom-client, which writes all other metrics: a scrape of 100,000 checks (1.25 million samples) takes 5.99 s
- * with its gauges, 903 MB of heap, and the event loop blocked for 5.7 s (docs/benchmarks.md).
- *
- * In the text all samples of a metric are together, so all checks are held until the end. The text is made in pieces,
- * as the reader asks for them. Checks of one project stand together, in the order of their names: a line that is like
- * the line before compresses well.
+ * The series of each check as Prometheus' text (design, section 11). prom-client takes 6 s and 900 MB for 100,000
+ * checks, and blocks the event loop (docs/benchmarks.md). The text is made in pieces, as the reader asks for them.
+ * Checks of one project stand together: similar lines compress well.
  */
 
 import type { ExportedCheck } from '../../checks/export-checks.ts'
@@ -56,10 +51,7 @@ export class CheckSeries {
     return this.#labelNames.map((name, index) => labelOf(name, values[index])).join('')
   }
 
-  /**
-   * Yields whole lines. To be called after all checks were added, also by several readers at the same time. `pace`
-   * resolves when the next piece may be made.
-   */
+  /** Yields whole lines, after all checks were added, also to several readers. The next piece waits for `pace`. */
   async *render(pace = yieldTurn): AsyncGenerator<string> {
     let text = ''
     for (const { name: metric, help, tails } of METRICS) {

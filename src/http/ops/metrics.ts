@@ -1,8 +1,7 @@
 /**
- * GET /metrics: the metrics of this process and, when this replica exports them, the series of all checks. These can be
- * more than a hundred megabytes of text, so they are held as names and numbers and written in pieces as the client
- * reads, each at its own pace. A client that reads nothing, or takes too long, is cut off; Prometheus then counts a
- * failed scrape, and never stores half of the checks.
+ * GET /metrics: the metrics of this process and, when this replica exports them, the series of all checks, written in
+ * pieces as the client reads. A client that reads nothing, or takes too long, is cut off: Prometheus then counts a
+ * failed scrape, and stores no half of the checks.
  */
 
 import type { IncomingMessage } from 'node:http'

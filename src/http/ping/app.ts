@@ -1,7 +1,6 @@
 /**
- * The ping API (interface, section 4.2; design, section 3.3): the hot path. It has no framework and no router:
- * request.ts matches the path, which is the whole specification, and cheaper. Errors are plain text, or JSON where the
- * client accepts JSON.
+ * The ping API (interface, section 4.2; design, section 3.3): the hot path, without a framework or a router. Errors are
+ * plain text, or JSON where the client accepts JSON.
  */
 
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http'

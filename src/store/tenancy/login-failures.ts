@@ -1,7 +1,4 @@
-/**
- * Failed log-ins of the throttle: for each bucket the instants of its latest failures, as many as its limit. A window that slides over them is
- * exact, and replicas share it.
- */
+/** For each bucket the instants of its latest failures, as many as its limit: an exact window over all replicas. */
 
 import type { Instant } from '../../domain/check.ts'
 import type { Queryable } from '../postgres/database.ts'

@@ -159,9 +159,7 @@ export interface ProjectOfAll extends ProjectRow {
   readonly organization: string
 }
 
-/**
- * Of every organization, at most 1,000, by slug: for commands of those who run the installation, never for a caller.
- */
+/** Of every organization, at most 1,000, by slug: for who runs the installation, never for a caller. */
 export async function listProjectsOfAll(db: Queryable, slugOrId: string | null): Promise<ProjectOfAll[]> {
   const { rows } = await db.query<ProjectOfAll>(
     `select p.id, p.name, p.slug, p.created_at as "createdAt", o.id as "organizationId", o.name as organization

@@ -25,10 +25,7 @@ export async function insertRefreshToken(tx: Queryable, token: NewRefreshToken):
   )
 }
 
-/**
- * By their hashes in hex, without a lock or a transaction: what strangers send costs no more than that. Unknown tokens
- * are left out.
- */
+/** By their hashes in hex, without a lock: what strangers send costs no more. Unknown tokens are left out. */
 export async function findRefreshTokens(db: Queryable, hashes: readonly string[]): Promise<Map<string, true>> {
   const { rows } = await db.query<{ hash: string }>({
     name: 'find_refresh_tokens',

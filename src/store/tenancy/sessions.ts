@@ -1,8 +1,7 @@
 /**
- * Sessions: one for each log-in. A session of the kind `token` has a family of refresh tokens with its id. A session of
- * the kind `dashboard` has a token, of which the hash is stored. A transaction that begins, renews or ends sessions
- * first locks the row of their user, so that no session survives the end of all. A transaction that only ends the
- * former session of a browser need not.
+ * Sessions: one for each log-in, with a family of refresh tokens (`token`) or the hash of a token (`dashboard`). A
+ * transaction that begins, renews or ends sessions first locks the row of their user, so that no session survives the
+ * end of all. A transaction that only ends the former session of a browser need not.
  */
 
 import type { Instant } from '../../domain/check.ts'

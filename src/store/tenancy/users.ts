@@ -51,10 +51,7 @@ export async function listUsers(
   return rows
 }
 
-/**
- * The admins of an organization: users, and keys of the whole organization that never expire. The caller holds the organization's lock, so
- * the count stays right until the transaction ends.
- */
+/** Users, and keys of the whole organization that never expire. The caller holds the organization's lock. */
 export async function countAdmins(tx: Queryable, organizationId: string): Promise<number> {
   const { rows } = await tx.query<{ count: number }>(
     `select (select count(*) from users where organization_id = $1 and scope = 'admin')
@@ -138,10 +135,7 @@ export interface DashboardUser extends KnownUser {
   readonly lastUsedAt: Instant
 }
 
-/**
- * The users of sessions of the dashboard, by the hashes of the tokens in hex. Sessions that have ended or expired are
- * left out.
- */
+/** By the hashes of their tokens in hex. Sessions that have ended or expired are left out. */
 export async function findUsersOfDashboard(
   db: Queryable,
   tokenHashes: readonly string[],

@@ -1,6 +1,4 @@
-/**
- * How long the last runs took: a bar for each, and lines for the median, for 95 percent, and for the longest allowed.
- */
+/** How long the last runs took: bars, and lines for the median, for 95 percent, and for the longest allowed. */
 
 import { scaleBand, scaleLinear } from 'd3-scale'
 import type { DurationSummary, PastRun } from '../../../domain/runs.ts'

@@ -1,8 +1,6 @@
 /**
- * The last runs of a check as a strip of bars, the newest at the right: a path for each outcome instead of an element
- * for each run, because a list has a hundred strips. What did not succeed has a mark below the line, so that it shows
- * without colour too. The text alternative is a sentence, the title of the drawing: tables of 30 rows would add more
- * than 60 KB to a list of a hundred checks. The page of a check has its runs as a table.
+ * The last runs of a check as a strip of bars, the newest at the right. A list has a hundred strips: a path for each
+ * outcome, and a sentence as text alternative, keep it small. What did not succeed has a mark below the line.
  */
 
 import { scaleSqrt } from 'd3-scale'

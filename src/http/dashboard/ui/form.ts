@@ -173,9 +173,8 @@ export function generalFault(faults: Faults = {}): Html | string {
 }
 
 /**
- * The button of a form that filters a list. Scope `read` sees no button: there the script submits the form when a
- * choice changes. Without scripts the button shows. A button that does not show still lets the key Enter submit the
- * form.
+ * The button of a form that filters a list. Scope `read` sees no button: its script submits the form when a choice
+ * changes. A button that does not show still lets the key Enter submit the form.
  */
 export function filterButton(scope: Scope): Html {
   const kind = includesScope(scope, 'write') ? 'secondary' : 'secondary scriptless-only'

@@ -1,7 +1,6 @@
 /**
- * Schedules in words. cronstrue writes the words; our engine (domain/cron.ts) decides what they are about: it gets a
- * plain spelling of the values that the engine read, because it reads several spellings in another way (`*\/7`, `?`,
- * `+5`, `1-31` beside a weekday).
+ * Schedules in words. cronstrue writes the words of a plain spelling of what domain/cron.ts has read: it reads several
+ * spellings in another way (`*\/7`, `?`, `+5`, `1-31` beside a weekday).
  */
 
 import cronstrue from 'cronstrue'
@@ -67,9 +66,8 @@ function describe(fields: PlainFields, index: number): string {
 type PlainFields = readonly string[]
 
 /**
- * The same schedule in a spelling that every reader of crontabs reads alike: `*`, `*\/n` where n divides the field,
- * numbers and ranges. Two spellings where a day of the month or a weekday is enough; none for a schedule that names no
- * time.
+ * A spelling that every reader of crontabs reads alike: `*`, `*\/n` where n divides the field, numbers and ranges. Two
+ * spellings where one of both days is enough; none for a schedule that names no time.
  */
 export function spellPlainly(cron: Cron): PlainFields[] {
   const { minutes, hours, days, months, weekdays } = cron

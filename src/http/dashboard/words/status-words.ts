@@ -1,7 +1,4 @@
-/**
- * Statuses, their reasons, events and deliveries in words. Notifications name the same reasons
- * (channels/kinds/event-text.ts).
- */
+/** Statuses, reasons, events and deliveries in words; channels/kinds/event-text.ts names the same reasons. */
 
 import type { DeliveryRecord } from '../../../channels/find-deliveries.ts'
 import type { CheckRecord } from '../../../checks/find-checks.ts'
@@ -50,9 +47,7 @@ export interface StatusFacts {
 export interface FollowedFacts {
   /** Why its newest run failed, did not start or took too long, in words. Null: not known. */
   readonly detail: string | null
-  /**
-   * The Job that must end before the check can be up again: it takes too long, or blocks others. Null: none is known.
-   */
+  /** The Job that takes too long or blocks others: it must end before the check can be up. Null: none is known. */
   readonly stuck: StuckJob | null
 }
 
@@ -233,9 +228,7 @@ export function nextSentence({
     : `${expected} The run should end by ${by}; then the check is down.`
 }
 
-/**
- * When its job runs next is not said: with concurrencyPolicy Forbid, which is not known here, the schedule has no say.
- */
+/** Not when its job runs next: with concurrencyPolicy Forbid, which is not known here, the schedule has no say. */
 function stuckSentences({ job, startedAt }: StuckJob, { now, clock }: Pick<StatusFacts, 'now' | 'clock'>): string {
   const since = startedAt === null ? '' : `, since ${clock(startedAt)} (${roughly(now - startedAt)})`
   return `Job ${toOneLine(job)} still runs${since}. Its success ends this, or that of a later run; with concurrencyPolicy Forbid none starts before it has ended.`

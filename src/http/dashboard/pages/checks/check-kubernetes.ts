@@ -1,7 +1,4 @@
-/**
- * What Kubernetes knows of a check: its resource, the commands that show more, the CronJob that it follows, and the
- * last run of that CronJob. Texts of the cluster are shown as text.
- */
+/** What Kubernetes knows of a check. Texts of the cluster are shown as text. */
 
 import type { CheckRecord } from '../../../../checks/find-checks.ts'
 import type { CheckReview } from '../../../../checks/review-check.ts'

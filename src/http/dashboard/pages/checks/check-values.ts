@@ -1,7 +1,4 @@
-/**
- * The fields of a check's form: what a user typed, the body of the API that it means, and the faults of each field. The
- * body of the API and the verbs have the rules. Only lengths of time are read in the words of users.
- */
+/** What a user typed, and the body of the API that it means. Only lengths of time are read in the words of users. */
 
 import type { CheckRecord } from '../../../../checks/find-checks.ts'
 import { completeSpec, NO_SPEC, readSpec } from '../../../../checks/read-spec.ts'

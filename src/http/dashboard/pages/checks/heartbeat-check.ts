@@ -15,9 +15,8 @@ interface DeclaredCheck
 const BIDI_CONTROLS = /\p{Bidi_Control}/gu
 
 /**
- * The manifest has the current values. Where the check follows a CronJob, the manifest leaves out the values that come
- * from the CronJob or by default: named in a manifest, they would stay when the CronJob changes. This page does not
- * know what only the resource has (publish, project, ...).
+ * The manifest has the current values, without those that come from a followed CronJob or by default: named, they would
+ * stay when the CronJob changes. This page does not know what only the resource has (publish, project, ...).
  */
 export function renderHeartbeatCheck(check: DeclaredCheck): string {
   const { kubernetes, cronJob, name, description, tags, labels, spec } = check

@@ -1,13 +1,9 @@
 /**
- * Texts in manifests and commands that a user copies. YAML not by a library: a manifest of ours has a fixed shape, only
- * its scalars vary, and a string of JSON is a string of YAML once the characters are escaped that YAML 1.1 (kubectl)
- * folds or rejects.
+ * Texts in manifests and commands that a user copies. A string of JSON is a string of YAML once the characters are
+ * escaped that YAML 1.1 (kubectl) folds or rejects.
  */
 
-/**
- * Characters that YAML takes for line breaks or rejects, and characters that do not show: a text that reads from right
- * to left must not change how the manifest looks.
- */
+/** What YAML takes for line breaks or rejects, and what does not show: it must not change how a manifest looks. */
 const UNSEEN = /[\p{Cc}\p{Cf}\p{Cs}\p{Co}\p{Cn}\p{Zl}\p{Zp}]/gu
 
 /** In double quotes, on one line, for every reader of YAML. */

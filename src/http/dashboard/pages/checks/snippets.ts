@@ -1,7 +1,6 @@
 /**
- * How a job reports to its check, in the languages of users. Each snippet runs as it is, tries four times with a
- * time-out of ten seconds, and never changes the result of the job when a ping cannot be sent. The programs are files
- * in `snippets/`, with `{{url}}` for the ping URL. docs/pings.md has the same programs, and explains them.
+ * How a job reports to its check, in the languages of users. Each snippet runs as it is, tries four times, ten seconds
+ * each, and never changes the result of the job. docs/pings.md has the same programs, and explains them.
  */
 
 import { readFileSync } from 'node:fs'
@@ -105,9 +104,7 @@ function publishedNote({ kubernetes, isFollowed = false }: SnippetCheck): string
 const CURL = 'curl -fsS -m 10 --retry 3 --retry-connrefused -o /dev/null'
 const WARN = "echo 'the heartbeat could not be sent' >&2"
 
-/**
- * `url`: the ping URL as a literal of the language. It has the characters of a URL; quotes are escaped all the same.
- */
+/** `url`: the ping URL as a literal of the language, with quotes escaped, which no URL has. */
 function withUrl(program: string, url: string): string {
   return program.replace(/(['"])\{\{url\}\}\1/, () => url)
 }

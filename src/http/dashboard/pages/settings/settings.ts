@@ -1,6 +1,4 @@
-/**
- * `/settings`: one's own account, and for admins API keys, users, projects and the audit log.
- */
+/** `/settings`: one's own account, and for admins API keys, users, projects, audit log. */
 
 import { includesScope } from '../../../../domain/access.ts'
 import { html } from '../../html.ts'
