@@ -6,18 +6,12 @@ import { decodePercent } from '../../runtime/percent.ts'
 
 export type BadgeFormat = 'svg' | 'json' | 'shields'
 
-export interface BadgePath {
-  readonly badgeKey: string
-  readonly subject: BadgeSubject
-  readonly format: BadgeFormat
-}
-
 export const BADGE_PREFIX = '/badge/'
 
 const PATH = /^\/badge\/([A-Za-z0-9]{22})(?:\/tag\/(.+)|\/([^/]+))?\.(svg|json|shields)$/
 
 /** `path`: as in the request; a tag may be percent-encoded. Null for what is no address of a badge. */
-export function parseBadgePath(path: string): BadgePath | null {
+export function parseBadgePath(path: string) {
   const [, badgeKey, tag, slug, format] = PATH.exec(path) ?? []
   if (badgeKey === undefined) return null
   const subject = toSubject(tag, slug)
@@ -34,12 +28,6 @@ function toSubject(tag: string | undefined, slug: string | undefined): BadgeSubj
 /** The address of a badge without its format, below the address of the service. */
 export function badgePath(badgeKey: string, subject: BadgeSubject): string {
   const start = `${BADGE_PREFIX}${badgeKey}`
-  switch (subject.kind) {
-    case 'project':
-      return start
-    case 'check':
-      return `${start}/${subject.slug}`
-    case 'tag':
-      return `${start}/tag/${encodeURIComponent(subject.tag)}`
-  }
+  if (subject.kind === 'check') return `${start}/${subject.slug}`
+  return subject.kind === 'tag' ? `${start}/tag/${encodeURIComponent(subject.tag)}` : start
 }
