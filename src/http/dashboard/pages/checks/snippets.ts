@@ -41,6 +41,9 @@ const PROGRAMS = {
 
 export function snippetsOf(check: SnippetCheck): Snippet[] {
   const { pingUrl: url } = check
+  const program = (id: keyof typeof PROGRAMS, title: string, note: string, literal: string): Snippet => {
+    return { id, title, note, text: withUrl(PROGRAMS[id], literal) }
+  }
   return [
     {
       id: 'curl',
@@ -54,12 +57,12 @@ export function snippetsOf(check: SnippetCheck): Snippet[] {
       note: 'Add it with "crontab -e". It reports failures too, by their exit code.',
       text: crontab(check),
     },
-    {
-      id: 'bash',
-      title: 'bash, with output and exit code',
-      note: 'It reports the start, the exit code and the end of the output, which is then part of the alert.',
-      text: withUrl(PROGRAMS.bash, quoteForShell(url)),
-    },
+    program(
+      'bash',
+      'bash, with output and exit code',
+      'It reports the start, the exit code and the end of the output, which is then part of the alert.',
+      quoteForShell(url),
+    ),
     {
       id: 'kubernetes',
       title: 'Kubernetes CronJob',
@@ -69,25 +72,10 @@ export function snippetsOf(check: SnippetCheck): Snippet[] {
           : `${publishedNote(check)} Put in the image and the command of your job.`,
       text: cronJob(check),
     },
-    {
-      id: 'python',
-      title: 'Python',
-      note: 'Python 3.6 or later; it needs no package.',
-      text: withUrl(PROGRAMS.python, quote(url)),
-    },
-    {
-      id: 'node',
-      title: 'Node.js',
-      note: 'Node.js 18 or later. Save it as job.mjs.',
-      text: withUrl(PROGRAMS.node, quote(url)),
-    },
-    { id: 'go', title: 'Go', note: 'It needs the standard library only.', text: withUrl(PROGRAMS.go, quote(url)) },
-    {
-      id: 'powershell',
-      title: 'PowerShell',
-      note: 'PowerShell 5.1 or later.',
-      text: withUrl(PROGRAMS.powershell, quoteForPowerShell(url)),
-    },
+    program('python', 'Python', 'Python 3.6 or later; it needs no package.', quote(url)),
+    program('node', 'Node.js', 'Node.js 18 or later. Save it as job.mjs.', quote(url)),
+    program('go', 'Go', 'It needs the standard library only.', quote(url)),
+    program('powershell', 'PowerShell', 'PowerShell 5.1 or later.', quoteForPowerShell(url)),
   ]
 }
 
