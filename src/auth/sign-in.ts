@@ -155,7 +155,7 @@ async function findOrCreate(
   if (email === null) throw noAddress(provider, identity)
   const { database, clock } = context
   const found = await findUserByEmail(database, email)
-  if (found !== null) return toKnown(found)
+  if (found !== null) return found
   if (scope === null) {
     await auditUnknown(context, provider, address)
     throw rejected(`there is no user with the address ${email}: ask an administrator to create one in the settings`)
@@ -179,7 +179,7 @@ async function findOrCreate(
     if (user === null) throw removed()
     const detail = { scope, provider }
     const act = { action: 'user.created', target: { id: user.id, name: email }, projectId: null, detail } as const
-    return { result: toKnown(user), acts: made === null ? [] : [act] }
+    return { result: user, acts: made === null ? [] : [act] }
   })
 }
 
@@ -218,10 +218,6 @@ async function beginSignedIn(
 
 function removed(): AppError {
   return rejected('this user was removed a moment ago: sign in again')
-}
-
-function toKnown({ id, email, organizationId, scope }: KnownUser): KnownUser {
-  return { id, email, organizationId, scope }
 }
 
 function noAddress(provider: string, { email, email_verified }: Identity): AppError {

@@ -26,13 +26,7 @@ export function badge(state: IconName, words: Part): Html {
   return html`<span class="status status-${state}">${icon(state)} ${words}</span>`
 }
 
-const made = new Map<IconName, Html>()
-
 /** 16 pixels, in the colour of the text. */
 export function icon(name: IconName): Html {
-  const known = made.get(name)
-  if (known !== undefined) return known
-  const svg = trusted(octicons[NAMES[name]]!.toSVG({ class: `icon icon-${name}` }))
-  made.set(name, svg)
-  return svg
+  return trusted(octicons[NAMES[name]]!.toSVG({ class: `icon icon-${name}` }))
 }

@@ -11,7 +11,7 @@ import type { Changed, ChangeHub } from '../../checks/watch-changes.ts'
 import { AppError } from '../../domain/errors.ts'
 import { isUuid } from '../../domain/ids.ts'
 import { toIso } from '../../domain/instant.ts'
-import { type Clock, yieldTurn } from '../../runtime/clock.ts'
+import type { Clock } from '../../runtime/clock.ts'
 import { createLoop } from '../../runtime/loop.ts'
 import { STREAM_BYTES, STREAMS, STREAMS_PER_SESSION, STREAMS_PER_USER } from '../limits.ts'
 
@@ -40,7 +40,6 @@ export const LIVE_PATH = '/live'
 const SESSIONS_MS = 2_000
 /** Proxies close a connection on which nothing was sent for a while, often a minute. */
 const BEAT_MS = 20_000
-const STREAMS_PER_TICK = 25
 /** After which a client other than our script connects again. */
 const RETRY_MS = 3_000
 
@@ -79,12 +78,7 @@ export function createLive(options: LiveOptions): Live {
   }
 
   async function beat(): Promise<'done'> {
-    let written = 0
-    for (const stream of [...streams]) {
-      write(stream, BEAT)
-      written += 1
-      if (written % STREAMS_PER_TICK === 0) await yieldTurn()
-    }
+    for (const stream of [...streams]) write(stream, BEAT)
     return 'done'
   }
 
@@ -138,8 +132,9 @@ export function createLive(options: LiveOptions): Live {
         return
       }
       const now = context.clock.now()
-      const since = Date.parse(first(ctx.query.since))
-      const check = first(ctx.query.check)
+      const query = new URLSearchParams(ctx.querystring)
+      const since = Date.parse(query.get('since') ?? '')
+      const check = query.get('check') ?? ''
       const isOfSession = (stream: Stream) => stream.sessionId === sessionId
       const isOfUser = (stream: Stream) => stream.userId === userId
       makeRoom([...streams].filter(isOfSession), STREAMS_PER_SESSION)
@@ -197,5 +192,3 @@ export function createLive(options: LiveOptions): Live {
     count: () => streams.size,
   }
 }
-
-const first = (value: string | string[] | undefined) => (Array.isArray(value) ? value[0] : value) ?? ''
