@@ -12,8 +12,7 @@ import { createFindInTurn } from '../store/ask-in-turn.ts'
 import type { Context } from '../store/context.ts'
 import type { Database } from '../store/postgres/database.ts'
 import { noteLoginAddress } from '../store/tenancy/login-addresses.ts'
-import { findRefreshTokens, lockFamily, spendRefreshToken } from '../store/tenancy/refresh-tokens.ts'
-import { deleteSession, type SessionKind } from '../store/tenancy/sessions.ts'
+import * as store from '../store/tenancy/sessions.ts'
 import { replacePasswordHash } from '../store/tenancy/users.ts'
 import { actOnAccount, actorOf } from './account-audit.ts'
 import { type PasswordAttempt, withPassword } from './check-password.ts'
@@ -51,7 +50,7 @@ export async function logInToDashboard(
 async function beginByPassword(
   context: Context,
   attempt: PasswordAttempt,
-  kind: SessionKind,
+  kind: store.SessionKind,
   former: FormerSession,
 ): Promise<BegunSession> {
   const { address, password } = attempt
@@ -80,12 +79,12 @@ export async function refresh(
   const now = context.clock.now()
   // The end of the session must be committed, so the error is thrown after the transaction.
   const renewed = await audited<BegunSession | null>(context, actorOf(null, address), async (tx) => {
-    const family = await lockFamily(tx, hashText(refreshToken))
+    const family = await store.lockFamily(tx, hashText(refreshToken))
     if (family === null) return { result: null, acts: [] }
     const { familyId: sessionId, user } = family
-    const outcome = await spendRefreshToken(tx, hashText(refreshToken), now)
+    const outcome = await store.spendRefreshToken(tx, hashText(refreshToken), now)
     if (outcome === 'spent before') {
-      await deleteSession(tx, user.id, sessionId)
+      await store.deleteSession(tx, user.id, sessionId)
       return { result: null, acts: [actOnAccount(user, 'refresh.replayed')], by: actorOf(user, address) }
     }
     if (outcome !== 'spent now') return { result: null, acts: [] }
@@ -100,10 +99,10 @@ export async function refresh(
 export async function logOut(context: Context, { refreshToken, address }: RefreshRequest): Promise<void> {
   if (!(await isKnown(context, refreshToken))) return
   await audited(context, actorOf(null, address), async (tx) => {
-    const family = await lockFamily(tx, hashText(refreshToken))
+    const family = await store.lockFamily(tx, hashText(refreshToken))
     if (family === null) return { result: undefined, acts: [] }
     const { user, familyId } = family
-    const hasEnded = await deleteSession(tx, user.id, familyId)
+    const hasEnded = await store.deleteSession(tx, user.id, familyId)
     return { result: undefined, acts: hasEnded ? [actOnAccount(user, 'logout')] : [], by: actorOf(user, address) }
   })
 }
@@ -113,7 +112,7 @@ const finders = new WeakMap<Database, ReturnType<typeof createFindInTurn<true>>>
 
 async function isKnown({ database }: Context, refreshToken: string): Promise<boolean> {
   if (!REFRESH_TOKEN.test(refreshToken)) return false
-  const find = finders.get(database) ?? createFindInTurn((hashes) => findRefreshTokens(database, hashes))
+  const find = finders.get(database) ?? createFindInTurn((hashes) => store.findRefreshTokens(database, hashes))
   finders.set(database, find)
   return (await find(hashText(refreshToken).toString('hex'))) !== null
 }

@@ -13,7 +13,6 @@ import { newId } from '../runtime/ids.ts'
 import { createFindInTurn } from '../store/ask-in-turn.ts'
 import type { Context } from '../store/context.ts'
 import type { Queryable } from '../store/postgres/database.ts'
-import { insertRefreshToken } from '../store/tenancy/refresh-tokens.ts'
 import * as store from '../store/tenancy/sessions.ts'
 import { findUsersOfDashboard, lockSessionsOf } from '../store/tenancy/users.ts'
 import { actOnAccount } from './account-audit.ts'
@@ -77,8 +76,8 @@ export async function addRefreshToken(
   now: Instant,
 ): Promise<string> {
   const token = `hbr_${randomToken()}`
-  const expiresAt = await store.saveSession(tx, { id: sessionId, userId, kind: 'token', address, now }, LIVES.token)
-  await insertRefreshToken(tx, { hash: hashText(token), familyId: sessionId, userId, expiresAt, createdAt: now })
+  const session = { id: sessionId, userId, kind: 'token', address, now } as const
+  await store.insertRefreshToken(tx, hashText(token), session, await store.saveSession(tx, session, LIVES.token))
   return token
 }
 
