@@ -107,8 +107,7 @@ const FETCH_MS = 5_000
 const MAX_BYTES = 1_048_576
 
 /**
- * `issuer`: its URL, exactly as in the claim `iss`. `onProblem` is called for each failed fetch. Throws AppError
- * `unavailable` when the keys cannot be fetched, and what jose throws for an unknown key.
+ * `issuer`: its URL as in `iss`. Throws AppError `unavailable` without keys, and what jose throws for an unknown key.
  */
 function createIssuerKeys(
   issuer: string,

@@ -20,10 +20,7 @@ export function listProjects(context: Context, tenant: Tenant, page: PageRequest
   return readPage(page, (rows) => store.listProjects(context.database, tenant, rows))
 }
 
-/**
- * Without a slug one is derived from the name, with a numeric suffix on a clash. Throws AppError `conflict` when the
- * given slug is taken, `forbidden` for a tenant that is bound to a project.
- */
+/** Without a slug one is derived. Throws AppError `slug_taken`, `forbidden` for a tenant that is bound to a project. */
 export async function createProject(
   context: Context,
   by: Principal,
@@ -89,8 +86,7 @@ export function updateProject(
 }
 
 /**
- * Also removes the API keys and the channels that are bound to the project. Throws AppError `conflict` while it holds
- * checks, `not_found` for an unknown, foreign or malformed id, `forbidden` for a tenant that is bound to a project.
+ * Also removes its keys and channels. Throws AppError `project_not_empty`, `not_found`, `forbidden` for a bound tenant.
  */
 export async function removeProject(context: Context, by: Principal, id: string): Promise<void> {
   await audited(context, by, async (tx) => {

@@ -20,10 +20,7 @@ export function shareOf(scope: Scope, limitPerMinute: number): number {
   return includesScope(scope, 'admin') ? limitPerMinute : Math.max(1, Math.floor((limitPerMinute * 9) / 10))
 }
 
-/**
- * Counts one management call of an organization (design, section 3.2), over all its keys, tokens and replicas, in a
- * sliding window of one minute, by the database's clock. A rejected call does not count.
- */
+/** Counts a call of an organization, over all replicas (design, section 3.2). A rejected call does not count. */
 export async function takeCall(
   { database }: Pick<Context, 'database'>,
   organizationId: string,

@@ -51,10 +51,7 @@ export function isOpenedInClear({ headers }: Pick<IncomingMessage, 'headers'>): 
   return headers['sec-fetch-site'] === undefined && !/^https\b/i.test(`${headers['x-forwarded-proto'] ?? ''}`)
 }
 
-/**
- * The path and query of `next`, as they are written, if it leads to a page of our own; null otherwise. What a header
- * does not take is encoded as a browser does it.
- */
+/** The path and query of `next` if it leads to a page of our own, encoded as browsers do it; null otherwise. */
 export function ownPath(next: string | null): string | null {
   // `//host` and `/\host` are other hosts to a browser, and it drops tabs and line breaks before it looks.
   if (next === null || next.length > 2_000 || !/^\/(?![/\\])[^\\\p{Cc}]*$/u.test(next)) return null

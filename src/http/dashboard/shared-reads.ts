@@ -15,8 +15,7 @@ export function createSharedReads<T>({ now }: Pick<Clock, 'now'>) {
   const reads = new Map<string, { readonly at: Instant; readonly made: Promise<T> }>()
 
   /**
-   * Returns the read of `key` that another page began within the last second, if it began at `notBefore` or later.
-   * Otherwise begins a read. Rejects as `read` does.
+   * The read of `key` that began within a second, and at `notBefore` or later; else a new read. Rejects as `read` does.
    */
   return (key: string, notBefore: Instant, read: (at: Instant) => Promise<T>): Promise<T> => {
     const at = now()

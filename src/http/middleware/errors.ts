@@ -14,8 +14,7 @@ import { UNMATCHED } from './observe.ts'
 export const CLIENT_LEFT = 499
 
 /**
- * Gives `respond` each error as an AppError, with the status and Retry-After of the response set: it sets the body.
- * Unexpected errors are logged, and become `internal`.
+ * Gives `respond` each error as an AppError, with status and Retry-After set. Logs unexpected errors, as `internal`.
  */
 export function catchErrors(log: Log, respond: (ctx: Context, failure: AppError) => void | Promise<void>): Middleware {
   // A line a second for each route: strangers can cause any number of these. A limit is no fault, and has no stack.

@@ -14,10 +14,7 @@ interface Window {
   used: number
 }
 
-/**
- * The returned function counts one. It throws AppError `too_many_requests` for one too many, which then does not count.
- * `describe`: the message of the error, by the seconds after which a client may try again.
- */
+/** The returned function throws AppError `too_many_requests`, in the words of `describe`, for one beyond `most`. */
 export function createWindows(clock: Pick<Clock, 'now'>, most: number, describe: (seconds: number) => string) {
   const windows = new Map<string, Window>()
 

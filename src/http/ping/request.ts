@@ -1,7 +1,4 @@
-/**
- * Parses the path, the query, the duration and the run id of a ping request (interface, section 4.2; design, section
- * 3.3). Pure. What comes from the request has the length of a head at most (server.ts), and each part is read once.
- */
+/** Parses a ping request (interface, section 4.2; design, section 3.3). Pure. Each part is read once. */
 
 import type { PingType } from '../../domain/check.ts'
 import { isUuid } from '../../domain/ids.ts'

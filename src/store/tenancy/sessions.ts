@@ -54,10 +54,7 @@ export async function saveSession(tx: Queryable, session: NewSession, life: Sess
   return rows[0]!.expiresAt
 }
 
-/**
- * Ends the sessions of a user that are too many, with their refresh tokens: those that were unused for longest. The
- * caller has begun a session, and holds the lock of the user's row.
- */
+/** Ends sessions that are too many: those unused for longest. The caller has begun one, and holds the user's lock. */
 export async function boundSessions(tx: Queryable, userId: string, now: Instant): Promise<void> {
   await tx.query(
     `with surplus as (

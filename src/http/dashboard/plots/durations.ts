@@ -14,10 +14,7 @@ const HEIGHT = 134
 /** A limit that is further above the bars would make them invisible. */
 const FARTHEST_LIMIT = 3
 
-/**
- * `runs`: newest first. Null where no run has a duration. The page also has the numbers, in the list below and in the
- * table.
- */
+/** `runs`: newest first. Null where no run has a duration. */
 export function renderDurations(
   runs: readonly PastRun[],
   summary: DurationSummary,

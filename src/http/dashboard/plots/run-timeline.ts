@@ -1,7 +1,4 @@
-/**
- * The runs of a check on a line of time, above its status. Colour and shape both show the outcome. Plots have no fixed
- * width: x is in percent, so that text keeps its size on a phone.
- */
+/** The runs of a check on a line of time. Plots have no fixed width: x is in percent, and text keeps its size. */
 
 import { type ScaleTime, scaleUtc } from 'd3-scale'
 import type { CheckReview } from '../../../checks/review-check.ts'

@@ -84,8 +84,7 @@ export type Query = Readonly<Record<string, string | null | undefined>>
 export const BY_TIME = ['Newest', 'Older'] as const
 
 /**
- * `query`: of this page; the first page has no cursor. `next`: the cursor of the next page; null on the last page.
- * `note` stands before the links.
+ * `query`: of this page; the first page has no cursor. `next`: null on the last page. `note` stands before the links.
  */
 export function pager(
   path: string,
@@ -148,10 +147,7 @@ ${loss}
   return { kind: 'page', title: `${ask}${name === undefined ? '' : ` ${toOneLine(name)}`}?`, main }
 }
 
-/**
- * A button that copies a text of the page; the script does it (assets/dashboard.js). `target`: the id of the element
- * with the text. `of`: what is copied, for screen readers.
- */
+/** Copies the text of the element with the id `target`, by the script. `of`: what is copied, for screen readers. */
 export function copyButton(target: string, of: string): Html {
   return html`<button type="button" class="secondary outline small script-only" data-copy="${target}">${icon('copy')} Copy<span class="visually-hidden"> ${of}</span></button>`
 }
