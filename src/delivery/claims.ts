@@ -11,8 +11,8 @@ export type Message =
   | { readonly digest: Digest; readonly deliveries: readonly ClaimedDelivery[] }
 
 /**
- * Up to DIGEST.deliveries of a channel in one message; alone what cannot be a part of one: a delivery without its
- * event, and one that no other is due with. `count`: how many deliveries were claimed or postponed.
+ * Up to DIGEST.deliveries of a channel in one message; alone one that no other is due with. `count`: how many deliveries
+ * were claimed or postponed.
  */
 export async function claimDigest(
   database: Database,
@@ -21,12 +21,8 @@ export async function claimDigest(
 ): Promise<{ messages: Message[]; count: number }> {
   const wanted = [{ channelId, tests: 0, others: DIGEST.deliveries }]
   const { claimed, count } = await claimDeliveries(database, wanted, { ...times, asOne: true })
-  const parts = claimed.filter(({ event }) => event !== null)
-  const events = parts.flatMap(({ event }) => (event === null || event.type === 'channel.test' ? [] : [event]))
-  const isDigest = events.length > 1
-  const alone = isDigest ? claimed.filter(({ event }) => event === null) : claimed
-  const messages: Message[] = alone.map((delivery) => ({ delivery }))
+  const events = claimed.flatMap(({ event }) => (event.type === 'channel.test' ? [] : [event]))
+  if (events.length < 2) return { messages: claimed.map((delivery) => ({ delivery })), count }
   const digest = { id: newId(times.now), at: times.now, events: events.length, ...planDigest(events) }
-  if (isDigest) messages.push({ digest, deliveries: parts })
-  return { messages, count }
+  return { messages: [{ digest, deliveries: claimed }], count }
 }

@@ -198,17 +198,15 @@ export function createOutbox(options: OutboxOptions) {
   }
 
   async function send(message: Message, { row, opened: channel }: ClaimedChannel): Promise<Outcome> {
-    const event = 'delivery' in message ? message.delivery.event : undefined
-    if (event === null) return { kind: 'rejected', status: null, error: 'its event is no longer stored' }
     // The transaction of a flip may commit after the channel was muted, and have seen it before.
-    if (row.muted && event?.type !== 'channel.test')
+    if (row.muted && !('delivery' in message && message.delivery.type === 'channel.test'))
       return { kind: 'rejected', status: null, error: 'the channel was muted' }
     if (channel instanceof Error) return { kind: 'retry', status: null, error: channel.message }
     const sender = senders[row.kind]
     try {
       return await sendWithin((signal) =>
         'delivery' in message
-          ? sender({ channel, event: message.delivery.event!, checkKey: message.delivery.checkKey }, signal)
+          ? sender({ channel, event: message.delivery.event, checkKey: message.delivery.checkKey }, signal)
           : sender.sendDigest!({ channel, digest: message.digest }, signal),
       )
     } catch (error) {

@@ -47,7 +47,6 @@ const OF_REASONS = {
   no_secret: ({ kind }: { kind: string }) => `only webhooks have a signing secret; the kind of the channel is ${kind}`,
   channel_gone: () => 'the channel of the delivery was removed',
   channel_moved: () => 'the channel of the delivery serves another project now',
-  event_gone: () => 'the event of the delivery is no longer stored: it was too old',
   schedule_unreadable: () =>
     'the stored schedule of this check cannot be read; update the check with a valid schedule first',
   taken: () => 'another check has it',

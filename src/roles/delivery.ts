@@ -49,8 +49,8 @@ export function reachOf({ allowedTargets, secrets }: Base['config']): Reach {
 /** A line about a digest has no ids of deliveries: it can have thousands. */
 function describeMessage(message: Message, count: number) {
   if ('digest' in message) return { digest: message.digest.id, deliveries: count }
-  const { id, eventId, event, attempts } = message.delivery
-  return { delivery: id, event: eventId, type: event?.type, attempt: attempts }
+  const { id, eventId, type, attempts } = message.delivery
+  return { delivery: id, event: eventId, type, attempt: attempts }
 }
 
 export function createDelivery(base: DeliveryOptions) {

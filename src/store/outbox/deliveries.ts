@@ -54,8 +54,7 @@ export interface ClaimedDelivery {
   readonly giveUpAt: Instant
   /** Since when the receiver has refused each attempt; null when it did not refuse the last one. */
   readonly refusedAt: Instant | null
-  /** Null when it is no longer stored. */
-  readonly event: Event | null
+  readonly event: Event
 }
 
 /** How many deliveries of a channel a claim takes at most. */
@@ -143,7 +142,7 @@ function claimLocked(locked: readonly unknown[][], until: Instant, asOne: boolea
         c.attempts - c.attempts_before as attempt, c.give_up_at as "giveUpAt", c.refused_at as "refusedAt",
         e.data, e.subject, e.last_ping as "lastPing", e.created_at as at,
         case when not $5 or (select count(*) from claimed) = 1 then e.last_body end as "lastBody"
-      from claimed c left join events e on e.id = c.event_id
+      from claimed c join events e on e.id = c.event_id
       order by c.event_id`,
     values: [
       uuidArray(locked.map(([eventId]) => eventId as string)),
@@ -155,11 +154,10 @@ function claimLocked(locked: readonly unknown[][], until: Instant, asOne: boolea
   }
 }
 
-type ClaimRow = Omit<ClaimedDelivery, 'event'> & { [Name in Exclude<keyof EventRow, 'type'>]: EventRow[Name] | null }
+type ClaimRow = Omit<ClaimedDelivery, 'event'> & EventRow
 
 function toClaimed({ data, subject, lastPing, lastBody, at, ...row }: ClaimRow): ClaimedDelivery {
-  const stored = { type: row.type, data, subject, lastPing, lastBody, at } as EventRow
-  return { ...row, event: at === null ? null : toEvent(row.eventId, stored) }
+  return { ...row, event: toEvent(row.eventId, { type: row.type, data, subject, lastPing, lastBody, at }) }
 }
 
 export interface FinishedAttempt {

@@ -14,6 +14,7 @@ import {
   type EventType,
 } from '../../domain/event.ts'
 import { SOURCE_KIND } from '../../domain/last-run.ts'
+import { withoutBrokenStart } from '../../domain/plain-text.ts'
 import { PATIENCE_MS } from '../../domain/retry.ts'
 import { EVENT_PAIRS } from '../checks/columns.ts'
 import { instantArray, int8Array, jsonbArray, textArray, uuidArray } from '../postgres/binary-arrays.ts'
@@ -120,27 +121,22 @@ export async function insertTestEvent(tx: Queryable, event: TestEvent): Promise<
 export interface EventRow {
   readonly type: EventType
   readonly data: EventFacts
+  /** Null for a test. */
   readonly subject: EventCheck | null
   readonly lastPing: (Omit<EventPing, 'type' | 'body'> & { readonly type: PingType }) | null
   readonly lastBody: Buffer | null
   readonly at: Instant
 }
 
-/** Null for a row from before events stored their checks: it cannot be sent. */
-export function toEvent(id: string, { type, data, subject, lastPing, lastBody, at }: EventRow): Event | null {
+export function toEvent(id: string, { type, data, subject, lastPing, lastBody, at }: EventRow): Event {
   if (type === 'channel.test') return { id, type, at }
-  if (subject === null) return null
   const body = lastBody === null ? null : toBodyText(lastBody)
-  return { id, type, at, facts: data, check: subject, lastPing: lastPing === null ? null : { ...lastPing, body } }
+  return { id, type, at, facts: data, check: subject!, lastPing: lastPing === null ? null : { ...lastPing, body } }
 }
 
 /** The end of the body of a ping, an expression of bytea. */
 export const BODY_END = (body: string) =>
   `substring(${body} from greatest(1, octet_length(${body}) - ${EVENT_BODY_BYTES - 1}))`
 
-/** Reads a BODY_END. A body that was cut may begin in the middle of a character. The rest of that character is dropped. */
-export function toBodyText(bytes: Buffer): string {
-  let start = 0
-  if (bytes.length === EVENT_BODY_BYTES) while (start < 3 && (bytes[start]! & 0xc0) === 0x80) start += 1
-  return bytes.toString('utf8', start)
-}
+/** Reads a BODY_END. */
+export const toBodyText = (bytes: Buffer) => withoutBrokenStart(bytes).toString()

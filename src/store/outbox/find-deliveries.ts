@@ -129,21 +129,20 @@ export interface LockedDelivery {
   readonly isChannelMuted: boolean | null
   /** The channel serves another project now. */
   readonly isElsewhere: boolean
-  readonly hasEvent: boolean
 }
 
 /** Locks a delivery against claims and outcomes until the transaction ends. Null when the tenant has no such delivery. */
 export async function lockDelivery(tx: Queryable, tenant: Tenant, id: string): Promise<LockedDelivery | null> {
-  const { rows } = await tx.query<Row & { isChannelMuted: boolean | null; isElsewhere: boolean; hasEvent: boolean }>(
+  const { rows } = await tx.query<Row & { isChannelMuted: boolean | null; isElsewhere: boolean }>(
     `select ${COLUMNS}, c.muted as "isChannelMuted",
-        coalesce(c.project_id <> d.project_id, false) as "isElsewhere", exists (select from events e where e.id = d.event_id) as "hasEvent"
+        coalesce(c.project_id <> d.project_id, false) as "isElsewhere"
       from deliveries d left join channels c on c.id = d.channel_id
       where ${VISIBLE} and d.id = $3 for no key update of d`,
     [tenant.organizationId, tenant.projectId, id],
   )
   if (rows[0] === undefined) return null
-  const { isChannelMuted, isElsewhere, hasEvent, ...row } = rows[0]
-  return { delivery: toDelivery(row, tenant), isChannelMuted, isElsewhere, hasEvent }
+  const { isChannelMuted, isElsewhere, ...row } = rows[0]
+  return { delivery: toDelivery(row, tenant), isChannelMuted, isElsewhere }
 }
 
 /**

@@ -672,15 +672,6 @@ describe('what does not belong in a digest', () => {
     expect([got.length, digests.length]).toEqual([CROWD, 0])
   })
 
-  it('a delivery whose event is lost fails, and the others are sent', async () => {
-    await addCrowd()
-    await fixture.database.query('delete from events where check_key in (1, 2)')
-    const { send, digests } = createDigestReceiver()
-    await fixture.createOutbox(send).drain()
-    expect(digests[0]!.digest.counts).toEqual([{ type: 'check.down', checks: CROWD - 2 }])
-    expect((await statuses()).sort()).toEqual([...Array(CROWD - 2).fill(1), 2, 2])
-  })
-
   it('nothing is sent to a channel that was muted after the events', async () => {
     await addCrowd()
     await fixture.database.query('update channels set muted = true')

@@ -256,17 +256,11 @@ describe('retrying a delivery', () => {
     expect((await retry(delivery.id)).status).toBe(202)
   })
 
-  it.each([
-    ['its channel was removed', 'delete from channels', 'the channel of the delivery was removed'],
-    [
-      'its event is no longer stored',
-      'delete from events',
-      'the event of the delivery is no longer stored: it was too old',
-    ],
-  ])('is rejected when %s', async (_, statement, error) => {
+  it('is rejected when its channel was removed', async () => {
     const { delivery } = await makeDelivery()
     await set(delivery.id, FAILED)
-    await api.database.query(statement)
+    await api.database.query('delete from channels')
+    const error = 'the channel of the delivery was removed'
     expect(await retry(delivery.id)).toMatchObject({ status: 409, body: { error } })
     expect(await read(delivery.id)).toMatchObject({ status: 2 })
   })
