@@ -8,7 +8,7 @@ import { PATIENCE_MS } from '../domain/retry.ts'
 import type { Clock } from '../runtime/clock.ts'
 import { decodePercent } from '../runtime/percent.ts'
 import { explainFailure, joinLines, toQuote } from './failures.ts'
-import { type HttpClient, type HttpRequest, type HttpResponse, InvalidUrl } from './http.ts'
+import type { HttpClient, HttpRequest, HttpResponse } from './http.ts'
 import type { Outcome } from './outcome.ts'
 import { TargetRejected } from './targets.ts'
 
@@ -34,9 +34,8 @@ export async function sendForOutcome(
   try {
     return judgeResponse(await client.send(request, signal), request.url, clock.now())
   } catch (error) {
-    if (error instanceof TargetRejected || error instanceof InvalidUrl)
-      return { kind: 'rejected', status: null, error: error.message }
-    const host = URL.parse(request.url)?.host ?? 'the channel'
+    if (error instanceof TargetRejected) return { kind: 'rejected', status: null, error: error.message }
+    const { host } = new URL(request.url)
     const seconds = Math.round((clock.now() - from) / 100) / 10
     const text = signal.aborted ? `no response from ${host} within ${seconds} s` : `${host} ${explain(error)}`
     return { kind: 'retry', status: null, error: text }

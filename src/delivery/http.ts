@@ -18,7 +18,10 @@ import { createTargetRule, TargetRejected, type TargetRule } from './targets.ts'
 
 export interface HttpRequest {
   readonly method: 'POST' | 'GET'
-  /** Credentials in it (`https://user:password@host/`) are sent as Basic authentication. */
+  /**
+   * An http or https URL, as those who configure it have to give. Credentials in it (`https://user:password@host/`) are
+   * sent as Basic authentication.
+   */
   readonly url: string
   readonly headers?: Readonly<Record<string, string>>
   readonly body?: string
@@ -36,7 +39,7 @@ export interface HttpResponse {
 }
 
 export interface HttpClient {
-  /** Resolves for any status. Throws InvalidUrl, TargetRejected, the signal's reason, or the error of the socket, of TLS or of the parser. */
+  /** Resolves for any status. Throws TargetRejected, the signal's reason, or the error of the socket, of TLS or of the parser. */
   send(request: HttpRequest, signal: AbortSignal): Promise<HttpResponse>
   /** Closes all sockets, those in use too. Call it after the last request. */
   close(): Promise<void>
@@ -50,11 +53,6 @@ export interface HttpClientOptions {
   readonly ca?: string
   /** How long to wait for the body of a response. */
   readonly bodyMs?: number
-}
-
-/** Not an http: or https: URL. `message` does not quote it: it may contain credentials. */
-export class InvalidUrl extends Error {
-  override readonly name = 'InvalidUrl'
 }
 
 /** When the next address of a name is tried. Node's 250 ms are less than the round trip of some paths. */
@@ -80,8 +78,8 @@ export function createHttpClient(options: HttpClientOptions): HttpClient {
       autoSelectFamilyAttemptTimeout: NEXT_ADDRESS_MS,
     }
     const agents = {
-      'http:': new HttpAgent(sockets),
-      'https:': new HttpsAgent({ ...sockets, ...(ca === undefined ? {} : { ca }) }),
+      http: new HttpAgent(sockets),
+      https: new HttpsAgent({ ...sockets, ...(ca === undefined ? {} : { ca }) }),
     }
     // One set of limits for each: slow names of tenants do not delay those of the operator.
     const findAddresses = createLookups(lookup, systemClock.now)
@@ -90,7 +88,7 @@ export function createHttpClient(options: HttpClientOptions): HttpClient {
 
   return {
     async send(request, signal) {
-      const { url, protocol, headers } = readUrl(request.url)
+      const { url, headers } = readUrl(request.url)
       const { rule: applied, agents, findAddresses } = request.isTrusted ? trusted : checked
       const address = url.hostname.replace(/^\[(.*)\]$/, '$1')
       // Sockets do not look up an address.
@@ -100,7 +98,7 @@ export function createHttpClient(options: HttpClientOptions): HttpClient {
         url,
         { method: request.method, headers: { ...headers, ...request.headers }, body: request.body, signal },
         {
-          agent: agents[protocol],
+          agent: url.protocol === 'https:' ? agents.https : agents.http,
           lookup: createLookup(
             (hostname, options) => findAddresses(hostname, options, { tenant: request.tenant, signal }),
             applied,
@@ -115,19 +113,15 @@ export function createHttpClient(options: HttpClientOptions): HttpClient {
   }
 }
 
-/** The parts of a URL for a request. Credentials move to a header. Throws InvalidUrl. */
-function readUrl(text: string): { url: URL; protocol: 'http:' | 'https:'; headers: Record<string, string> } {
-  const url = URL.parse(text)
-  if (url === null) throw new InvalidUrl('the address is not a URL')
-  const { protocol, username, password } = url
-  if (protocol !== 'http:' && protocol !== 'https:')
-    throw new InvalidUrl(`the address begins with ${protocol}, not with https: or http:`)
+/** A URL for a request. Credentials move to a header. */
+function readUrl(text: string): { url: URL; headers: Record<string, string> } {
+  const url = new URL(text)
+  const { username, password } = url
+  if (username === '' && password === '') return { url, headers: {} }
   const credentials = Buffer.from(`${decodePercent(username)}:${decodePercent(password)}`).toString('base64')
-  const headers: Record<string, string> = {}
-  if (username !== '' || password !== '') headers.authorization = `Basic ${credentials}`
   url.username = ''
   url.password = ''
-  return { url, protocol, headers }
+  return { url, headers: { authorization: `Basic ${credentials}` } }
 }
 
 /** The lookup of a connecting socket. It returns only addresses that the rule allows: no address can change between check and use. */

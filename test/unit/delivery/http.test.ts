@@ -1,7 +1,7 @@
 import type { LookupAddress } from 'node:dns'
 import type { LookupFunction } from 'node:net'
 import { afterEach, describe, expect, it, vi } from 'vitest'
-import { createHttpClient, type HttpClientOptions, type HttpRequest, InvalidUrl } from '../../../src/delivery/http.ts'
+import { createHttpClient, type HttpClientOptions, type HttpRequest } from '../../../src/delivery/http.ts'
 import { TargetRejected } from '../../../src/delivery/targets.ts'
 import { createAuthority, signServer } from '../../cluster/control-plane-certificates.ts'
 import { type ReceiverOptions, startReceiver } from '../../support/receiver.ts'
@@ -84,15 +84,6 @@ describe('a request', () => {
     expect(headers.authorization).toBe(`Basic ${Buffer.from(expected).toString('base64')}`)
     expect(headers.host).toBe(`127.0.0.1:${receiver.port}`)
     expect(path).toBe('/')
-  })
-
-  it.each([
-    ['not a url', 'the address is not a URL'],
-    ['ftp://user:secret@example.com/', 'the address begins with ftp:, not with https: or http:'],
-    ['file:///etc/passwd', 'the address begins with file:, not with https: or http:'],
-    ['unix:/var/run/docker.sock', 'the address begins with unix:, not with https: or http:'],
-  ])('to %s is rejected', async (url, message) => {
-    await expect(makeClient().send({ url, isTrusted: true })).rejects.toThrow(new InvalidUrl(message))
   })
 
   it('has its response after interim ones, and is sent once', async () => {

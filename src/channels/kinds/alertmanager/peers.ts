@@ -94,9 +94,7 @@ function renderBodies(alerts: readonly PostableAlert[]): string[] {
 
 /** The peer's URL may have a path of its own (`--web.route-prefix`). */
 function alertsUrl(peer: string): string {
-  const url = URL.parse(peer)
-  // The client reports what is wrong with it.
-  if (url === null) return peer
+  const url = new URL(peer)
   url.pathname = `${url.pathname.replace(/\/+$/, '')}/api/v2/alerts`
   return url.href
 }
