@@ -1,12 +1,7 @@
 /**
- * The outbox (design, section 5): claims due deliveries, sends them, and writes the outcomes. Every replica runs one. Polls follow each
- * other. Attempts run beside them, so that a slow receiver delays no other; the next poll writes the outcomes in one statement, or a few.
- *
- * An attempt sends one delivery, or a digest: what is due for a channel with a crowd (store/outbox/digests.ts), if its kind has digests.
- * When the receiver refuses the message of a digest, its deliveries are due at once, and the channel gets single
- * messages for a while.
- *
- * At-least-once: when a process dies between a claim and its outcome, the claim expires, and the delivery is due again with the same event.
+ * The outbox (design, section 5): claims due deliveries, sends them, and writes the outcomes. Every replica runs one.
+ * Attempts run beside the polls, so that a slow receiver delays no other. An attempt sends one delivery, or a digest.
+ * When a process dies between a claim and its outcome, the claim expires, and the delivery is due again.
  */
 
 import { openChannel } from '../channels/open-channel.ts'

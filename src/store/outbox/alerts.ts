@@ -1,11 +1,8 @@
 /**
- * The alerts that Alertmanagers should know, one row for each channel and check.
- *
- * Several writers may post the same alert: the sender of an event, and the keepers of all replicas. Before a writer posts, it stores
- * what is true and takes a lease by moving tell_at to the end of its lease. After the post, tell_at must still be that value. If it is
- * not, another writer has changed the row in between, and the order in which the posts arrived is unknown. Then the row becomes due
- * at once, and what is true is posted again. So the last post that an Alertmanager gets is true. The lease of a writer that died
- * expires, and another writer takes over.
+ * The alerts that Alertmanagers should know, one row for each channel and check. Several writers may post the same alert:
+ * the sender of an event, and the keepers of all replicas. Before a writer posts, it stores what is true and moves
+ * tell_at to the end of its lease. If tell_at is another value after the post, another writer has changed the row in
+ * between, in an unknown order. Then the row becomes due at once, and what is true is posted again.
  */
 
 import { type Instant, STATUSES } from '../../domain/check.ts'

@@ -1,9 +1,7 @@
 /**
- * The outbox (design, section 5). A pending delivery is due at next_attempt_at, unless a replica has claimed it: a claim is the time in
- * claimed_until, written before the attempt. After a crash the claim expires, and the delivery is due again.
- *
- * The deliveries of one check to one channel are a sequence: only its oldest pending delivery, the head, is sent. When a later one
- * becomes due, its next_attempt_at moves behind that of the head. When the head is finished, the next one becomes due.
+ * The outbox (design, section 5). A pending delivery is due at next_attempt_at, unless a replica has claimed it until
+ * claimed_until. The deliveries of one check to one channel are a sequence: only the oldest pending one, the head, is
+ * sent. When a later one becomes due, it is postponed behind the head. When the head is finished, the next one is due.
  */
 
 import type { Instant } from '../../domain/check.ts'
@@ -69,17 +67,14 @@ const IS_DUE = `d.channel_id = w.channel_id and d.status = 0 and d.next_attempt_
             and (d.claimed_until is null or d.claimed_until <= $4::timestamptz)`
 
 /**
- * Claims due deliveries of each channel, tests first, then the others, longest due first. Skips deliveries that another
- * replica has locked. Tests have no check: the index of sequences finds them, however many other deliveries are due.
+ * Claims due deliveries of each channel, tests first, then the others, longest due first. Tests have no check: the index
+ * of sequences finds them, however many other deliveries are due. `asOne`: one message, without an order within, so a
+ * delivery behind its head is claimed with everything before it, and the events of several have no body of a ping.
+ * `count`: of those that were claimed or postponed.
  *
- * `asOne`: what is claimed of a channel is sent in one message. One message has no order within, so a delivery behind
- * the head of its sequence is claimed too, if everything before it is claimed with it. The events of several have no
- * body of a ping. `count`: of those that were claimed, and of those that were postponed because an older delivery of
- * their check is pending and is not claimed with them.
- *
- * The second statement sees every head that was finished before the first statement got its locks. A head that finishes later makes
- * the next delivery due (finishAttempts) and blocks on these locks, so postponing that delivery here is safe. Exception: a delivery
- * that is inserted at the moment its head finishes waits until the claim of the head would have expired.
+ * The second statement sees every head that was finished before the first one got its locks. A head that finishes later
+ * makes the next delivery due (finishAttempts) behind these locks, so postponing that delivery here is safe. Exception:
+ * a delivery that is inserted while its head finishes waits until the claim of the head would have expired.
  */
 export async function claimDeliveries(
   db: Database,
@@ -175,11 +170,9 @@ export interface FinishedAttempt {
 }
 
 /**
- * Writes the outcomes of attempts and makes the next delivery of each sequence due. A success is stored always, also when the claim
- * expired or the delivery was given up in between. A failure is stored only while the claim is still this one. The next delivery is
- * updated even if it is due already, because claimDeliveries may be about to postpone it. If it is being sent, because an older
- * delivery was requested again, its claim stays. If its own outcome is written here, as in a digest, that alone counts: one statement
- * updates a row once only.
+ * Writes the outcomes of attempts and makes the next delivery of each sequence due. A success is stored always, a failure
+ * only while the claim is still this one. The next delivery is updated even if it is due already, because
+ * claimDeliveries may be about to postpone it; not if its own outcome is written here: a statement updates a row once.
  */
 export async function finishAttempts(db: Queryable, attempts: readonly FinishedAttempt[], now: Instant): Promise<void> {
   await db.query({

@@ -1,9 +1,8 @@
 /**
- * Keeps the alerts at Alertmanagers true: repeats a firing alert before its end, ends an alert that became false
- * without an event (check removed, moved, renamed; channel muted or changed), and repeats each end for a while, for
- * peers that were away. Every replica runs a keeper; they share the work by leases (store/outbox/alerts.ts). A run
- * starts the work on each channel with due alerts, and does not wait for it: a slow channel delays no other. Later runs
- * skip the channel until its work is done.
+ * Keeps the alerts at Alertmanagers true: repeats a firing alert before its end, ends one that became false without an
+ * event (check removed, moved, renamed; channel muted or changed), and repeats each end for a while, for peers that were
+ * away. Every replica runs a keeper; they share the work by leases (store/outbox/alerts.ts). A slow channel delays no
+ * other.
  */
 
 import { isDeepStrictEqual } from 'node:util'
