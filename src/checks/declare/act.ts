@@ -11,8 +11,8 @@ import { deriveSlug } from '../../domain/slug.ts'
 import { newState, transition } from '../../domain/transition.ts'
 import { newId } from '../../runtime/ids.ts'
 import { type StoredCheck, saveSpec, saveUpdatedAt } from '../../store/checks/checks.ts'
-import { type CheckOrigin, isSameOrigin, NO_ORIGIN, textsOf } from '../../store/checks/columns.ts'
-import { isPublicIdFree, saveDeclared, saveOrigin } from '../../store/checks/declared-checks.ts'
+import { textsOf } from '../../store/checks/columns.ts'
+import { findDeclaredCheck, isPublicIdFree, saveDeclared, saveOrigin } from '../../store/checks/declared-checks.ts'
 import { deleteRetention } from '../../store/checks/retained-checks.ts'
 import { type LockedCheck, lockStates } from '../../store/checks/states.ts'
 import { deleteTombstone } from '../../store/checks/tombstones.ts'
@@ -35,25 +35,44 @@ export interface Declaring {
 }
 
 /** Creates the check in the transaction that holds the resource's lock. */
-export async function create(declaring: Declaring, tx: Queryable, plan: Creation): Promise<StoredCheck> {
-  const { publicId = null } = declaring.wanted
-  const isGiven = plan.tombstone === null && publicId !== null && isUuid(publicId)
-  const given = isGiven && (await isPublicIdFree(tx, publicId)) ? publicId : undefined
-  const { row, like, stored, events, toCheck } = describeNew(declaring, plan, given)
-  if (plan.tombstone !== null) await deleteTombstone(tx, plan.tombstone.key)
-  // Never null: a taken slug gets a number.
-  const added = (await addCheck(tx, row, { like }, stored))!
-  if (plan.tombstone !== null) await skipHistory(tx, added.key)
-  if (events.length === 0) return toCheck(added)
-  const [locked] = await lockStates(tx, [added.key])
-  const lastDown = events.some(({ kind }) => kind === 'restore') ? await findLastDown(tx, added.key) : null
-  return {
-    ...toCheck(added),
-    state: await applyEvents(tx, locked!, events, declaring.context, {
-      ...aboutPause(declaring.wanted.pauseDetail),
-      ...aboutRestore(lastDown),
-    }),
+export async function create(
+  { context, wanted, spec }: Declaring,
+  tx: Queryable,
+  plan: Creation,
+): Promise<StoredCheck> {
+  const { tombstone, events } = plan
+  const { resource, projectId, suspend, publicId = null } = wanted
+  const isGiven = tombstone === null && publicId !== null && isUuid(publicId) && (await isPublicIdFree(tx, publicId))
+  const stampedAt = stampAfter(tombstone?.stampedAt ?? 0, context.clock.now())
+  const now = Math.floor(stampedAt)
+  const kept = tombstone ?? { id: newId(stampedAt), publicId: isGiven ? publicId : randomUUID(), createdAt: stampedAt }
+  // It begins armed and with what was kept of it: the rest is history.
+  const isHistory = ({ kind }: CheckEvent) => kind === 'pause' || kind === 'restore'
+  const state = events
+    .filter((event) => !isHistory(event))
+    .reduce((before, event) => transition(spec, before, event, now).state, newState(now))
+  const row = {
+    ...(tombstone === null ? {} : { key: tombstone.key }),
+    id: kept.id,
+    publicId: kept.publicId,
+    createdAt: kept.createdAt,
+    updatedAt: stampedAt,
+    projectId,
+    ...textsOf(wanted),
+    kubernetes: { ...resource, suspend, origin: originOf(wanted, tombstone?.kubernetesAdopted ?? null) },
   }
+  if (tombstone !== null) await deleteTombstone(tx, tombstone.key)
+  const like = tombstone?.slug ?? deriveSlug(resource.name, 'check')
+  // Never null: a taken slug gets a number.
+  const { key } = (await addCheck(tx, row, { like }, { spec: wanted.spec, state, stampedAt }))!
+  if (tombstone !== null) await skipHistory(tx, key)
+  const past = events.filter(isHistory)
+  if (past.length > 0) {
+    const [locked] = await lockStates(tx, [key])
+    const lastDown = past.some(({ kind }) => kind === 'restore') ? await findLastDown(tx, key) : null
+    await applyEvents(tx, locked!, past, context, { ...aboutPause(wanted.pauseDetail), ...aboutRestore(lastDown) })
+  }
+  return (await findDeclaredCheck(tx, resource))!
 }
 
 /** The recipients know the check as paused since its resource was deleted, so its flip is dated now. */
@@ -61,54 +80,6 @@ function aboutRestore(lastDown: LastDown | null): Abouts {
   const why = lastDown?.detail == null ? '' : `: ${lastDown.detail}`
   const detail = toStoredText(`as before its HeartbeatCheck was deleted${why}`)
   return { restore: { detail, job: lastDown?.job ?? null } }
-}
-
-/** What a new check begins with; `events` are those that still have to happen to it. */
-function describeNew({ context, wanted, spec }: Declaring, { tombstone, events }: Creation, givenPublicId?: string) {
-  const { resource, projectId, suspend } = wanted
-  const stampedAt = stampAfter(tombstone?.stampedAt ?? 0, context.clock.now())
-  const now = Math.floor(stampedAt)
-  const { id, publicId, createdAt } = tombstone ?? {
-    id: newId(stampedAt),
-    publicId: givenPublicId ?? randomUUID(),
-    createdAt: stampedAt,
-  }
-  const updatedAt = tombstone === null ? createdAt : stampedAt
-  const identity = { id, publicId, projectId, createdAt, updatedAt, ...textsOf(wanted) }
-  const origin = originOf(wanted, tombstone?.kubernetesAdopted ?? null)
-  // It begins armed and with what was kept of it: the rest is history.
-  const isHistory = ({ kind }: CheckEvent) => kind === 'pause' || kind === 'restore'
-  const state = events
-    .filter((event) => !isHistory(event))
-    .reduce((before, event) => transition(spec, before, event, now).state, newState(now))
-  const stored = { spec: wanted.spec, state, stampedAt }
-  return {
-    row: {
-      ...identity,
-      ...(tombstone === null ? {} : { key: tombstone.key }),
-      kubernetes: { ...resource, suspend, origin },
-    },
-    like: tombstone?.slug ?? deriveSlug(resource.name, 'check'),
-    stored,
-    events: events.filter(isHistory),
-    toCheck: (added: { readonly key: number; readonly slug: string }): StoredCheck => ({
-      ...identity,
-      ...added,
-      ...ownerOf(wanted, origin),
-      spec: stored.spec,
-      state: stored.state,
-    }),
-  }
-}
-
-function ownerOf({ resource, suspend }: Declaration, origin: CheckOrigin) {
-  const isKnown = !isSameOrigin(origin, NO_ORIGIN)
-  return {
-    managedBy: 'kubernetes',
-    kubernetes: resource,
-    kubernetesSuspend: suspend,
-    origin: isKnown ? origin : undefined,
-  } as const
 }
 
 /**
@@ -129,22 +100,9 @@ export async function change(
   } else if (isRelocated) await saveOrigin(tx, check.key, wanted.resource, origin)
   if (kind !== 'change') await deleteRetention(tx, check.key)
   if (isRescheduled) await saveSpec(tx, check.key, wanted.spec)
-  const updatedAt = isRedescribed || isRescheduled ? toMicrosecond(context.clock.now()) : check.updatedAt
-  if (updatedAt !== check.updatedAt) await saveUpdatedAt(tx, check.key, updatedAt)
-  const state =
-    events.length === 0
-      ? check.state
-      : await applyEvents(tx, { ...locked, spec }, events, context, aboutPause(wanted.pauseDetail))
-  return {
-    ...check,
-    ...textsOf(wanted),
-    ...ownerOf(wanted, origin),
-    projectId,
-    slug,
-    spec: wanted.spec,
-    state,
-    updatedAt,
-  }
+  if (isRedescribed || isRescheduled) await saveUpdatedAt(tx, check.key, toMicrosecond(context.clock.now()))
+  if (events.length > 0) await applyEvents(tx, { ...locked, spec }, events, context, aboutPause(wanted.pauseDetail))
+  return (await findDeclaredCheck(tx, wanted.resource))!
 }
 
 // What was done, for the audit log.
