@@ -1,9 +1,10 @@
 import type { Principal } from '../domain/access.ts'
-import type { CheckState, CheckTexts } from '../domain/check.ts'
+import type { CheckTexts } from '../domain/check.ts'
 import { slugTaken } from '../domain/errors.ts'
 import { toMicrosecond } from '../domain/instant.ts'
 import {
   type CheckRecord,
+  findCheck,
   SLUG_IS_UNIQUE,
   saveSlugLeftEmpty,
   saveSpec,
@@ -54,19 +55,16 @@ export async function updateCheck(
       const spec = mergeSpec(record.spec, update)
       const isRescheduled = !isSameSpec(spec, record.spec)
       const isRedescribed = slug !== record.slug || !isSameTexts(texts, record)
-      const { slugLeftEmpty: wasLeftEmpty, ...stored } = record
-      const slugLeftEmpty = update.slugLeftEmpty ?? (update.slug === undefined ? wasLeftEmpty : undefined)
-      const isRenamed = slugLeftEmpty !== wasLeftEmpty
+      const slugLeftEmpty = update.slugLeftEmpty ?? (update.slug === undefined ? record.slugLeftEmpty : undefined)
+      const isRenamed = slugLeftEmpty !== record.slugLeftEmpty
       if (!isRescheduled && !isRedescribed && !isRenamed) return { result: record, acts: [] }
-      const state = isRescheduled ? await changeSpec(context, given, spec) : record.state
+      if (isRescheduled) await changeSpec(context, given, spec)
       if (isRedescribed) await saveTexts(tx, record.key, slug, texts)
       if (isRenamed) await saveSlugLeftEmpty(tx, record.key, slugLeftEmpty === true)
       // An alert has the slug, and ends where its channel is no longer chosen.
       if (isRedescribed) await makeAlertsDue(tx, record.key)
-      const updatedAt = toMicrosecond(context.clock.now())
-      await saveUpdatedAt(tx, record.key, updatedAt)
-      const shown = slugLeftEmpty === undefined ? {} : { slugLeftEmpty }
-      const result = { ...stored, ...texts, ...shown, slug, spec, state, updatedAt }
+      await saveUpdatedAt(tx, record.key, toMicrosecond(context.clock.now()))
+      const result = (await findCheck(tx, by, id))!
       return { result, acts: actsOfChange(record, result) }
     })
   } catch (error) {
@@ -89,13 +87,8 @@ function mergeSpec(stored: StoredSpec, update: CheckUpdate): StoredSpec {
   return { ...stored, ...limits, timeZone: timeZone ?? stored.timeZone }
 }
 
-async function changeSpec(
-  context: Context,
-  { tx, record, locked }: LockedWork,
-  stored: StoredSpec,
-): Promise<CheckState> {
+async function changeSpec(context: Context, { tx, record, locked }: LockedWork, stored: StoredSpec): Promise<void> {
   const spec = readSpec(stored)
   await saveSpec(tx, record.key, stored)
-  if (isSameExpectation(stored, record.spec)) return record.state
-  return applyEvents(tx, { ...locked, spec }, [{ kind: 'update' }], context)
+  if (!isSameExpectation(stored, record.spec)) await applyEvents(tx, { ...locked, spec }, [{ kind: 'update' }], context)
 }
