@@ -42,10 +42,7 @@ const inTurn = createLimiter({
   createError: () => new AppError('unavailable', { why: 'many_searches' }, { retryAfterSeconds: 5 }),
 })
 
-/**
- * The check of a project with the public id for which `isIt` holds. Throws AppError `not_found`, and `unavailable` when
- * the organization has too many searches.
- */
+/** The one for whose public id `isIt` holds. Throws AppError `not_found`, and `unavailable` for too many searches. */
 export async function searchCheck(
   context: Context,
   tenant: Tenant,
@@ -71,10 +68,7 @@ const PIECE_CHECKS = 50
 
 export type PlacedCheck = StoredCheck & { readonly place: CheckPlace }
 
-/**
- * The checks of a project, oldest first by default, in pieces whose size in memory is bounded. All pieces of a page
- * have the same `next`.
- */
+/** Oldest first by default, in pieces whose size in memory is bounded. All pieces of a page have the same `next`. */
 export async function* listChecks(
   { database, clock }: Context,
   tenant: Tenant,

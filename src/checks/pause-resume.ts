@@ -15,10 +15,7 @@ export function pauseCheck(context: Context, by: Principal, id: string): Promise
   return apply('pause', context, by, id)
 }
 
-/**
- * The check is new again, and its first completion is expected from now on: a job that died during the pause is noticed. A check
- * that is not paused stays as it is. Throws as `pauseCheck` does.
- */
+/** The check is new again, and a completion is expected from now on. One that is not paused stays as it is. */
 export function resumeCheck(context: Context, by: Principal, id: string): Promise<CheckRecord> {
   return apply('resume', context, by, id)
 }

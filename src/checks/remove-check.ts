@@ -6,10 +6,7 @@ import { deletePings } from '../store/history/pings.ts'
 import { makeAlertsDue } from '../store/outbox/alerts.ts'
 import { actOn, rejectIfManaged, withLockedCheck } from './with-locked-check.ts'
 
-/**
- * Entries of each kind of history that are deleted with the check, so that a removal stays quick. Pruning usually keeps fewer pings, and
- * deletes the rest where there are more.
- */
+/** Entries of each kind of history that go with the check: a removal stays quick. Pruning deletes the rest. */
 const HISTORY_AT_ONCE = 10_000
 
 /**

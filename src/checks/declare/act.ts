@@ -82,10 +82,7 @@ function aboutRestore(lastDown: LastDown | null): Abouts {
   return { restore: { detail, job: lastDown?.job ?? null } }
 }
 
-/**
- * Changes the check whose lock the transaction holds. Fails with a unique violation of SLUG_IS_UNIQUE when another check takes the slug
- * at the same time in the project that this one moves to.
- */
+/** Fails with a unique violation of SLUG_IS_UNIQUE when another check takes the slug in the other project meanwhile. */
 export async function change(
   { context, wanted, spec }: Declaring,
   tx: Queryable,

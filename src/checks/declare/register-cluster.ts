@@ -6,10 +6,7 @@ export type Registration =
   /** The live cluster with this uid holds the name. */
   | { readonly kind: 'taken'; readonly uid: string; readonly seenSecondsAgo: number }
 
-/**
- * Registers the name of a cluster for the cluster with this uid, or renews the registration (design, section 6). A name whose
- * holder did not renew it for `holderSeconds` passes to the caller: the cluster was rebuilt.
- */
+/** A name whose holder did not renew it for `holderSeconds` passes to the caller: the cluster was rebuilt. */
 export async function registerCluster(
   { database }: Pick<Context, 'database'>,
   { cluster, uid, holderSeconds }: { cluster: string; uid: string; holderSeconds: number },

@@ -4,10 +4,7 @@ import type { Context } from '../../store/context.ts'
 import { type DeadlineDetail, saveDeadlineDetails } from '../../store/jobs/cron-jobs.ts'
 import { type Seen, saveSeen } from '../../store/jobs/seen-areas.ts'
 
-/**
- * Saves that all Jobs of these areas that changed before `until` are recorded, by the database's clock; an earlier time than the stored one changes
- * nothing. In one transaction with the details, so that a deadline that has passed finds its detail.
- */
+/** An earlier time than the stored one changes nothing. In one transaction: a passed deadline finds its detail. */
 export async function markSeen({ database }: Context, seen: Seen, details: readonly DeadlineDetail[]): Promise<void> {
   if (details.length === 0) return saveSeen(database, seen)
   await database.transaction(async (tx) => {

@@ -92,10 +92,7 @@ export function toChange(report: JobReport, entry: JobEntry, known: Known, ledge
   return { ...change, event, ping: failed, about: { job, detail: toDetail(entry.body) } }
 }
 
-/**
- * Whether a run that is stored as started is not open, or was started by its Job again since: its Job was suspended, or
- * its check deleted.
- */
+/** Whether a run that is stored as started is not open, or was started again: after a suspension, or in a new check. */
 function isToReopen(at: Instant, runId: string | null, { runs, stored }: Known): boolean {
   const open = runs.find(({ id }) => id === runId)
   if (stored.isPruned || !isStarted(stored)) return false

@@ -64,10 +64,7 @@ export interface GroupCommit {
   readonly wait: 'wait' | 'skip locked'
 }
 
-/**
- * Returns the outcomes in the order of the group. Does not throw: after a broken connection the rest of the group is
- * `unsent` or `lost`.
- */
+/** In the order of the group. Does not throw: after a broken connection the rest is `unsent` or `lost`. */
 export type CommitGroup = (
   session: Session,
   group: readonly PendingPing[],

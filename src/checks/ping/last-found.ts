@@ -1,7 +1,4 @@
-/**
- * Where names and tokens led when they were looked up last, for pings that come in while the database does not answer (design, section 10). Of each
- * address only a hash is kept: the text of a request would keep the whole request in memory.
- */
+/** Where names and tokens led last, for pings while the database is away. Hashes: a text would keep its request. */
 
 import { createHash } from 'node:crypto'
 

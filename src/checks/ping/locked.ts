@@ -15,10 +15,7 @@ export interface LockedCommit {
   readonly after: readonly LockedCheck[]
 }
 
-/**
- * With `skip locked`, pings of rows that another transaction has locked are `locked elsewhere`, and so are pings of
- * rows that are gone. Throws the error of PostgreSQL or of the connection, or GroupUnknown.
- */
+/** `skip locked`: rows that are gone count as `locked elsewhere`. Throws the error of PostgreSQL, or GroupUnknown. */
 export async function commitLocked(
   session: Session,
   budgetMs: number,

@@ -40,10 +40,7 @@ export function sortOutcomes<Entry extends Sent>(
   const unstored: Entry[] = []
   const again: Entry[] = []
   const errors = new Map<unknown, number>()
-  /**
-   * Of a group that was committed in parts, a newer ping of the check may be stored: an older one must not come after
-   * it.
-   */
+  /** A part of the group may have stored a newer ping of the check: an older one must not come after it. */
   const isNewerStored = ({ ping: { publicId } }: Entry, index: number) =>
     group.some(({ ping }, at) => at > index && typeof outcomes[at] === 'string' && ping.publicId === publicId)
   for (const [index, entry] of group.entries()) {

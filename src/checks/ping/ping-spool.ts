@@ -137,10 +137,7 @@ export function createPingSpool(spool: Spool, now: () => Instant) {
       }
     },
 
-    /**
-     * Resolves when all that was appended is on disk, or has failed; after a second at the latest, because a disk may
-     * hang.
-     */
+    /** Resolves when all appends are on disk, or have failed; after a second at the latest: a disk may hang. */
     flushed: () => waitAtMost(MAX_FLUSH_MS, Promise.allSettled(writing)),
   }
 }

@@ -18,10 +18,7 @@ export interface Candidate {
   readonly spec: KnownSpec | undefined
 }
 
-/**
- * Returns which of the pings are stored, in their order; the others are as before. Throws the error of PostgreSQL, or
- * GroupUnknown.
- */
+/** Returns which of the pings are stored, in their order. Throws the error of PostgreSQL, or GroupUnknown. */
 export async function commitPlain(
   session: Session,
   budgetMs: number,

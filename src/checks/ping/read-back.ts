@@ -112,10 +112,7 @@ export function createReadBack(options: ReadBackOptions) {
   /** Whether nothing waits but these: they stay where they are while their rows are locked. */
   const isRest = (pings: readonly ReadPing[]) => spool.isCaughtUp() || spool.pings() === pings.length
 
-  /**
-   * A group that PostgreSQL rejects is halved until each rejected ping stands alone. Returns pings of rows that another
-   * session has locked.
-   */
+  /** Halves a group that PostgreSQL rejects. Returns pings of rows that another session has locked. */
   async function commitParts(
     session: Session,
     pings: readonly ReadPing[],

@@ -51,10 +51,7 @@ export interface CheckRecord extends CheckIdentity, CheckTexts, Pick<CheckOwner,
   readonly slugLeftEmpty?: true
   /** Left out where the check follows none. */
   readonly cronJob?: FollowedCronJob | undefined
-  /**
-   * Of a check that follows a CronJob: why the check is down or paused, or what a run in progress says, in words. Left out
-   * where no reason is known.
-   */
+  /** Why a check that follows a CronJob is down or paused, or what its run says, in words. Left out: not known. */
   readonly statusDetail?: string | undefined
 }
 

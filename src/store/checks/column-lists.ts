@@ -82,10 +82,7 @@ const ARRAY_OF: { readonly [Type in SqlType]?: (values: readonly never[]) => Buf
   uuid: arrays.uuidArray,
 }
 
-/**
- * Rows that are sent as one array for each column: `unnest($1::int8[]) as key, unnest($2::text[]) as name`. In a select
- * list the arrays advance together.
- */
+/** Rows as an array for each column: `unnest($1::int8[]) as key, ...`. In a select list the arrays advance together. */
 export function unnestOf<Fields>(columns: Columns<Fields>): string {
   return fieldsOf(columns)
     .map((field, index) => `unnest($${index + 1}::${columns[field].type}[]) as ${columnOf(field)}`)

@@ -16,10 +16,7 @@ export async function listFlippedKeys(tx: Queryable, since: Instant): Promise<nu
   return rows.map((row) => row.key)
 }
 
-/**
- * The keys of the checks that have events without a flip (check.late) from this id on. One scan of the events of that time, which reads nothing older:
- * their ids begin with the time.
- */
+/** The keys of checks that have events without a flip (check.late) from this id on. Reads no older event. */
 export async function listKeysOfEventsAlone(tx: Queryable, firstId: string): Promise<number[]> {
   const { rows } = await tx.query<{ key: number }>(
     `select distinct check_key as key from events where id >= $1::uuid and flip_id is null and check_key is not null`,
@@ -78,10 +75,7 @@ export async function pruneFlipsBefore(
 
 const keysOf = (ends: readonly FlipEnd[]) => ends.map(({ key }) => key)
 
-/**
- * The oldest ones, without those that have a pending delivery. The pending deliveries of these checks are read once: a join looks for each event
- * in all of them.
- */
+/** Without those that have a pending delivery. These are read once: a join reads all of them for each event. */
 async function listOldEvents(tx: Queryable, ends: readonly FlipEnd[], limit: number): Promise<string[]> {
   const { rows } = await tx.query<{ id: string }>(
     `with pending as materialized (select d.event_id from deliveries d where d.status = 0 and d.check_key = any($1::int8[]))

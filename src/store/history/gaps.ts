@@ -46,10 +46,7 @@ export async function lockBeat(tx: Queryable): Promise<void> {
   await tx.query('select from service_beat for update')
 }
 
-/**
- * Moves the beat of the whole service, and that of this process. Records and returns the gap since the last one, or null. The transaction
- * has the lock of `lockBeat`.
- */
+/** Moves the beats of the service and of this process, under `lockBeat`. Records and returns the gap since, or null. */
 export async function beat(tx: Queryable, { id, spool }: PingBeat): Promise<Gap | null> {
   const { rows } = await tx.query<{ startedAt: Instant; endedAt: Instant }>({
     name: 'beat',
@@ -80,10 +77,7 @@ export async function beat(tx: Queryable, { id, spool }: PingBeat): Promise<Gap 
 
 const toTimestamp = (at: Instant | null | undefined) => (at === null || at === undefined ? null : timestamp(at))
 
-/**
- * The process has stopped, and has recorded what it spooled: no gap and no deadline waits for the process any more. The
- * beat of the service stays: pings could be stored until then.
- */
+/** The process has stopped, and has recorded what it spooled: no gap and no deadline waits for the process any more. */
 export async function endBeat(tx: Queryable, id: string): Promise<void> {
   await tx.query('update ping_beats set has_stopped = true, pending_since = null where id = $1', [id])
 }

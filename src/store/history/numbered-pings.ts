@@ -1,9 +1,6 @@
 import type { Queryable } from '../postgres/database.ts'
 
-/**
- * Up to `limit` ids of a check's pings that have a number, newest first, and how many pings were stored since the check was made, which is the
- * number of the newest: one statement, so that no ping comes between.
- */
+/** Up to `limit` ids, newest first, and the number of the newest: one statement, so that no ping comes between. */
 export async function findNumberedIds(
   db: Queryable,
   key: number,

@@ -28,10 +28,7 @@ export interface PingRange {
 /** Rows of the primary key that one statement reads to find pings of a type. */
 export const SCANNED_ROWS = 5_000
 
-/**
- * Up to `limit` ids of a check's pings, newest first. `readTo`: the id at which the statement stopped after SCANNED_ROWS rows; null: there are
- * no more, or `limit` was reached.
- */
+/** Newest first. `readTo`: where the statement stopped after SCANNED_ROWS rows; null: at the end, or at `limit`. */
 export async function findPingIds(
   db: Queryable,
   key: number,

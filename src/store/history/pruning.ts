@@ -19,10 +19,7 @@ export async function tryPruneLock(tx: Queryable): Promise<boolean> {
   return rows[0]!.got
 }
 
-/**
- * Up to `limit` keys after `afterKey` that have history in the table, in ascending order, also of removed checks. One look-up in
- * the primary key for each key, however many rows it has.
- */
+/** Keys after `afterKey` that have history in the table, also of removed checks: one look-up for each. */
 export async function listHistoryKeys(
   tx: Queryable,
   table: 'pings' | 'flips',

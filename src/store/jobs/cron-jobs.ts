@@ -123,17 +123,11 @@ export interface DeadlineDetail {
   readonly dueAt: Instant
   /** The name of the Job that waits, that blocks others, or that takes too long. Null: there is none. */
   readonly job: string | null
-  /**
-   * A sentence for people, or of a run that takes too long its second part; of a longer one the first characters are
-   * stored.
-   */
+  /** A sentence for people, or of a run that takes too long its second part. The first characters are stored. */
   readonly detail: string
 }
 
-/**
- * Saves details for the flips that may follow (checks/jobs/explain-deadline.ts), at most one for each resource. Those
- * of resources without a check that follows a source are left out.
- */
+/** For the flips that may follow (checks/jobs/explain-deadline.ts). Without a check that follows a source: nothing. */
 export async function saveDeadlineDetails(tx: Queryable, given: readonly DeadlineDetail[]): Promise<void> {
   // A statement may write a row once.
   const details = [...new Map(given.map((one) => [Object.values(one.resource).join('/'), one])).values()]

@@ -217,10 +217,7 @@ export interface OverdueRun {
   readonly deadlineAt: Instant
 }
 
-/**
- * Up to `limit` open runs of these areas whose deadline has passed at `until`, one run of a check. Runs whose deadline
- * is explained already are left out (markSeen).
- */
+/** Open runs whose deadline has passed at `until`, one of a check, but for those that are explained (markSeen). */
 export async function listOverdueRuns(
   db: Queryable,
   areas: readonly string[],

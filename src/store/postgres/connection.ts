@@ -1,7 +1,4 @@
-/**
- * What one connection does: statements, transactions, sessions, streams of rows. database.ts owns the pool, and closes each connection on which
- * anything but a plain SQL error happened.
- */
+/** What one connection does. database.ts owns the pool, and closes a connection after all but a plain SQL error. */
 
 import type { Socket } from 'node:net'
 import type pg from 'pg'

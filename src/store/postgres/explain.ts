@@ -6,10 +6,7 @@ import { isOutage, sqlStateOf, UNDEFINED_DATABASE } from './sqlstate.ts'
 
 const STARTING_UP = '57P03'
 
-/**
- * Whether a later attempt may succeed: containers start in any order. An unknown host name counts as a mistake, unless `isNameAwaited`: a
- * Service in Kubernetes may get its name later.
- */
+/** Whether a later attempt may succeed. `isNameAwaited`: a Service may get the unknown host name later. */
 export function mayPass(error: unknown, isNameAwaited: boolean): boolean {
   const cause = rootOf(error)
   if (errorCode(cause) === 'ENOTFOUND') return isNameAwaited

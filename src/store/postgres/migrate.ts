@@ -1,7 +1,4 @@
-/**
- * Migrates the schema to this code's version: numbered files, forward only, each in its own transaction, under an advisory lock, since replicas
- * may start at the same time.
- */
+/** Migrates to this code's version: numbered files, each in a transaction, under a lock: replicas start at once. */
 
 import { readdir, readFile } from 'node:fs/promises'
 import type { Database, Queryable } from './database.ts'
