@@ -14,57 +14,47 @@ const PIECE_LENGTH = 65_536
 /** What is kept of a check. `labels`: those of all its series, without the last quotation mark. */
 type Row = Omit<ExportedCheck, 'namespace' | 'project' | 'cluster' | 'name' | 'labels'> & { readonly labels: string }
 
-export class CheckSeries {
-  readonly #labelNames: readonly string[]
-  readonly #rows: Row[] = []
-  #last: ExportedCheck | undefined
+export type CheckSeries = ReturnType<typeof createCheckSeries>
+
+/** `labelNames`: the names in the text of `ExportedCheck.labels`. */
+export function createCheckSeries(labelNames: readonly string[] = []) {
+  const rows: Row[] = []
+  let last: ExportedCheck | undefined
   /** The labels that the checks of the last project share: one text for all of them. */
-  #head = ''
-  #dropped = 0
-
-  /** @param labelNames the names in the text of `ExportedCheck.labels` */
-  constructor(labelNames: readonly string[] = []) {
-    this.#labelNames = labelNames
-  }
-
-  /** Checks left out because another one has the same names: Prometheus would reject the whole text. */
-  get dropped(): number {
-    return this.#dropped
-  }
-
-  /** In the order of `Exporter.read`: checks with the same names stand together. */
-  readonly add = (check: ExportedCheck): void => {
-    const last = this.#last
-    const { namespace, project, cluster, name, labels, ...values } = check
-    const isOfProject = last?.project === project && last.namespace === namespace && last.cluster === cluster
-    if (isOfProject && last.name === name) {
-      this.#dropped += 1
-      return
-    }
-    this.#last = check
-    if (!isOfProject) this.#head = formatHead(check)
-    this.#rows.push({ ...values, labels: this.#head + escapeValue(name) + this.#formatLabels(labels) })
-  }
-
-  /** A label that the check lacks is left out: to Prometheus that is the same as an empty one. */
-  #formatLabels(values: readonly (string | null)[]): string {
-    return this.#labelNames.map((name, index) => labelOf(name, values[index])).join('')
-  }
-
-  /** Yields whole lines, after all checks were added, also to several readers. The next piece waits for `pace`. */
-  async *render(pace = yieldTurn): AsyncGenerator<string> {
-    let text = ''
-    for (const { name: metric, help, tails } of METRICS) {
-      text += `# HELP ${metric} ${help}\n# TYPE ${metric} gauge\n`
-      for (const row of this.#rows) {
-        for (const tail of tails(row)) text += `${metric}{${row.labels}${tail}`
-        if (text.length < PIECE_LENGTH) continue
-        yield text
-        text = ''
-        await pace()
+  let head = ''
+  let dropped = 0
+  return {
+    /** Checks left out because another one has the same names: Prometheus would reject the whole text. */
+    dropped: () => dropped,
+    /** In the order of `Exporter.read`: checks with the same names stand together. */
+    add(check: ExportedCheck): void {
+      const { namespace, project, cluster, name, labels, ...values } = check
+      const isOfProject = last?.project === project && last.namespace === namespace && last.cluster === cluster
+      if (isOfProject && last?.name === name) {
+        dropped += 1
+        return
       }
-    }
-    yield text
+      last = check
+      if (!isOfProject) head = formatHead(check)
+      // A label that the check lacks is left out: to Prometheus that is the same as an empty one.
+      const others = labelNames.map((label, index) => labelOf(label, labels[index]))
+      rows.push({ ...values, labels: head + escapeValue(name) + others.join('') })
+    },
+    /** Yields whole lines, after all checks were added, also to several readers. The next piece waits for `pace`. */
+    async *render(pace = yieldTurn): AsyncGenerator<string> {
+      let text = ''
+      for (const { name: metric, help, tails } of METRICS) {
+        text += `# HELP ${metric} ${help}\n# TYPE ${metric} gauge\n`
+        for (const row of rows) {
+          for (const tail of tails(row)) text += `${metric}{${row.labels}${tail}`
+          if (text.length < PIECE_LENGTH) continue
+          yield text
+          text = ''
+          await pace()
+        }
+      }
+      yield text
+    },
   }
 }
 

@@ -13,7 +13,7 @@ import { startTimer } from '../../runtime/clock.ts'
 import { createPacer } from '../../runtime/limiter.ts'
 import { SCRAPES, UNREAD_SCRAPE_MS } from '../limits.ts'
 import { ClientLeft, writeBytes } from '../write.ts'
-import { CheckSeries } from './check-series.ts'
+import { type CheckSeries, createCheckSeries } from './check-series.ts'
 
 export interface MetricsSource {
   readonly contentType: string
@@ -45,9 +45,9 @@ export function createMetricsHandler(source: MetricsSource): (ctx: Context) => P
   const pace = createPacer()
 
   async function read() {
-    const series = new CheckSeries(source.labelNames)
+    const series = createCheckSeries(source.labelNames)
     const isActive = await source.readChecks(series.add)
-    const text = await source.render({ isActive, dropped: isActive ? series.dropped : 0 })
+    const text = await source.render({ isActive, dropped: isActive ? series.dropped() : 0 })
     return { text, series: isActive ? series : null }
   }
 
