@@ -11,16 +11,7 @@ import { AppError } from '../../domain/errors.ts'
 import { LIMITS } from '../../domain/limits.ts'
 import { type BodyLimits, hasBody, RequestAborted, readTail, respondAndDrain } from '../body.ts'
 import { CLIENT_LEFT } from '../middleware/errors.ts'
-import {
-  PING_WARNINGS,
-  type PingMetadata,
-  type PingPath,
-  type PingWarning,
-  parsePingMetadata,
-  parsePingPath,
-  parsePushMetadata,
-  type UnusableSignal,
-} from './request.ts'
+import * as requests from './request.ts'
 import * as responses from './responses.ts'
 
 /** `since`: when the ping began to wait, by this process's clock. Default: now. */
@@ -39,7 +30,7 @@ export interface PingAppOptions {
   readonly onPing: (type: string, result: string) => void
   /** After each response. `route`: never the path, which holds the right to ping. */
   readonly onRequest: (method: string, status: number, seconds: number, route: string) => void
-  readonly onWarning: (warning: PingWarning) => void
+  readonly onWarning: (warning: requests.PingWarning) => void
   /** A fault of this program. The client gets 503. */
   readonly onError: (error: unknown) => void
 }
@@ -50,7 +41,7 @@ const METHODS = new Set(['GET', 'POST', 'PUT', 'HEAD'])
 type Find = () => ReturnType<FindAddressed['byName']>
 
 interface Sent {
-  readonly metadata: PingMetadata
+  readonly metadata: requests.PingMetadata
   /** The public id where the path has it. */
   readonly check: string | Find
   readonly form: 'ping' | 'push'
@@ -65,12 +56,12 @@ export function createPingApp(options: PingAppOptions): RequestListener {
     // From the start of the drain on: closing the port may cut an idle connection with a ping on its way.
     if (isStopping()) res.setHeader('Connection', 'close')
     const { path, query } = splitTarget(req.url!)
-    const ping = parsePingPath(path)
+    const ping = requests.parsePingPath(path)
     await serve(res, at, ping, query).catch((error) => fail(res, error))
     onRequest(req.method!, res.statusCode, (processNow() - startedAt) / 1_000, routeOf(ping))
   }
 
-  async function serve(res: ServerResponse, at: number, path: PingPath | null, query: string): Promise<void> {
+  async function serve(res: ServerResponse, at: number, path: requests.PingPath | null, query: string): Promise<void> {
     const { req } = res
     if (path === null) return reject(res, responses.NO_CHECK, 'unknown')
     if (req.method === 'OPTIONS') return allow(res)
@@ -78,7 +69,7 @@ export function createPingApp(options: PingAppOptions): RequestListener {
     if (path.kind === 'push') return storePush(res, at, path.token, query)
     if (!METHODS.has(req.method!)) return reject(res, responses.WRONG_METHOD, 'unknown')
     if (path.kind === 'invalid_exit_code' || path.kind === 'unknown_signal') return explainSignal(res, path)
-    const metadata = parsePingMetadata(path.kind === 'ping' ? path.signal : null, durationHeader(req), query)
+    const metadata = requests.parsePingMetadata(path.kind === 'ping' ? path.signal : null, durationHeader(req), query)
     if (path.kind === 'invalid_slug')
       return reject(res, metadata.isCreating ? responses.INVALID_SLUG : responses.NO_CHECK, metadata.signal.type)
     const { name } = path
@@ -87,7 +78,7 @@ export function createPingApp(options: PingAppOptions): RequestListener {
   }
 
   async function storePush(res: ServerResponse, at: number, token: string | null, query: string): Promise<void> {
-    const metadata = parsePushMetadata(query)
+    const metadata = requests.parsePushMetadata(query)
     if (token === null) return reject(res, responses.NO_TOKEN, metadata.signal.type, 'push')
     const check = async () => {
       const publicId = await find.byToken(token)
@@ -141,7 +132,7 @@ export function createPingApp(options: PingAppOptions): RequestListener {
   }
 
   /** Only a check that exists gets the list of signals. That costs a read, as a ping of an unknown check does. */
-  async function explainSignal(res: ServerResponse, path: UnusableSignal): Promise<void> {
+  async function explainSignal(res: ServerResponse, path: requests.UnusableSignal): Promise<void> {
     res.req.resume()
     const { name } = path
     const isKnown = name === undefined ? await hasCheck(path.publicId) : (await find.byName(name, false)) !== null
@@ -155,10 +146,10 @@ export function createPingApp(options: PingAppOptions): RequestListener {
     else reject(res, responses.UNAVAILABLE, pingType, form)
   }
 
-  function warn(res: ServerResponse, warnings: readonly PingWarning[]): void {
+  function warn(res: ServerResponse, warnings: readonly requests.PingWarning[]): void {
     if (warnings.length === 0) return
     for (const warning of warnings) onWarning(warning)
-    res.setHeader('Ping-Warning', warnings.map((warning) => PING_WARNINGS[warning]).join('; '))
+    res.setHeader('Ping-Warning', warnings.map((warning) => requests.PING_WARNINGS[warning]).join('; '))
   }
 
   function reject(
@@ -193,7 +184,7 @@ function respond(res: ServerResponse, status: number, headers: Record<string, st
   res.end(res.req.method === 'HEAD' ? undefined : text)
 }
 
-function routeOf(path: PingPath | null): string {
+function routeOf(path: requests.PingPath | null): string {
   if (path?.kind === 'push') return '/api/push/{token}'
   return path?.name === undefined ? '/ping/{public_id}' : '/ping/{ping_key}/{slug}'
 }
@@ -236,7 +227,7 @@ async function readPingBody(req: IncomingMessage): Promise<PingBody> {
 }
 
 /** A body takes the place of `msg`. The unknown word is the reason of a failure: no cut reaches the last line. */
-function textToStore({ bytes, loss }: PingBody, { text, unknown }: PingMetadata) {
+function textToStore({ bytes, loss }: PingBody, { text, unknown }: requests.PingMetadata) {
   const words = bytes === null && loss === null ? text : unknown
   if (words === null) return { body: bytes, isBodyTruncated: loss !== null }
   const lines = bytes === null ? words : `${bytes.at(-1) === LF ? '' : '\n'}${words}`

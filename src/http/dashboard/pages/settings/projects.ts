@@ -1,13 +1,6 @@
 /** Projects of the organization. */
 
-import {
-  createProject,
-  getProject,
-  listProjects,
-  type ProjectRecord,
-  removeProject,
-  updateProject,
-} from '../../../../tenancy/projects.ts'
+import * as verbs from '../../../../tenancy/projects.ts'
 import { parsePart } from '../../../api/faults.ts'
 import { given } from '../../../api/present.ts'
 import { NewProject, ProjectUpdate } from '../../../api/projects.ts'
@@ -25,7 +18,7 @@ export const projects: Section = {
   id: 'projects',
   title: 'Projects',
   async render({ context, caller, now }, view) {
-    const list = await listProjects(context, caller, view)
+    const list = await verbs.listProjects(context, caller, view)
     return html`<p class="muted">Checks belong to projects. A key can be bound to one project.</p>
 ${list.rows.length === 0 ? html`<p>There is no project.</p>` : renderTable(list.rows, now)}
 ${pagerOf(projects, list, view)}
@@ -43,14 +36,14 @@ export const projectRoutes = [
     const loss = html`<p>The API keys and the channels that are bound to ${isolated(name)} are removed with it. A project that holds checks cannot be removed.</p>`
     return confirm(request, { ask: 'Remove this project', loss, button: 'Remove', back: `/settings/projects/${id}` })
   }),
-  act('/settings/projects/{id}/remove', 'admin', removeProject, '/settings', 'project-removed'),
+  act('/settings/projects/{id}/remove', 'admin', verbs.removeProject, '/settings', 'project-removed'),
   ...projectKeyRoutes,
 ]
 
-const findProject = ({ context, caller, params }: Request) => getProject(context, caller, params.id!)
+const findProject = ({ context, caller, params }: Request) => verbs.getProject(context, caller, params.id!)
 
-function renderTable(rows: readonly ProjectRecord[], now: number): Html {
-  return table<ProjectRecord>(
+function renderTable(rows: readonly verbs.ProjectRecord[], now: number): Html {
+  return table<verbs.ProjectRecord>(
     [
       ['Name', ({ slug, name }) => html`<a href="/checks?project=${slug}">${isolated(name)}</a>`, 'name'],
       ['Slug', ({ slug }) => html`<code>${slug}</code>`],
@@ -81,14 +74,14 @@ async function create(request: Request): Promise<Page | Redirect> {
   const { context, caller, form } = request
   try {
     const { name, slug } = parsePart('body', NewProject, { ...ui.typed(form, ['name']), ...ui.filled(form, ['slug']) })
-    await createProject(context, caller, { name, ...given({ slug }) })
+    await verbs.createProject(context, caller, { name, ...given({ slug }) })
     return redirect('/settings', 'project-created')
   } catch (error) {
     return showSection(request, projects, { values: form, faults: ui.faultsOf(error, LABELS) })
   }
 }
 
-async function showProject(request: Request, project: ProjectRecord, rejected?: ui.Rejected): Promise<Page> {
+async function showProject(request: Request, project: verbs.ProjectRecord, rejected?: ui.Rejected): Promise<Page> {
   const { id, name, slug } = project
   const form = ui.stateOf('rename', LABELS, rejected, { name })
   const main = html`${crumbs([SETTINGS], 'Project')}
@@ -110,7 +103,7 @@ async function change(request: Request): Promise<Page | Redirect> {
   const project = await findProject(request)
   try {
     const body = parsePart('body', ProjectUpdate, ui.changes(form, ['name']))
-    await updateProject(context, caller, params.id!, given(body))
+    await verbs.updateProject(context, caller, params.id!, given(body))
     return redirect('/settings', 'project-changed')
   } catch (error) {
     return showProject(request, project, { values: form, faults: ui.faultsOf(error, LABELS) })
