@@ -9,7 +9,7 @@ import { AppError, notFound } from '../domain/errors.ts'
 import { isUuid } from '../domain/ids.ts'
 import { toStoredText } from '../domain/plain-text.ts'
 import { saveChanges } from '../store/checks/change-sets.ts'
-import { findCheck, findCheckKey, type StoredCheck } from '../store/checks/checks.ts'
+import { findCheck, type StoredCheck } from '../store/checks/checks.ts'
 import { changedConfiguration } from '../store/checks/columns.ts'
 import { type LockedCheck, lockStates } from '../store/checks/states.ts'
 import type { Context } from '../store/context.ts'
@@ -35,12 +35,18 @@ export async function withLockedCheck<T>(
 ): Promise<T> {
   if (!isUuid(id)) throw notFound('check')
   return audited(context, by, async (tx) => {
-    const key = await findCheckKey(tx, by, id)
-    const [locked] = key === null ? [] : await lockStates(tx, [key])
-    const record = locked === undefined ? null : await findCheck(tx, by, id)
-    if (locked === undefined || record === null) throw notFound('check')
-    return work({ tx, record, locked })
+    const found = await lockFound(tx, () => findCheck(tx, by, id))
+    if (found === null) throw notFound('check')
+    return work(found)
   })
+}
+
+/** Takes the lock of the check that `find` finds, and reads it again. Null: there is none, or it was removed meanwhile. */
+export async function lockFound(tx: Queryable, find: () => Promise<StoredCheck | null>): Promise<LockedWork | null> {
+  const found = await find()
+  const [locked] = found === null ? [] : await lockStates(tx, [found.key])
+  const record = locked === undefined ? null : await find()
+  return locked === undefined || record === null ? null : { tx, record, locked }
 }
 
 /** What was done to a check, for the audit log. */

@@ -4,12 +4,12 @@ import { isUuid } from '../../domain/ids.ts'
 import type { Resource } from '../../store/checks/checks.ts'
 import { findAnyCheck, findDeclaredCheck, lockResource } from '../../store/checks/declared-checks.ts'
 import { findRetention } from '../../store/checks/retained-checks.ts'
-import { type LockedCheck, lockStates } from '../../store/checks/states.ts'
+import type { LockedCheck } from '../../store/checks/states.ts'
 import { findTombstone } from '../../store/checks/tombstones.ts'
 import type { Queryable } from '../../store/postgres/database.ts'
 import { inOrder } from '../../store/postgres/in-order.ts'
 import { hasProject } from '../../store/tenancy/projects.ts'
-import type { LockedWork } from '../with-locked-check.ts'
+import { type LockedWork, lockFound } from '../with-locked-check.ts'
 import { type Declaration, type Facts, NOTHING_THERE } from './plan.ts'
 
 export interface Gathered extends Facts {
@@ -36,31 +36,20 @@ export async function gather(tx: Queryable, wanted: Declaration): Promise<Gather
   const none: Gathered = { ...NOTHING_THERE, tombstone, hasProject: isKept, locked: null }
   if (!isKept) return none
   if (retention !== null && (adoptId === null || adoptId === retention.id)) {
-    const found = await lockAnyCheck(tx, retention.id)
+    const found = await lockFound(tx, () => findAnyCheck(tx, retention.id))
     // Another resource may have adopted it meanwhile.
     if (found?.record.managedBy === 'api')
       return { ...none, retained: { check: found.record, retention }, locked: found.locked }
   }
-  const adopted = tombstone === null && adoptId !== null ? await lockAnyCheck(tx, adoptId) : null
+  const isAdopting = tombstone === null && adoptId !== null && isUuid(adoptId)
+  const adopted = isAdopting ? await lockFound(tx, () => findAnyCheck(tx, adoptId)) : null
   return { ...none, adoptee: adopted?.record ?? null, locked: adopted?.locked ?? null }
 }
 
-/**
- * Takes the resource's lock, then that of its check. Null when the resource has no check.
- */
+/** Takes the resource's lock, then that of its check. Null when the resource has no check. */
 export async function lockDeclared(tx: Queryable, resource: Resource): Promise<LockedWork | null> {
   // In one round trip: the second statement sees what was committed while the first one waited.
-  const [, found] = await inOrder([lockResource(tx, resource), findDeclaredCheck(tx, resource)])
-  if (found === null) return null
-  const [locked] = await lockStates(tx, [found.key])
-  // Pings and the API change a check without the resource's lock, so it is read again under its own.
-  const record = locked === undefined ? null : await findDeclaredCheck(tx, resource)
-  return locked === undefined || record === null ? null : { tx, record, locked }
-}
-
-async function lockAnyCheck(tx: Queryable, id: string): Promise<LockedWork | null> {
-  const found = isUuid(id) ? await findAnyCheck(tx, id) : null
-  const [locked] = found === null ? [] : await lockStates(tx, [found.key])
-  const record = locked === undefined ? null : await findAnyCheck(tx, id)
-  return locked === undefined || record === null ? null : { tx, record, locked }
+  const find = () => findDeclaredCheck(tx, resource)
+  const [, found] = await inOrder([lockResource(tx, resource), lockFound(tx, find)])
+  return found
 }
