@@ -24,7 +24,7 @@ function createRole(maxBytes = 2 ** 20) {
     metrics,
     clock,
     databaseClock: clock,
-    pingDatabase: { query: async () => ({ rows: [{ readTo: 0 }] }) },
+    pingDatabase: { queryColumns: async () => [[0]] },
     recorder: { isWell: () => true, recovered: () => {}, drain: (work: () => Promise<void>) => work() },
     files,
   } as unknown as SpoolRoleOptions)
