@@ -9,11 +9,7 @@ import { backoffMs } from '../../runtime/backoff.ts'
 import type { Clock } from '../../runtime/clock.ts'
 import { socketOf } from './connection.ts'
 
-export interface Listener {
-  start(): void
-  /** Resolves when the connection is closed. No callback is called after that. */
-  stop(): Promise<void>
-}
+export type Listener = ReturnType<typeof createListener>
 
 export interface ListenerOptions {
   readonly url: string
@@ -35,7 +31,7 @@ const CONNECT_MS = 3_000
 const CHECK_MS = 2_000
 const RECONNECT = { firstMs: 100, maxMs: 5_000 }
 
-export function createListener(options: ListenerOptions): Listener {
+export function createListener(options: ListenerOptions) {
   const { onProblem, clock } = options
   const stopping = new AbortController()
   let running: Promise<void> | undefined
@@ -57,10 +53,11 @@ export function createListener(options: ListenerOptions): Listener {
   }
 
   return {
-    start() {
+    start(): void {
       running ??= listen()
     },
-    async stop() {
+    /** Resolves when the connection is closed. No callback is called after that. */
+    async stop(): Promise<void> {
       stopping.abort()
       await running
     },
