@@ -138,5 +138,6 @@ export function toEvent(id: string, { type, data, subject, lastPing, lastBody, a
 export const BODY_END = (body: string) =>
   `substring(${body} from greatest(1, octet_length(${body}) - ${EVENT_BODY_BYTES - 1}))`
 
-/** Reads a BODY_END. */
-export const toBodyText = (bytes: Buffer) => withoutBrokenStart(bytes).toString()
+/** Reads a BODY_END. Only a body that may have been cut can begin in the middle of a character. */
+export const toBodyText = (bytes: Buffer): string =>
+  (bytes.length === EVENT_BODY_BYTES ? withoutBrokenStart(bytes) : bytes).toString()

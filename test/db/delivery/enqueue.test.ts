@@ -211,10 +211,13 @@ describe('an event', () => {
     expect((await receivedEvents())[0]!.lastPing!.body).toBe(kept)
   })
 
-  it('contains replacement characters for bytes that are not text', async () => {
+  it.each([
+    ['in the middle', [0x66, 0xff, 0x00, 0x67], 'f\uFFFD\0g'],
+    ['at the beginning, where nothing is cut', [0xa9, 0x80, 0x66], '\uFFFD\uFFFDf'],
+  ])('contains replacement characters for bytes that are not text %s', async (_where, sent, kept) => {
     const check = await fixture.addCheck()
-    await fixture.ping(check, { ...FAILED, body: Buffer.from([0x66, 0xff, 0x00, 0x67]) })
-    expect((await receivedEvents())[0]!.lastPing!.body).toBe('f\uFFFD\0g')
+    await fixture.ping(check, { ...FAILED, body: Buffer.from(sent) })
+    expect((await receivedEvents())[0]!.lastPing!.body).toBe(kept)
   })
 
   it('contains the resource of a declared check', async () => {
