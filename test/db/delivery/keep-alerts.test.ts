@@ -1,6 +1,6 @@
 /** What Alertmanagers have while checks and channels change. */
 
-import { describe, expect, it } from 'vitest'
+import { describe, expect, it, vi } from 'vitest'
 import { createSealer } from '../../../src/channels/seal.ts'
 import { updateCheck } from '../../../src/checks/update-check.ts'
 import { STATUSES, type StoredStatus } from '../../../src/domain/check.ts'
@@ -320,6 +320,31 @@ describe('a channel', () => {
     stopping.abort()
     await keeper.stop()
     expect((await rows()).every(({ tell_at }) => tell_at <= fixture.clock.now() + MINUTE)).toBe(true)
+  })
+
+  it('with a peer that does not respond has all batches posted to the others in seconds', async () => {
+    const { key } = await raise()
+    await copyAlert(key, 9)
+    await fixture.clock.advance(MINUTE)
+    fakes.posts.length = 0
+    fakes.answer(B, 'hang')
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
+    try {
+      const keeper = createKeeper({ batch: 5 })
+      let hold = fakes.hold(B)
+      await keeper.run(FOREVER)
+      for (const alerts of [5, 10]) {
+        await hold.arrived
+        expect(fakes.posts.filter(({ host }) => host === A).flatMap((post) => post.alerts)).toHaveLength(alerts)
+        hold.release()
+        hold = fakes.hold(B)
+        await vi.advanceTimersByTimeAsync(3_000)
+      }
+      await keeper.stop()
+    } finally {
+      vi.useRealTimers()
+    }
+    expect((await rows()).every(({ tell_at }) => tell_at === fixture.clock.now() + 10 * SECOND)).toBe(true)
   })
 
   it('gets all of its alerts in several batches', async () => {

@@ -3,7 +3,7 @@ import type { PostableAlert } from '../../../src/channels/kinds/alertmanager/ale
 import type { AlertmanagerSettings } from '../../../src/channels/kinds/alertmanager/config.ts'
 import { postToPeers, repeatDelayMs } from '../../../src/channels/kinds/alertmanager/peers.ts'
 import type { OpenChannel } from '../../../src/domain/channel.ts'
-import { NOON } from '../../support/builders.ts'
+import { MINUTE, NOON } from '../../support/builders.ts'
 import { createFakeAlertmanagers, type FakeAlertmanagers } from '../../support/fake-alertmanagers.ts'
 
 let fakes: FakeAlertmanagers
@@ -30,7 +30,8 @@ const anAlert = (check = 'backup', body = ''): PostableAlert => ({
 })
 const FOREVER = new AbortController().signal
 
-const post = (channel: Channel, signal = FOREVER) => postToPeers({ client: fakes, clock }, channel, [anAlert()], signal)
+const post = (channel: Channel, signal = FOREVER) =>
+  postToPeers({ client: fakes, clock }, channel, [anAlert()], signal, MINUTE)
 
 it('peers get alerts at version 2 of their API, below their own path', async () => {
   expect(await post(channelOf(A, 'http://b:9093/prefix/'))).toEqual({
@@ -91,7 +92,7 @@ describe('the outcome for several peers', () => {
       },
       close: async () => {},
     }
-    const { outcome } = await postToPeers({ client, clock }, channelOf(A, B), [anAlert()], FOREVER)
+    const { outcome } = await postToPeers({ client, clock }, channelOf(A, B), [anAlert()], FOREVER, MINUTE)
     expect(outcome).toMatchObject({ kind: 'retry', status: 503 })
     expect(outcome).toHaveProperty('retryAfterMs', retryAfterMs)
   })
@@ -116,7 +117,7 @@ describe('a peer that does not respond', () => {
 
 describe('many alerts', () => {
   const many = Array.from({ length: 200 }, (_, index) => anAlert(`check-${index}`, 'x'.repeat(4_000)))
-  const postMany = () => postToPeers({ client: fakes, clock }, channelOf(A), many, FOREVER)
+  const postMany = () => postToPeers({ client: fakes, clock }, channelOf(A), many, FOREVER, MINUTE)
 
   it('are sent in order, in posts that a proxy accepts', async () => {
     expect((await postMany()).outcome.kind).toBe('delivered')

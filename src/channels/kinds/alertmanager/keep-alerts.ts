@@ -1,8 +1,8 @@
 /**
  * Keeps the alerts at Alertmanagers true: repeats a firing alert before its end, ends one that became false without an
- * event (check removed, moved, renamed; channel muted or changed), and repeats each end for a while, for peers that were
- * away. Every replica runs a keeper; they share the work by leases (store/outbox/alerts.ts). A slow channel delays no
- * other.
+ * event (check removed, moved, renamed; channel muted or changed), and repeats each end for a while, for peers that
+ * were away. Every replica runs a keeper; they share the work by leases (store/outbox/alerts.ts). A slow channel delays
+ * no other.
  */
 
 import { isDeepStrictEqual } from 'node:util'
@@ -45,6 +45,11 @@ const BATCH = 500
 const MAX_CHANNELS = 16
 const MAX_FAILING = 1_000
 const POST_MS = 10_000
+/**
+ * The wait for the other peers once one has accepted a batch. While a peer does not respond, 100,000 alerts take ten
+ * minutes: the other peers get each again before ALERT_LIFE_MS has passed.
+ */
+const OTHERS_MS = 3_000
 
 export function createAlertKeeper(options: AlertKeeperOptions) {
   const { clock, links, database, sealer, installationUrls, onProblem, batch = BATCH } = options
@@ -101,7 +106,7 @@ export function createAlertKeeper(options: AlertKeeperOptions) {
     const stopTimer = startTimer(POST_MS, () => timeout.abort())
     // Ends first: a check may have got the labels that another one had.
     const alerts = [...plans.flatMap(({ ends }) => ends), ...plans.flatMap(({ fires }) => fires)]
-    const result = await postToPeers(options, channel, alerts, AbortSignal.any([signal, timeout.signal]))
+    const result = await postToPeers(options, channel, alerts, AbortSignal.any([signal, timeout.signal]), OTHERS_MS)
     stopTimer()
     const { outcome } = result
     if (!signal.aborted) report(channel.id, outcome.kind === 'delivered' ? (outcome.note ?? null) : outcome.error)

@@ -27,15 +27,15 @@ export function repeatDelayMs({ isMissed }: PostResult, isFirstEnd: boolean): nu
 }
 
 /**
- * Posts to all peers of the channel at the same time. Each gets the alerts in the given order. Never throws. `othersMs`: how
- * long to wait for the other peers after the first has accepted; null: until the signal aborts.
+ * Posts to all peers of the channel at the same time. Each gets the alerts in the given order. Never throws.
+ * `othersMs`: how long to wait for the other peers after the first has accepted.
  */
 export async function postToPeers(
   context: { readonly client: HttpClient; readonly clock: Pick<Clock, 'now'> },
   channel: OpenChannel<AlertmanagerSettings>,
   alerts: readonly PostableAlert[],
   signal: AbortSignal,
-  othersMs: number | null = null,
+  othersMs: number,
 ): Promise<PostResult> {
   const bodies = renderBodies(alerts)
   const enough = new AbortController()
@@ -48,7 +48,7 @@ export async function postToPeers(
       outcome = await postJson(context, channel, { url: alertsUrl(peer), body }, either)
       if (outcome.kind !== 'delivered') return outcome
     }
-    if (othersMs !== null) stopTimers.push(startTimer(othersMs, () => enough.abort()))
+    stopTimers.push(startTimer(othersMs, () => enough.abort()))
     return outcome
   }
 
