@@ -8,7 +8,7 @@
 
 import { mkdir, readdir, rm, stat } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
-import { isOurs } from './run-program.ts'
+import { sendSignal } from './run-program.ts'
 
 export interface DataFolder {
   /** As the user gave it, for messages. */
@@ -31,7 +31,7 @@ export async function openDataFolder(name: string): Promise<DataFolder> {
   for (const entry of await readdir(path)) {
     const pid = Number(entry.slice(STAGING.length))
     // Another process may be in its first start at the same time.
-    if (entry.startsWith(STAGING) && (pid === process.pid || !isOurs(pid))) await removeStaging(join(path, entry))
+    if (entry.startsWith(STAGING) && (pid === process.pid || !sendSignal(pid))) await removeStaging(join(path, entry))
   }
   const clusterDir = join(path, 'postgres')
   const files = { passwordFile: join(path, 'postgres-password'), logFile: join(path, 'postgres.log') }

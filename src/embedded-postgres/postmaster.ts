@@ -8,7 +8,7 @@ import { systemClock } from '../runtime/clock.ts'
 import { readIfThere } from '../runtime/lasting-file.ts'
 import type { Cluster } from './cluster.ts'
 import { diskFull, explainOutput } from './failure.ts'
-import { isOurs, PROGRAM_ENV } from './run-program.ts'
+import { PROGRAM_ENV, sendSignal } from './run-program.ts'
 import { type Client, connect } from './session.ts'
 
 export interface Postmaster {
@@ -45,7 +45,7 @@ export async function findPostmaster({ folder, password }: Cluster): Promise<Pos
   const { clusterDir } = folder
   const { pid, port, status } = await readPidFile(clusterDir)
   // Where the server is gone, anyone may listen on its port: the password is for a process of ours alone.
-  const client = status === 'ready' && isOurs(pid) ? await connect(port, password).catch(() => null) : null
+  const client = status === 'ready' && sendSignal(pid) ? await connect(port, password).catch(() => null) : null
   if (client === null) return null
   const { rows } = await client.query(`select current_setting('data_directory') as folder`)
   const served = await realpath(rows[0].folder).catch(() => null)
@@ -110,8 +110,7 @@ export async function startPostmaster(cluster: Cluster, port: number, signal?: A
 /** Sends the signals of SHUTDOWN one after the other until the server has ended. */
 async function shutDown(pid: number, hasEnded: () => boolean | Promise<boolean>): Promise<void> {
   for (const [signal, waitMs] of SHUTDOWN) {
-    if ((await hasEnded()) || !isOurs(pid)) return
-    process.kill(pid, signal)
+    if ((await hasEnded()) || !sendSignal(pid, signal)) return
     for (const until = performance.now() + waitMs; performance.now() < until; await systemClock.sleep(POLL_MS))
       if (await hasEnded()) return
   }

@@ -31,10 +31,10 @@ export function runProgram(
   })
 }
 
-/** False for a process that is gone, and for one that this account may not signal. */
-export function isOurs(pid: number): boolean {
+/** False for a process that is gone, and for one that this account may not signal. 0 is no signal, and only asks. */
+export function sendSignal(pid: number, signal: NodeJS.Signals | 0 = 0): boolean {
   try {
-    return process.kill(pid, 0)
+    return process.kill(pid, signal)
   } catch {
     return false
   }
