@@ -82,7 +82,7 @@ export async function listSeen(db: Queryable, limit: number, seconds: number | n
     name: 'list_jobs_seen',
     text: `select a.cluster, min(greatest(a.seen_at, a.watched_since)) as "seenAt" from seen_areas a
       where ($2::int8 is null or greatest(a.seen_at, a.watched_since) < clock_timestamp() - $2 * interval '1 second')
-        and (${NEVER_SEEN} or exists (select from check_states s join cron_jobs j on j.check_key = s.check_key where s.job_area = a.area))
+        and (${NEVER_SEEN} or a.area in (select s.job_area from cron_jobs j join check_states s on s.check_key = j.check_key))
       group by a.cluster order by a.cluster limit $1`,
     values: [limit, seconds],
   })

@@ -1,7 +1,7 @@
 /** Deadlines of checks that follow CronJobs: they wait until all Jobs are recorded, and their flips say why no run has started. */
 
 import { randomUUID } from 'node:crypto'
-import { beforeEach, describe, expect, it } from 'vitest'
+import { beforeEach, describe, expect, it, vi } from 'vitest'
 import { keepBeat } from '../../../src/checks/deadlines/beat.ts'
 import { expireOverdue } from '../../../src/checks/deadlines/expire-overdue.ts'
 import { abandonRuns } from '../../../src/checks/jobs/abandon-runs.ts'
@@ -16,6 +16,7 @@ import { saveSource } from '../../../src/store/jobs/cron-jobs.ts'
 import { listFollowed, listFollowedDue, listOverdueRuns } from '../../../src/store/jobs/followed-checks.ts'
 import { areaOf, listSeen, saveUnseen } from '../../../src/store/jobs/seen-areas.ts'
 import { takeClusterName } from '../../../src/store/leases/clusters.ts'
+import type { Statement } from '../../../src/store/postgres/database.ts'
 import { WITHOUT_SPOOL } from '../../support/beats.ts'
 import { HOUR_MS, MINUTE_MS, NOW, openTransaction, ping, pruneAll, useFixture } from '../checks/fixture.ts'
 import {
@@ -435,6 +436,33 @@ it('it is that of the namespace which was seen last the longest ago, of those th
   expect(await seenAt()).toEqual([[CLUSTER, NOW - MINUTE_MS]])
   const { rows } = await t.database.query<{ area: string }>('select area from seen_areas order by area')
   expect(rows.map(({ area }) => area)).toEqual(areas.slice(0, 3))
+})
+
+it('the checks that follow CronJobs are read once, however many namespaces have none', async () => {
+  const areas = Array.from({ length: 50 }, (_, index) => areaOf(CLUSTER, `empty-${index}`))
+  await markSeen(t.context, seenOf(areas, NOW), [])
+  const { key } = await addOverdue()
+  await saveSource(t.database, key, 'nightly')
+  await t.database.query(
+    `with made as (
+        insert into checks (id, public_id, project_id, name, slug, created_at)
+        select gen_random_uuid(), gen_random_uuid(), project_id, name, 'copy-' || n, now()
+        from checks, generate_series(1, 5000) n where key = $1 returning key),
+      states as (
+        insert into check_states (check_key, period_seconds, grace_seconds, status, since, stamped_at, job_area)
+        select key, 3600, 300, 0, now(), now(), $2 from made)
+      insert into cron_jobs (check_key, name) select key, 'nightly' from made`,
+    [key, CLUSTER],
+  )
+  await t.database.query('analyze')
+  const query = vi.spyOn(t.database, 'query')
+  await listSeen(t.database, 10)
+  const { text, values } = query.mock.calls[0]![0] as Statement
+  query.mockRestore()
+  const { rows } = await t.database.query<{ 'QUERY PLAN': string }>(`explain (analyze, timing off) ${text}`, values)
+  const scans = rows.map((row) => row['QUERY PLAN']).filter((line) => /on (cron_jobs|check_states) .*loops=/.test(line))
+  expect(scans.length).toBeGreaterThan(0)
+  for (const scan of scans) expect(scan).toMatch(/loops=1\)/)
 })
 
 it('the source of a check is saved, changed and removed with it', async () => {
