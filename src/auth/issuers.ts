@@ -1,6 +1,6 @@
 /**
  * Tokens of OpenID Connect issuers (OIDC_ISSUERS), verified by RFC 8725, sections 3.1, 3.8 and 3.9: the claim `iss`
- * only selects the keys. A token grants no rights: the scope is that of the user here.
+ * only selects the keys. A token grants no rights: the user here has the scope.
  */
 
 import type { JSONWebKeySet, JWTPayload, JWTVerifyGetKey } from 'jose'
@@ -96,7 +96,8 @@ export function findEmail(
 }
 
 // The keys of an issuer, found through its discovery document (OpenID Connect Discovery 1.0, section 4). They are
-// fetched when a token needs them, and at most once in ten seconds: also for unknown keys, and while the issuer is down.
+// fetched when a token needs them, and at most once in ten seconds: also for unknown keys, and while the issuer is
+// down.
 // ---------------------------------------------------------------------------------------------------------------------
 
 /** Then they are fetched again, so that a key that the issuer has withdrawn becomes invalid. */

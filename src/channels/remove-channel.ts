@@ -8,10 +8,10 @@ import type { ChannelContext } from './context.ts'
 import { actOn, getChannel, lockForChange } from './find-channels.ts'
 
 /**
- * Removes a channel. Its deliveries are not sent or listed any more; pruning deletes them. Its alerts end by themselves.
- * The channel first leaves the lists of the checks that chose it. With `force` those that chose it alone notify all
- * channels again. Throws AppError `not_found`, and `conflict` for the channel of the installation, and without `force`
- * for one that some checks chose alone.
+ * Removes a channel. Its deliveries are not sent or listed any more; pruning deletes them. Its alerts end by
+ * themselves. The channel first leaves the lists of the checks that chose it. With `force` the checks that chose it
+ * alone notify all channels again. Throws AppError `not_found`, and `conflict` for the channel of the installation, and
+ * without `force` for a channel that some checks chose alone.
  */
 export async function removeChannel(
   context: ChannelContext,

@@ -11,8 +11,8 @@ export type Message =
   | { readonly digest: Digest; readonly deliveries: readonly ClaimedDelivery[] }
 
 /**
- * Up to DIGEST.deliveries of a channel in one message; alone one that no other is due with. `count`: how many deliveries
- * were claimed or postponed.
+ * Up to DIGEST.deliveries of a channel in one message; a delivery alone where no other one is due. `count`: how many
+ * deliveries were claimed or postponed.
  */
 export async function claimDigest(
   database: Database,

@@ -39,7 +39,10 @@ export interface HttpResponse {
 }
 
 export interface HttpClient {
-  /** Resolves for any status. Throws TargetRejected, the signal's reason, or the error of the socket, of TLS or of the parser. */
+  /**
+   * Resolves for any status. Throws TargetRejected, the signal's reason, or the error of the socket, of TLS or of the
+   * parser.
+   */
   send(request: HttpRequest, signal: AbortSignal): Promise<HttpResponse>
   /** Closes all sockets, those in use too. Call it after the last request. */
   close(): Promise<void>

@@ -55,8 +55,9 @@ const CLUSTER = `nullif(c.kubernetes_cluster, '${DEFAULT_CLUSTER}')`
 const ORDER = [NAMESPACE, 'p.slug', CLUSTER, NAME].map((text) => `${text} collate "C"`).join(', ')
 
 /**
- * Passes each check, as it is at `now`, to `onCheck`. Checks of a project stand together, in the order of their names; of checks with the
- * same names the oldest comes first. Returns false, without any check, when the lease is not `holder`'s at that moment.
+ * Passes each check, as it is at `now`, to `onCheck`. Checks of a project stand together, in the order of their names;
+ * of checks with the same names the oldest comes first. Returns false, without any check, when the lease is not
+ * `holder`'s at that moment.
  */
 export async function readCheckSeries(
   database: Pick<Database, 'eachRow'>,

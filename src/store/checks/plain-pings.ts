@@ -9,7 +9,7 @@ import type { Queryable } from '../postgres/database.ts'
 import { arraysOf, type Columns, unnestOf } from './column-lists.ts'
 import { pingSourceCode, pingTypeCode, SPEC, SPEC_HASH, type StoredSpec, statusCode } from './columns.ts'
 
-/** The columns of SPEC are those from which the times follow. */
+/** Of a spec the fields from which the times follow. */
 export interface PlainPing
   extends Pick<StoredSpec, 'periodSeconds' | 'schedule' | 'timeZone' | 'dialect' | 'graceSeconds'> {
   readonly key: number

@@ -1,8 +1,8 @@
 /**
- * The alerts that Alertmanagers should know, one row for each channel and check. Several writers may post the same alert:
- * the sender of an event, and the keepers of all replicas. Before a writer posts, it stores what is true and moves
- * tell_at to the end of its lease. If tell_at is another value after the post, another writer has changed the row in
- * between, in an unknown order. Then the row becomes due at once, and what is true is posted again.
+ * The alerts that Alertmanagers should know, one row for each channel and check. Several writers may post the same
+ * alert: the sender of an event, and the keepers of all replicas. Before a writer posts, it stores what is true and
+ * moves tell_at to the end of its lease. If tell_at is another value after the post, another writer has changed the row
+ * in between, and the order of the posts is unknown. Then the row becomes due at once, and what is true is posted again.
  */
 
 import { type Instant, STATUSES } from '../../domain/check.ts'

@@ -67,10 +67,10 @@ const IS_DUE = `d.channel_id = w.channel_id and d.status = 0 and d.next_attempt_
             and (d.claimed_until is null or d.claimed_until <= $4::timestamptz)`
 
 /**
- * Claims due deliveries of each channel, tests first, then the others, longest due first. Tests have no check: the index
- * of sequences finds them, however many other deliveries are due. `asOne`: one message, without an order within, so a
- * delivery behind its head is claimed with everything before it, and the events of several have no body of a ping.
- * `count`: of those that were claimed or postponed.
+ * Claims due deliveries of each channel, tests first, then the others, longest due first. Tests have no check: the
+ * index of sequences finds them, however many other deliveries are due. `asOne`: one message, without an order within,
+ * so a delivery behind its head is claimed with everything before it, and the events of several have no body of a ping.
+ * `count`: how many were claimed or postponed.
  *
  * The second statement sees every head that was finished before the first one got its locks. A head that finishes later
  * makes the next delivery due (finishAttempts) behind these locks, so postponing that delivery here is safe. Exception:
@@ -170,8 +170,8 @@ export interface FinishedAttempt {
 }
 
 /**
- * Writes the outcomes of attempts and makes the next delivery of each sequence due. A success is stored always, a failure
- * only while the claim is still this one. The next delivery is updated even if it is due already, because
+ * Writes the outcomes of attempts and makes the next delivery of each sequence due. A success is stored always, a
+ * failure only while the claim is still this one. The next delivery is updated even if it is due already, because
  * claimDeliveries may be about to postpone it; not if its own outcome is written here: a statement updates a row once.
  */
 export async function finishAttempts(db: Queryable, attempts: readonly FinishedAttempt[], now: Instant): Promise<void> {

@@ -158,7 +158,7 @@ export function sessionOn(client: pg.PoolClient): Session {
 /** Rows that are read at once. */
 const ROWS_AT_ONCE = 1_000
 
-/** Calls `onRow` with the columns of each row: those of a cursor, some at a time. */
+/** Calls `onRow` with the columns of each row. A cursor gives the rows, some at a time. */
 export async function readRows(
   tx: Queryable,
   statement: Statement,

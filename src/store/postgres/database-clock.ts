@@ -14,7 +14,7 @@ export function createDatabaseClock(database: Queryable, local: Pick<Clock, 'now
   return {
     offsetMs,
     now: () => local.now() + offsetMs(),
-    /** Takes a sample. That with the shortest recent round trip is used. Throws AppError `unavailable`. */
+    /** Takes a sample. The sample with the shortest recent round trip is used. Throws AppError `unavailable`. */
     async measure(): Promise<void> {
       const sentAt = local.now()
       const { rows } = await database.query<{ at: number }>('select clock_timestamp() as at')
