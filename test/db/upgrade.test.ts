@@ -163,8 +163,12 @@ it('a check that was down, and paused before the upgrade, closes its incident wh
 it('deliveries that waited are sent when their receiver is back, oldest first', async () => {
   isBack = true
   const delivered = await until(async () => {
-    // Again and again: an attempt that was on its way writes its next time after us.
-    await database.query('update deliveries set next_attempt_at = now() where status = 0')
+    // Again and again: an attempt that was on its way writes its next time after us. The outbox locks rows in another
+    // order: what it has locked is left out, so that neither waits for the other.
+    await database.query(
+      `update deliveries set next_attempt_at = now() where (event_id, channel_id) in (
+        select event_id, channel_id from deliveries where status = 0 for update skip locked)`,
+    )
     const { deliveries } = (await call('GET', `/deliveries?channel_id=${known.channels.away}&limit=1000`)).body
     return deliveries.every(({ status }: { status: string }) => status === 'delivered') ? deliveries : null
   })
