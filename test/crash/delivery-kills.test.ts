@@ -177,10 +177,12 @@ it(`${KILLS} kills lose no delivery and spoil no order`, async () => {
   await until(async () => {
     // What failed often waits for minutes by now. Younger ones of the same sequence become due by themselves.
     await database.query(
-      `update deliveries d set next_attempt_at = now()
+      `update deliveries set next_attempt_at = now() where (event_id, channel_id) in (
+        select event_id, channel_id from deliveries d
         where status = 0 and claimed_until is null and next_attempt_at > now() + interval '2 seconds'
           and not exists (select from deliveries o
-            where o.status = 0 and o.channel_id = d.channel_id and o.check_key = d.check_key and o.event_id < d.event_id)`,
+            where o.status = 0 and o.channel_id = d.channel_id and o.check_key = d.check_key and o.event_id < d.event_id)
+        for update skip locked)`,
     )
     const { rowCount } = await database.query('select from deliveries where status = 0 limit 1')
     await wait(100)
