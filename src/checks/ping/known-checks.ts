@@ -91,7 +91,6 @@ export function createKnownChecks({ database, clock, page = PAGE }: KnownChecksO
       await addPage(found)
       newest = found.at(-1)?.[1] ?? newest
       if (found.length < page) break
-      await yieldTurn()
     }
     newestKeys = [newestKeys[1], newest]
   }
