@@ -1,6 +1,6 @@
 /**
  * The text of an API key: `hbk_<prefix>_<secret>`. The prefix finds the row. Of the text only the SHA-256 is stored:
- * nobody guesses 238 random bits.
+ * 238 random bits cannot be guessed.
  */
 
 import { randomInt } from 'node:crypto'
