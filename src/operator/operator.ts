@@ -121,7 +121,7 @@ export function createOperator(options: OperatorOptions): Operator {
   const watch = createCheckWatch({ client, namespaces, clock, random, stallMs, log, metrics: watchMetrics, onChange })
   const sourceMetrics = kubernetesMetrics.reflector
   const sources =
-    cronJobs.watch === 'off'
+    cronJobs.watch === 'none'
       ? null
       : createSourceWatch({
           client,

@@ -136,7 +136,7 @@ const LEAST: Values = {
   crds: { enabled: false },
   api: { replicas: 1, pdb: { enabled: false }, topologySpread: { enabled: false } },
   controller: { replicas: 1, pdb: { enabled: false }, topologySpread: { enabled: false } },
-  cronJobs: { watch: 'off' },
+  cronJobs: { watch: 'none' },
   rbac: { create: false },
   admissionPolicy: { enabled: false },
   uninstall: { releaseFinalizers: false },

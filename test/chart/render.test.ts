@@ -340,13 +340,13 @@ describe('the notes', () => {
   })
 
   it('say how CronJobs are monitored, as far as the values have them monitored', async () => {
-    const [labelled, all, off] = await Promise.all(
-      ['labelled', 'all', 'off'].map((watch) => notes({ cronJobs: { watch }, watchNamespaces: ['shop'] })),
+    const [labelled, all, none] = await Promise.all(
+      ['labelled', 'all', 'none'].map((watch) => notes({ cronJobs: { watch }, watchNamespaces: ['shop'] })),
     )
     expect(labelled).toContain('\n\n  kubectl label namespace shop heartbeat-operator.io/watch=true\n')
     expect(all).toContain('all of them are monitored')
     expect(all).not.toContain('kubectl label')
-    expect(off).not.toContain('CronJobs')
+    expect(none).not.toContain('CronJobs')
   })
 
   it('print the command that lets the controller publish, where it may not yet', async () => {

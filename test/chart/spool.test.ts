@@ -31,8 +31,6 @@ describe('the spool of the api', () => {
   it.each([
     [{}, 67_108_864],
     [{ api: { spool: { maxBytes: 2_147_483_648 } } }, 2_147_483_648],
-    // Of a release before this one, with --reuse-values.
-    [{ api: { spool: null } }, 67_108_864],
   ])('is an emptyDir with room for more than it may hold: %j', async (values, bytes) => {
     expect(await readSpool(values)).toEqual({
       kind: 'Deployment',

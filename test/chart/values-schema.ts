@@ -97,10 +97,10 @@ const VALUES = section({
   crds: section({ enabled: z.boolean(), keep: z.boolean(), storedVersion: z.enum(SERVED_VERSIONS) }),
   clusterName: z.string().regex(DNS_LABEL),
   watchNamespaces: z.array(z.string().regex(DNS_LABEL)),
-  // YAML reads off without quotes as false.
   cronJobs: section({
-    watch: z.union([z.enum(['labelled', 'all', 'off']), z.literal(false)]),
+    watch: z.enum(['labelled', 'all', 'none']),
     timeZone: z.string().max(64),
+    // YAML reads off without quotes as false.
     logs: z.union([z.enum(['off', 'failed']), z.literal(false)]),
   }),
   takeOver: optional(UUID),
@@ -224,10 +224,20 @@ const VALUES = section({
 /** The text of values.schema.json. Throws when values.yaml documents a value that the schema does not know. */
 export function renderValuesSchema(valuesYaml: string): string {
   // Draft 7 is what every Helm since 3 reads.
-  const schema = z.toJSONSchema(VALUES, { target: 'draft-7', io: 'input', reused: 'inline' }) as Json
+  const schema = z.toJSONSchema(VALUES, {
+    target: 'draft-7',
+    io: 'input',
+    reused: 'inline',
+    override: listWords,
+  }) as Json
   const { $schema, ...rest } = schema
   for (const { path, about } of listValues(valuesYaml)) find(rest, path).description = about
   return format({ $schema, title: 'Values of the chart heartbeat-operator', ...rest })
+}
+
+/** Without a type, so that Helm lists the words also for `off` without quotes, which YAML reads as false. */
+function listWords({ jsonSchema }: { jsonSchema: Json }): void {
+  if (jsonSchema.enum !== undefined) delete jsonSchema.type
 }
 
 /** As the formatter of this repository writes JSON: a list of words on one line. */

@@ -59,7 +59,7 @@ const OTHER: Record<string, unknown> = {
   'crds.storedVersion': 'v1alpha1',
   imagePullSecrets: [{ name: 'other' }],
   watchNamespaces: ['shop'],
-  'cronJobs.watch': 'off',
+  'cronJobs.watch': 'none',
   'cronJobs.timeZone': 'Asia/Tokyo',
   'cronJobs.logs': 'off',
   takeOver: '0d9af4bb-0c3f-4f0e-9e0a-3b8f3a1c2d11',
@@ -198,6 +198,12 @@ describe('the schema', () => {
       Object.entries(values).reduce<Json>((all, [path, value]) => merge(all, nest(path, value)), {}),
     )
     for (const path of Object.keys(values)) expect(message).toContain(`at '/${path.replaceAll('.', '/')}`)
+  })
+
+  it.each(['off', false])('refuses cronJobs.watch: %j with the word that replaces it', async (watch) => {
+    expect(await readRefusal({ cronJobs: { watch } })).toContain(
+      "at '/cronJobs/watch': value must be one of 'labelled', 'all', 'none'",
+    )
   })
 
   it('leaves open what is handed on to Kubernetes, and what Helm adds for a chart within a chart', async () => {

@@ -114,17 +114,7 @@ fails instead. (list $ "name of the Secret" "key" "new value" "value that names 
 {{- end -}}
 {{- end -}}
 
-{{/*
-`labelled`, `all` or `off`. YAML reads off without quotes as false. With --reuse-values, the values of a release before this one have
-neither.
-*/}}
-{{- define "heartbeat-operator.watchCronJobs" -}}
-{{- $watch := (.Values.cronJobs | default dict).watch -}}
-{{- if kindIs "bool" $watch }}off{{ else }}{{ $watch | default "labelled" }}{{ end -}}
-{{- end -}}
-
-{{/* `failed` or `off`, in the same way. */}}
+{{/* `failed` or `off`, which YAML reads as false without quotes. */}}
 {{- define "heartbeat-operator.cronJobLogs" -}}
-{{- $logs := (.Values.cronJobs | default dict).logs -}}
-{{- if kindIs "bool" $logs }}off{{ else }}{{ $logs | default "off" }}{{ end -}}
+{{- .Values.cronJobs.logs | default "off" -}}
 {{- end -}}

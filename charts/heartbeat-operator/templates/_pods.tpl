@@ -62,15 +62,12 @@ pod-template-hash
 {{- end -}}
 {{- end -}}
 
-{{/*
-Pings on disk while the database is unavailable. `maxBytes`; `hasVolumes`: each replica has a persistent one. With --reuse-values, the values
-of a release before this one have no spool.
-*/}}
+{{/* Pings on disk while the database is unavailable. `maxBytes`; `hasVolumes`: each replica has a persistent one. */}}
 {{- define "heartbeat-operator.spool" -}}
-{{- $spool := .Values.api.spool | default dict -}}
-{{- $maxBytes := dig "maxBytes" 67108864 $spool | int64 -}}
-maxBytes: {{ $maxBytes }}
-hasVolumes: {{ and (gt $maxBytes 0) (dig "persistentVolume" "enabled" false $spool) }}
+{{- with .Values.api.spool -}}
+maxBytes: {{ .maxBytes | int64 }}
+hasVolumes: {{ and (gt (int64 .maxBytes) 0) .persistentVolume.enabled }}
+{{- end -}}
 {{- end -}}
 
 {{- define "heartbeat-operator.apiKind" -}}
@@ -161,10 +158,7 @@ hasVolumes: {{ and (gt $maxBytes 0) (dig "persistentVolume" "enabled" false $spo
 {{- end }}
 {{- end -}}
 
-{{/*
-What the user adds to the pods of a component: the shared list, then its own. (list $ "controller" "extraVolumes"). With
---reuse-values, the values of a release before this one have no own lists.
-*/}}
+{{/* What the user adds to the pods of a component: the shared list, then its own. (list $ "controller" "extraVolumes") */}}
 {{- define "heartbeat-operator.extras" -}}
 {{- $root := index . 0 -}}
 {{- $field := index . 2 -}}

@@ -47,7 +47,7 @@ export const isAnnotationRead = ({ isProjectAnnotationOn = true, projects = null
 
 export interface CheckControllerOptions extends CheckSettings {
   readonly watch: CheckWatch
-  /** What HeartbeatChecks may follow. Null: WATCH_CRONJOBS is off. */
+  /** What HeartbeatChecks may follow. Null: WATCH_CRONJOBS is none. */
   readonly sources: FollowedSources | null
   /** What the runs of its source have reported before is to be recorded for this resource. */
   readonly onFollowed: (key: string) => void
