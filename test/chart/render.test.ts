@@ -372,18 +372,6 @@ describe('the definition of HeartbeatCheck', () => {
     })
   })
 
-  it('stores v1alpha1 where the values say so, and is the same otherwise', async () => {
-    const { spec } = pick(await renderChart({ crds: { storedVersion: 'v1alpha1' } }), 'CustomResourceDefinition')
-    const { versions, ...rest } = (crd!.toJS() as ChartObject).spec
-    const turned = versions.map((version: { name: string }) => ({ ...version, storage: version.name === 'v1alpha1' }))
-    expect(spec).toEqual({ ...rest, versions: turned })
-  })
-
-  it('stores v1 with the values of an older release, which do not name a version', async () => {
-    const { spec } = pick(await renderChart({ crds: { storedVersion: null } }), 'CustomResourceDefinition')
-    expect(spec).toEqual((crd!.toJS() as ChartObject).spec)
-  })
-
   it('is deleted with the release, or not installed at all, where the values say so', async () => {
     expect(
       pick(await renderChart({ crds: { keep: false } }), 'CustomResourceDefinition').metadata.annotations,

@@ -4,7 +4,6 @@
  */
 
 import { z } from 'zod'
-import { SERVED_VERSIONS } from '../../src/operator/names.ts'
 import { listValues } from './values-table.ts'
 
 type Json = Record<string, unknown>
@@ -94,7 +93,7 @@ const VALUES = section({
   commonLabels: texts(),
   image,
   imagePullSecrets: list(),
-  crds: section({ enabled: z.boolean(), keep: z.boolean(), storedVersion: z.enum(SERVED_VERSIONS) }),
+  crds: section({ enabled: z.boolean(), keep: z.boolean() }),
   clusterName: z.string().regex(DNS_LABEL),
   watchNamespaces: z.array(z.string().regex(DNS_LABEL)),
   cronJobs: section({

@@ -103,10 +103,6 @@ const TEMPLATE_METADATA = `  labels:
   {{- end }}
 `
 const TEMPLATE_TAIL = '{{- end }}\n'
-/** One line for each version: which of them is stored. */
-const STORAGE = /^( +)- name: (\w+)\n +served: true\n( +)storage: (?:true|false)$/gm
-const TEMPLATE_STORAGE =
-  '$1- name: $2\n$3served: true\n$3storage: {{ eq (default "v1" .Values.crds.storedVersion) "$2" }}'
 
 function renderDefinitionTemplate(): string {
   const { labels: _, ...metadata } = RESOURCE_DEFINITION.metadata
@@ -114,8 +110,7 @@ function renderDefinitionTemplate(): string {
   if (yaml.includes('{{'))
     throw new Error('the definition of HeartbeatCheck holds {{, which Helm would take for its own')
   const end = yaml.indexOf('spec:\n')
-  const spec = yaml.slice(end).replace(STORAGE, TEMPLATE_STORAGE)
-  return TEMPLATE_HEAD + yaml.slice(0, end) + TEMPLATE_METADATA + spec + TEMPLATE_TAIL
+  return TEMPLATE_HEAD + yaml.slice(0, end) + TEMPLATE_METADATA + yaml.slice(end) + TEMPLATE_TAIL
 }
 
 function readParts(names: readonly string[]): string[] {
