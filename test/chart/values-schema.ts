@@ -11,6 +11,7 @@ type Json = Record<string, unknown>
 const UUID = /[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}/
 /** Of Kubernetes: a name, if wanted behind a domain and a slash. */
 const LABEL_KEY = /^([a-z0-9][a-z0-9.-]{0,252}\/)?[A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?$/
+const DNS_NAME = /[a-z0-9]([a-z0-9.-]*[a-z0-9])?/
 const DNS_LABEL = /^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$/
 
 const whole = (min: number, max?: number) => {
@@ -28,6 +29,8 @@ const section = <Shape extends z.ZodRawShape>(shape: Shape) => z.strictObject(sh
 const duration = () => z.string().regex(/^([0-9]+(ms|[smhd]))*$/)
 const quantity = () => z.string().regex(/^[0-9.]+([KMGTPE]i?)?$/)
 const port = () => whole(1, 65_535)
+/** Addresses and CIDRs. */
+const blocks = () => z.array(z.string().regex(/^[0-9A-Fa-f.:]+(\/[0-9]+)?$/))
 
 const image = section({
   repository: named(),
@@ -46,6 +49,8 @@ const pod = {
   priorityClassName: z.string(),
 }
 
+const strategy = section({ type: z.enum(['RollingUpdate', 'Recreate']), rollingUpdate: open() })
+
 const extras = {
   extraEnv: z.array(z.looseObject({ name: named() })),
   extraVolumes: list(),
@@ -55,7 +60,15 @@ const extras = {
 const deployment = {
   ...pod,
   ...extras,
+  initContainers: list(),
+  extraContainers: list(),
+  runtimeClassName: z.string(),
+  dnsConfig: open(),
+  hostAliases: list(),
   replicas: whole(0),
+  strategy,
+  revisionHistoryLimit: whole(0),
+  deploymentAnnotations: texts(),
   pdb: section({ enabled: z.boolean(), maxUnavailable: z.union([whole(1), z.string().regex(/^[0-9]+%$/)]) }),
   topologySpread: section({
     enabled: z.boolean(),
@@ -63,11 +76,35 @@ const deployment = {
     whenUnsatisfiable: z.enum(['ScheduleAnyway', 'DoNotSchedule']),
   }),
   terminationGracePeriodSeconds: whole(0),
-  serviceAccount: section({ annotations: texts() }),
+  serviceAccount: section({
+    create: z.boolean(),
+    name: optional(DNS_NAME).max(253),
+    annotations: texts(),
+    labels: texts(),
+  }),
 }
 
 const fromSecret = { existingSecret: z.string(), existingSecretKey: named() }
-const service = section({ type: z.enum(['ClusterIP', 'NodePort', 'LoadBalancer']), annotations: texts() })
+const service = section({
+  type: z.enum(['ClusterIP', 'NodePort', 'LoadBalancer']),
+  annotations: texts(),
+  nodePort: whole(0, 65_535),
+  loadBalancerClass: z.string(),
+  loadBalancerSourceRanges: blocks(),
+  externalTrafficPolicy: z.enum(['', 'Cluster', 'Local']),
+  ipFamilyPolicy: z.enum(['', 'SingleStack', 'PreferDualStack', 'RequireDualStack']),
+})
+const monitor = section({
+  enabled: z.boolean(),
+  namespace: z.string().regex(/^([a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?)?$/),
+  additionalLabels: texts(),
+  interval: duration(),
+  scrapeTimeout: duration(),
+  scheme: z.enum(['', 'http', 'https']),
+  tlsConfig: open(),
+  relabelings: list(),
+  metricRelabelings: list(),
+})
 const hosts = { enabled: z.boolean(), annotations: texts(), pingHost: z.string(), apiHost: z.string() }
 
 const alert = section({
@@ -78,19 +115,18 @@ const alert = section({
   annotations: texts(),
 })
 
-/** Addresses and CIDRs. */
-const blocks = () => z.array(z.string().regex(/^[0-9A-Fa-f.:]+(\/[0-9]+)?$/))
-
 /** The limits of variables are those of src/config/variables.ts. */
 const VALUES = section({
-  // Helm's own, when the chart is part of another.
-  global: open(),
+  // Of all charts, when the chart is part of another: with values that this one does not know.
+  global: z.looseObject({ imageRegistry: z.string(), imagePullSecrets: z.array(z.union([named(), open()])) }).partial(),
   nameOverride: z.string().max(63),
   fullnameOverride: z
     .string()
     .max(40)
     .regex(/^([a-z]([-a-z0-9]*[a-z0-9])?)?$/),
   commonLabels: texts(),
+  commonAnnotations: texts(),
+  extraObjects: z.array(z.union([named(), open()])),
   image,
   imagePullSecrets: list(),
   crds: section({ enabled: z.boolean(), keep: z.boolean() }),
@@ -202,14 +238,8 @@ const VALUES = section({
       databasePort: port(),
     }),
   }),
-  serviceMonitor: section({
-    enabled: z.boolean(),
-    additionalLabels: texts(),
-    interval: duration(),
-    scrapeTimeout: duration(),
-    relabelings: list(),
-    metricRelabelings: list(),
-  }),
+  serviceMonitor: monitor,
+  podMonitor: monitor,
   prometheusRule: section({ enabled: z.boolean(), additionalLabels: texts(), rules: z.record(z.string(), alert) }),
   dashboards: section({
     enabled: z.boolean(),

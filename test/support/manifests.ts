@@ -93,14 +93,10 @@ function renderDefinition(): string {
 /** What only the chart says of the definition, as Helm reads it: the rest holds no template. */
 const TEMPLATE_HEAD = `{{- if .Values.crds.enabled -}}
 {{- /* Made by \`npm run manifests\` from src/operator/schema: change it there. */ -}}
+{{- /* Without it every HeartbeatCheck, and all that it published, would go with the release. */ -}}
+{{- $annotations := .Values.crds.keep | ternary (dict "helm.sh/resource-policy" "keep") dict -}}
 `
-const TEMPLATE_METADATA = `  labels:
-    {{- include "heartbeat-operator.labels" (list $ "") | nindent 4 }}
-  {{- if .Values.crds.keep }}
-  annotations:
-    # Without it every HeartbeatCheck, and all that it published, would go with the release.
-    helm.sh/resource-policy: keep
-  {{- end }}
+const TEMPLATE_METADATA = `  {{- include "heartbeat-operator.meta" (list $ "" (dict "annotations" $annotations)) | nindent 2 }}
 `
 const TEMPLATE_TAIL = '{{- end }}\n'
 
