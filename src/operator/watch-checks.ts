@@ -146,6 +146,6 @@ function trim(raw: KubernetesObject): HeartbeatCheck {
 
 function explainProblem(error: unknown): string | null {
   return error instanceof ApiError && error.status === 404
-    ? `the cluster does not know HeartbeatChecks of version ${VERSION}: apply manifests/crd.yaml; it is looked for again`
+    ? `the cluster does not know HeartbeatChecks of version ${VERSION}: apply crds/heartbeatchecks.yaml; it is looked for again`
     : null
 }

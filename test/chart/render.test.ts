@@ -13,7 +13,6 @@ import {
   parseObjects,
   pick,
   RELEASE,
-  readPart,
   readRefusal,
   renderChart,
   renderText,
@@ -152,36 +151,6 @@ describe('selectors', () => {
 })
 
 describe('the Deployments', () => {
-  it.each(['api', 'controller'])('%s is as in manifests/parts, but for its names', async (component) => {
-    const [ours] = listPods([pick(await renderChart(), 'Deployment', `heartbeat-${component}`)])
-    const [theirs] = listPods([readPart(component)[0]!])
-    const essence = ({ spec }: NonNullable<typeof ours>) => {
-      const [{ name, ports, startupProbe, livenessProbe, readinessProbe, securityContext, env }] = spec.containers
-      // Values of the user are in the ConfigMap of manifests/parts.
-      const fixed = (env ?? []).filter((entry) => entry.value !== undefined && !entry.name.startsWith('BOOTSTRAP_'))
-      const {
-        automountServiceAccountToken,
-        enableServiceLinks,
-        terminationGracePeriodSeconds,
-        securityContext: pod,
-      } = spec
-      const probes = { startupProbe, livenessProbe, readinessProbe }
-      return {
-        name,
-        ports,
-        probes,
-        securityContext,
-        fixed,
-        automountServiceAccountToken,
-        enableServiceLinks,
-        terminationGracePeriodSeconds,
-        pod,
-      }
-    }
-    expect(essence(ours!)).toEqual(essence(theirs!))
-    expect(ours!.spec.containers[0].resources).toMatchObject(theirs!.spec.containers[0].resources)
-  })
-
   it('of the api never has fewer pods than before while it is rolled out', async () => {
     const { spec } = pick(await renderChart(), 'Deployment', 'heartbeat-api')
     expect(spec.strategy.rollingUpdate).toEqual({ maxSurge: 1, maxUnavailable: 0 })
