@@ -225,7 +225,7 @@ describe('with values', () => {
   })
 
   it.each(['own secrets', 'everything'] as const)(
-    'M5: of all secrets the controller gets the database and its metrics token (%s)',
+    'of all secrets the controller gets the database and its metrics token (%s)',
     async (name) => {
       const environment = readEnvironment(await renderChart(CASES[name]), 'controller')
       const secrets = ['SECRET_KEY', 'PREVIOUS_SECRET_KEYS', 'SMTP_URL', 'WATCHDOG_URL', 'SIGN_IN']

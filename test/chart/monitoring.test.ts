@@ -43,7 +43,7 @@ describe('the token of /metrics', () => {
   it.each([
     ['of a Secret', { existingSecret: 'metrics', existingSecretKey: 'token' }, { name: 'metrics', key: 'token' }],
     ['of a value', { value: 'x'.repeat(32) }, { name: 'heartbeat-metrics', key: 'METRICS_TOKEN' }],
-  ])('M3: %s reaches api and controller, and the ServiceMonitor sends it', async (_, values, source) => {
+  ])('%s reaches api and controller, and the ServiceMonitor sends it', async (_, values, source) => {
     const { objects, variables, authorization } = await readToken(values)
     expect(variables).toEqual(
       ['api', 'controller'].map(() => ({ name: 'METRICS_TOKEN', valueFrom: { secretKeyRef: source } })),

@@ -53,7 +53,7 @@ describe('the rights', () => {
     ])
   })
 
-  it('F4: of the controller end before Secrets, with rbac.secrets: namespaces, and are bound in each namespace by its administrator', async () => {
+  it('of the controller end before Secrets, with rbac.secrets: namespaces, and are bound in each namespace by its administrator', async () => {
     for (const secrets of ['cluster', 'namespaces']) {
       const objects = await renderChart({ rbac: { secrets } })
       // There before it is needed, so that namespaces can be prepared for the change.
