@@ -142,6 +142,15 @@ describe('the pods', () => {
     const { labels } = podOf(objects, 'api')
     expect([labels['app.kubernetes.io/instance'], labels['app.kubernetes.io/name']]).toEqual(['12', '1e3'])
   })
+
+  it('and all else are in the namespace of the release, also where its name is a number', async () => {
+    const objects = await renderChart({ ...CASES.everything, podMonitor: { enabled: true } }, { namespace: '12' })
+    const namespaces = objects.map(({ metadata }) => metadata.namespace).filter((name) => name !== undefined)
+    expect(new Set(namespaces)).toEqual(new Set(['12', 'prometheus']))
+    expect(pick(objects, 'PodMonitor').spec.namespaceSelector.matchNames).toEqual(['12'])
+    const [{ namespace }] = pick(objects, 'RoleBinding', 'heartbeat-lease').subjects
+    expect(namespace).toBe('12')
+  })
 })
 
 describe('annotations', () => {
@@ -221,5 +230,9 @@ describe('two renderings', () => {
     const text = await renderText(all)
     expect(text.length).toBeGreaterThan(10_000)
     expect(await renderText(all)).toBe(text)
+  })
+
+  it('differ where secrets are generated', async () => {
+    expect(await renderText()).not.toBe(await renderText())
   })
 })
