@@ -4,6 +4,7 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { describe, expect, it } from 'vitest'
 import { parse, parseAllDocuments } from 'yaml'
+import { listFiles } from '../support/documents.ts'
 import { renderInstallations } from '../support/installations.ts'
 import { type ChartObject, describeObject, listPods, pick } from './chart.ts'
 
@@ -57,6 +58,16 @@ it('install.yaml holds the CRD of crds/, and install-namespaced.yaml none', () =
   expect(spec).toEqual(parse(read('crds/heartbeatchecks.yaml')).spec)
   const kinds = objectsOf('install-namespaced').map(describeObject)
   expect(kinds.filter((kind) => /^(Cluster|Custom|Validating)/.test(kind))).toEqual([])
+})
+
+it('no other file holds the CRD than these and the template of the chart', () => {
+  const folders = ['charts', 'crds', 'docs', 'manifests', 'src']
+  const holding = folders.flatMap(listFiles).filter((path) => read(path).includes('\nkind: CustomResourceDefinition\n'))
+  expect(holding.sort()).toEqual([
+    'charts/heartbeat-operator/templates/crds/heartbeatchecks.yaml',
+    'crds/heartbeatchecks.yaml',
+    'manifests/install.yaml',
+  ])
 })
 
 it('a person writes less than 600 lines of YAML in manifests/', () => {
