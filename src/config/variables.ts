@@ -52,6 +52,9 @@ function isAlertmanagerUrl(text: string): boolean {
 }
 
 const folder = () => z.string().transform((text) => resolve(text))
+const watchOfCronJobs = z.enum(['labelled', 'all', 'none'], {
+  error: ({ input }) => `must be one of labelled, all, none${input === 'off' ? ': none replaces off' : ''}`,
+})
 const names = () => list().transform((entries): readonly string[] => [...new Set(entries)])
 
 /** A `secret` stands in the branch `secrets`, so that it is not printed with the rest. A URL may hold credentials. */
@@ -155,7 +158,7 @@ export const VARIABLES = {
   /** Replaces the annotation of the Namespaces; null: they decide. */
   projects: ['PROJECTS', namespaceProjects.nullable().default(null)],
   isProjectAnnotationOn: ['PROJECT_ANNOTATION', isOn()],
-  watchCronJobs: ['WATCH_CRONJOBS', oneOf('labelled', 'all', 'off').default('labelled')],
+  watchCronJobs: ['WATCH_CRONJOBS', watchOfCronJobs.default('labelled')],
   cronJobTimeZone: [
     'CRONJOB_TIME_ZONE',
     z

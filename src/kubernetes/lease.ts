@@ -9,7 +9,6 @@
 import type { Clock } from '../runtime/clock.ts'
 import type { CallOptions, KubernetesClient } from './client.ts'
 import { ApiError, hasReason } from './errors.ts'
-import { handOver } from './field-owners.ts'
 import { type KubernetesObject, type LeaseSpec, type ObjectName, type ResourceType, toMicroTime } from './objects.ts'
 
 export const LEASES: ResourceType = { group: 'coordination.k8s.io', version: 'v1', plural: 'leases' }
@@ -51,15 +50,15 @@ export interface LeaseLockOptions {
   readonly annotations?: Readonly<Record<string, string>> | undefined
   /** Called with each Lease that another process holds, while it is waited for. */
   readonly onHeld?: ((lease: Lease) => void) | undefined
-  /** Owns the fields of the Lease; `former` is the name under which an earlier version of this program wrote it. */
-  readonly fieldManager?: { readonly name: string; readonly former: string } | undefined
+  /** Owns the fields of the Lease. */
+  readonly fieldManager?: string | undefined
 }
 
 const MAX_RELEASE_TRIES = 3
 
 export function createLeaseLock(options: LeaseLockOptions): LeaseLock {
   const { client, name, identity, clock, leaseMs, requestMs, annotations, onHeld, fieldManager } = options
-  const managed = fieldManager === undefined ? {} : { fieldManager: fieldManager.name }
+  const managed = fieldManager === undefined ? {} : { fieldManager }
   const observer = createLeaseObserver(clock, leaseMs)
   const { observe } = observer
 
@@ -120,20 +119,13 @@ export function createLeaseLock(options: LeaseLockOptions): LeaseLock {
 
   async function write(before: Lease, now: number, signal?: AbortSignal): Promise<Held> {
     const metadata = {
-      ...ownedByUs(before),
+      ...before.metadata,
       ...(annotations && { annotations: { ...before.metadata.annotations, ...annotations } }),
     }
     const wanted = { ...before, metadata, spec: specUpon(before.spec ?? {}, now) }
     const lease = await client.replace(LEASES, wanted, { ...limitsOf(signal), ...managed })
     observe(lease)
     return { lease, since: now }
-  }
-
-  function ownedByUs({ metadata }: Lease): Lease['metadata'] {
-    const { managedFields } = metadata
-    if (managedFields === undefined || fieldManager === undefined) return metadata
-    const { name, former } = fieldManager
-    return { ...metadata, managedFields: handOver(managedFields, { from: former, to: name, apiVersion: API_VERSION }) }
   }
 
   function specUpon(before: LeaseSpec | null, now: number): LeaseSpec {

@@ -3,10 +3,8 @@
 import type { ResourceType } from '../kubernetes/objects.ts'
 
 export const GROUP = 'heartbeat-operator.io'
-/** The version that the operator reads and writes, and that the API server stores. */
+/** The only version. */
 export const VERSION = 'v1'
-/** All versions that the API server serves, the preferred one first. They have one schema: nothing is converted but the name. */
-export const SERVED_VERSIONS = [VERSION, 'v1alpha1'] as const
 export const API_VERSION = `${GROUP}/${VERSION}`
 export const KIND = 'HeartbeatCheck'
 export const HEARTBEAT_CHECKS: ResourceType = { group: GROUP, version: VERSION, plural: 'heartbeatchecks' }
@@ -16,8 +14,6 @@ export const DEFINITION_NAME = `${HEARTBEAT_CHECKS.plural}.${GROUP}`
 /** Owns what the operator writes in objects; the status of a HeartbeatCheck has an owner of its own. */
 export const FIELD_MANAGER = 'heartbeat-operator'
 export const STATUS_FIELD_MANAGER = 'heartbeat-operator-status'
-/** Owns what the operator wrote up to version 0.1, but for published objects. */
-export const FORMER_FIELD_MANAGER = 'node'
 export const LEASE_NAME = 'heartbeat-operator'
 /** The ClusterRole that grants the right to publish; the administrator of a namespace binds it there. */
 export const PUBLISHER_ROLE = 'heartbeat-operator-publisher'

@@ -14,13 +14,7 @@ import type { Clock } from '../runtime/clock.ts'
 import type { Log } from '../runtime/log.ts'
 import type { Context } from '../store/context.ts'
 import { createClusterRegistration } from './cluster/register-cluster.ts'
-import {
-  FIELD_MANAGER,
-  FORMER_FIELD_MANAGER,
-  HEARTBEAT_CHECKS,
-  INSTALLATION_ANNOTATION,
-  LEASE_NAME,
-} from './heartbeat-check.ts'
+import { FIELD_MANAGER, HEARTBEAT_CHECKS, INSTALLATION_ANNOTATION, LEASE_NAME } from './heartbeat-check.ts'
 import type { OperatorMetrics } from './metrics.ts'
 import { startNamespaceReads } from './namespaces/read-namespaces.ts'
 import { type NamespaceChange, type NamespaceWatch, startNamespaceWatch } from './namespaces/watch-namespaces.ts'
@@ -121,7 +115,7 @@ export function createOperator(options: OperatorOptions): Operator {
   const watch = createCheckWatch({ client, namespaces, clock, random, stallMs, log, metrics: watchMetrics, onChange })
   const sourceMetrics = kubernetesMetrics.reflector
   const sources =
-    cronJobs.watch === 'off'
+    cronJobs.watch === 'none'
       ? null
       : createSourceWatch({
           client,
@@ -175,7 +169,7 @@ export function createOperator(options: OperatorOptions): Operator {
       client,
       namespace: options.leaseNamespace,
       name: LEASE_NAME,
-      fieldManager: { name: FIELD_MANAGER, former: FORMER_FIELD_MANAGER },
+      fieldManager: FIELD_MANAGER,
       identity,
       clock,
       random,

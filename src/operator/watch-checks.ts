@@ -14,7 +14,6 @@ import {
   VERSION,
 } from './heartbeat-check.ts'
 import { createFollowers } from './sources/followers.ts'
-import { markFormerManager } from './status/former-field-manager.ts'
 
 export interface CheckWatch {
   start(): void
@@ -140,14 +139,13 @@ const LAST_APPLIED = 'kubectl.kubernetes.io/last-applied-configuration'
 function trim(raw: KubernetesObject): HeartbeatCheck {
   const object = raw as HeartbeatCheck
   const { managedFields: _, annotations, ...metadata } = object.metadata
-  const marked = { ...object, ...markFormerManager(object) }
-  if (annotations === undefined) return { ...marked, metadata }
+  if (annotations === undefined) return { ...object, metadata }
   const { [LAST_APPLIED]: _applied, ...kept } = annotations
-  return { ...marked, metadata: { ...metadata, annotations: kept } }
+  return { ...object, metadata: { ...metadata, annotations: kept } }
 }
 
 function explainProblem(error: unknown): string | null {
   return error instanceof ApiError && error.status === 404
-    ? `the cluster does not know HeartbeatChecks of version ${VERSION}: apply manifests/crd.yaml; it is looked for again`
+    ? `the cluster does not know HeartbeatChecks of version ${VERSION}: apply crds/heartbeatchecks.yaml; it is looked for again`
     : null
 }

@@ -5,7 +5,7 @@ import { beforeAll, expect, it } from 'vitest'
 import { applyCrds } from '../cluster/control-plane-crds.ts'
 import { cluster } from '../support/cluster.ts'
 import { EACH_CASE } from './cases.ts'
-import { describeObject, listPods, parseObjects, renderChart, renderText } from './chart.ts'
+import { type ChartObject, describeObject, listPods, parseObjects, renderChart, renderText } from './chart.ts'
 
 const CRDS = new URL('../fixtures/crds', import.meta.url).pathname
 const namespace = `chart-${randomUUID().slice(0, 8)}`
@@ -20,7 +20,9 @@ async function makeRestrictedNamespace(name: string): Promise<void> {
 
 beforeAll(async () => {
   await applyCrds(cluster, [CRDS])
-  for (const name of [namespace, 'payments', 'shop']) await makeRestrictedNamespace(name)
+  const runtime = { metadata: { name: 'gvisor' }, handler: 'runsc' }
+  expect((await cluster.api('POST', '/apis/node.k8s.io/v1/runtimeclasses', runtime)).status).toBe(201)
+  for (const name of [namespace, 'payments', 'shop', 'prometheus']) await makeRestrictedNamespace(name)
 })
 
 /** Nothing is kept. Fails for a field that the server does not know, and for each warning of it. */
@@ -37,6 +39,31 @@ it.each(EACH_CASE)('takes every object without a warning, with the values of "%s
   expect(lines).toHaveLength(parseObjects(yaml).length)
   for (const line of lines) expect(line).toMatch(/ serverside-applied \(server dry run\)$/)
 })
+
+/** Whether the API server has each field as it is rendered; defaults may be added. */
+const holds = (stored: unknown, wanted: unknown): boolean => {
+  if (typeof wanted !== 'object' || wanted === null || typeof stored !== 'object' || stored === null)
+    return stored === wanted
+  if (Array.isArray(wanted) && wanted.length !== (stored as unknown[]).length) return false
+  return Object.entries(wanted).every(([name, value]) => holds((stored as Record<string, unknown>)[name], value))
+}
+
+it.each(EACH_CASE)(
+  'is stored as it is rendered, with the values of "%s": nothing is left to ignore',
+  async (_, values) => {
+    const yaml = await renderText(values, { namespace })
+    const command = ['apply', '--server-side', '--force-conflicts', '--dry-run=server', '-o', 'json', '-f', '-']
+    const { items } = JSON.parse(await cluster.kubectlWith({ input: yaml }, ...command)) as { items: ChartObject[] }
+    const stored = new Map(items.map((object) => [describeObject(object), object]))
+    // The pod of `helm test` is no part of the installation, and gets tolerations when it is made.
+    for (const wanted of parseObjects(yaml).filter(({ kind }) => kind !== 'Pod'))
+      for (const [field, value] of Object.entries(wanted))
+        if (!holds(stored.get(describeObject(wanted))?.[field], value))
+          expect(stored.get(describeObject(wanted))?.[field], `${describeObject(wanted)}, ${field}`).toMatchObject(
+            value,
+          )
+  },
+)
 
 it('would warn of a pod that may do more', async () => {
   const values = { securityContext: { allowPrivilegeEscalation: null } }

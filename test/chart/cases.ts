@@ -7,9 +7,37 @@ const DIGEST = `sha256:${'0123456789abcdef'.repeat(4)}`
 /** Of RFC 8037, appendix A.2. */
 const ISSUER_KEY = { kty: 'OKP', crv: 'Ed25519', x: '11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo' }
 
+/** A container of the user, as the Pod Security standard restricted takes it. */
+const GUEST = {
+  image: 'example.com/guest:1',
+  resources: {
+    requests: { cpu: '10m', memory: '32Mi', 'ephemeral-storage': '8Mi' },
+    limits: { memory: '64Mi', 'ephemeral-storage': '8Mi' },
+  },
+  securityContext: {
+    allowPrivilegeEscalation: false,
+    readOnlyRootFilesystem: true,
+    capabilities: { drop: ['ALL'] },
+  },
+}
+
+const MONITOR: Values = {
+  enabled: true,
+  namespace: 'prometheus',
+  additionalLabels: { release: 'kube-prometheus-stack' },
+  interval: '30s',
+  scrapeTimeout: '10s',
+  scheme: 'https',
+  tlsConfig: { insecureSkipVerify: true },
+  relabelings: [{ action: 'labeldrop', regex: 'endpoint' }],
+  metricRelabelings: [{ action: 'labeldrop', regex: 'project' }],
+}
+
 /** As far as it goes: each value differs from its default, and every object is made that can be made beside the others. */
 const EVERYTHING: Values = {
   commonLabels: { team: 'platform' },
+  commonAnnotations: { 'example.com/owner': 'platform' },
+  global: { imageRegistry: 'mirror.example.com/cache', imagePullSecrets: ['mirror'] },
   image: { repository: 'registry.example.com/heartbeat', digest: DIGEST, pullPolicy: 'Always' },
   imagePullSecrets: [{ name: 'registry' }],
   clusterName: 'prod-1',
@@ -71,7 +99,15 @@ const EVERYTHING: Values = {
     tolerations: [{ key: 'dedicated', operator: 'Exists' }],
     affinity: { nodeAffinity: {} },
     priorityClassName: 'system-cluster-critical',
-    serviceAccount: { annotations: { 'example.com/role': 'api' } },
+    runtimeClassName: 'gvisor',
+    dnsConfig: { options: [{ name: 'ndots', value: '2' }] },
+    hostAliases: [{ ip: '10.1.2.3', hostnames: ['db.example.com'] }],
+    extraContainers: [{ name: 'beside', ...GUEST }],
+    initContainers: [{ name: 'proxy', restartPolicy: 'Always', ...GUEST }],
+    strategy: { rollingUpdate: { maxSurge: '50%', maxUnavailable: 1 } },
+    revisionHistoryLimit: 3,
+    deploymentAnnotations: { 'reloader.example.com/auto': 'true' },
+    serviceAccount: { annotations: { 'example.com/role': 'api' }, labels: { tier: 'account' } },
     topologySpread: { whenUnsatisfiable: 'DoNotSchedule', topologyKey: 'topology.kubernetes.io/zone' },
   },
   controller: {
@@ -82,15 +118,31 @@ const EVERYTHING: Values = {
     tolerations: [{ key: 'dedicated', operator: 'Exists' }],
     affinity: { nodeAffinity: {} },
     priorityClassName: 'system-cluster-critical',
-    serviceAccount: { annotations: { 'example.com/role': 'controller' } },
+    runtimeClassName: 'gvisor',
+    dnsConfig: { options: [{ name: 'ndots', value: '2' }] },
+    hostAliases: [{ ip: '10.1.2.3', hostnames: ['db.example.com'] }],
+    extraContainers: [{ name: 'beside', ...GUEST }],
+    initContainers: [{ name: 'proxy', restartPolicy: 'Always', ...GUEST }],
+    strategy: { rollingUpdate: { maxSurge: '50%', maxUnavailable: 1 } },
+    revisionHistoryLimit: 3,
+    deploymentAnnotations: { 'reloader.example.com/auto': 'true' },
+    serviceAccount: { annotations: { 'example.com/role': 'controller' }, labels: { tier: 'account' } },
   },
   extraEnv: [{ name: 'NODE_EXTRA_CA_CERTS', value: '/ca/ca.crt' }],
   extraVolumes: [{ name: 'ca', configMap: { name: 'ca' } }],
   extraVolumeMounts: [{ name: 'ca', mountPath: '/ca' }],
   rbac: { secrets: 'namespaces' },
   service: {
-    ping: { type: 'LoadBalancer', annotations: { 'example.com/lb': 'internal' } },
-    api: { annotations: { 'example.com/lb': 'none' } },
+    ping: {
+      type: 'LoadBalancer',
+      annotations: { 'example.com/lb': 'internal' },
+      nodePort: 30_080,
+      loadBalancerClass: 'example.com/internal',
+      loadBalancerSourceRanges: ['10.0.0.0/8', 'fd00::/8'],
+      externalTrafficPolicy: 'Local',
+      ipFamilyPolicy: 'PreferDualStack',
+    },
+    api: { annotations: { 'example.com/lb': 'none' }, ipFamilyPolicy: 'SingleStack' },
   },
   ingress: {
     enabled: true,
@@ -115,14 +167,8 @@ const EVERYTHING: Values = {
     databaseFrom: [{ podSelector: { matchLabels: { app: 'backup' } } }],
     egress: { enabled: true, rules: [{ ports: [{ port: 443 }] }] },
   },
-  serviceMonitor: {
-    enabled: true,
-    additionalLabels: { release: 'kube-prometheus-stack' },
-    interval: '30s',
-    scrapeTimeout: '10s',
-    relabelings: [{ action: 'labeldrop', regex: 'endpoint' }],
-    metricRelabelings: [{ action: 'labeldrop', regex: 'project' }],
-  },
+  serviceMonitor: MONITOR,
+  podMonitor: MONITOR,
   prometheusRule: {
     enabled: true,
     additionalLabels: { release: 'kube-prometheus-stack' },
@@ -136,7 +182,7 @@ const LEAST: Values = {
   crds: { enabled: false },
   api: { replicas: 1, pdb: { enabled: false }, topologySpread: { enabled: false } },
   controller: { replicas: 1, pdb: { enabled: false }, topologySpread: { enabled: false } },
-  cronJobs: { watch: 'off' },
+  cronJobs: { watch: 'none' },
   rbac: { create: false },
   admissionPolicy: { enabled: false },
   uninstall: { releaseFinalizers: false },

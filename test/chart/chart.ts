@@ -1,7 +1,6 @@
 /** The chart as Helm renders it, for the tests of the lane. */
 
 import { execFile } from 'node:child_process'
-import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { parseAllDocuments } from 'yaml'
@@ -32,10 +31,6 @@ export interface HelmOutput {
   readonly stdout: string
   readonly stderr: string
 }
-
-/** Objects of one of the parts that `npm run manifests` makes. */
-export const readPart = (name: string) =>
-  parseObjects(readFileSync(new URL(`../../manifests/parts/${name}.yaml`, import.meta.url), 'utf8'))
 
 const HELM = await findTool('helm')
 

@@ -225,7 +225,7 @@ describe('with values', () => {
   })
 
   it.each(['own secrets', 'everything'] as const)(
-    'M5: of all secrets the controller gets the database and its metrics token (%s)',
+    'of all secrets the controller gets the database and its metrics token (%s)',
     async (name) => {
       const environment = readEnvironment(await renderChart(CASES[name]), 'controller')
       const secrets = ['SECRET_KEY', 'PREVIOUS_SECRET_KEYS', 'SMTP_URL', 'WATCHDOG_URL', 'SIGN_IN']
@@ -249,16 +249,14 @@ describe('with values', () => {
     })
   })
 
-  it('what is monitored of CronJobs reaches the controller, also when YAML made false of off', async () => {
+  it('what is monitored of CronJobs reaches the controller, also when YAML made false of logs: off', async () => {
     const variables = async (values: Values) => {
       const environment = readEnvironment(await renderChart(values), 'controller')
       return [environment.WATCH_CRONJOBS, environment.CRONJOB_TIME_ZONE, environment.CRONJOB_LOGS]
     }
     expect(await variables({})).toEqual(['labelled', 'Etc/UTC', 'off'])
     expect(await variables(CASES.everything)).toEqual(['all', 'Europe/Berlin', 'failed'])
-    expect(await variables({ cronJobs: { watch: false, logs: false } })).toEqual(['off', 'Etc/UTC', 'off'])
-    // The values of an older release, with --reuse-values.
-    expect(await variables({ cronJobs: null })).toEqual(['labelled', 'Etc/UTC', 'off'])
+    expect(await variables({ cronJobs: { watch: 'none', logs: false } })).toEqual(['none', 'Etc/UTC', 'off'])
   })
 
   it('how many checks pings create reaches the api', async () => {
@@ -268,8 +266,6 @@ describe('with values', () => {
     }
     expect(await variables({})).toEqual(['60', '10000'])
     expect(await variables({ pingCreate: { perMinute: 5, maxChecks: 0 } })).toEqual(['5', '0'])
-    // The values of an older release, with --reuse-values: the service has the same defaults.
-    expect(await variables({ pingCreate: null })).toEqual([undefined, undefined])
   })
 
   it('the dashboard is served unless it is disabled', async () => {

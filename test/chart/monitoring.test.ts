@@ -3,7 +3,8 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { describe, expect, it } from 'vitest'
 import { parse } from 'yaml'
-import { CHART, listPods, pick, readRefusal, renderChart } from './chart.ts'
+import { CASES } from './cases.ts'
+import { CHART, listPods, pick, readRefusal, renderChart, type Values } from './chart.ts'
 
 interface Rule {
   readonly alert?: string
@@ -42,7 +43,7 @@ describe('the token of /metrics', () => {
   it.each([
     ['of a Secret', { existingSecret: 'metrics', existingSecretKey: 'token' }, { name: 'metrics', key: 'token' }],
     ['of a value', { value: 'x'.repeat(32) }, { name: 'heartbeat-metrics', key: 'METRICS_TOKEN' }],
-  ])('M3: %s reaches api and controller, and the ServiceMonitor sends it', async (_, values, source) => {
+  ])('%s reaches api and controller, and the ServiceMonitor sends it', async (_, values, source) => {
     const { objects, variables, authorization } = await readToken(values)
     expect(variables).toEqual(
       ['api', 'controller'].map(() => ({ name: 'METRICS_TOKEN', valueFrom: { secretKeyRef: source } })),
@@ -109,6 +110,44 @@ describe('the PrometheusRule', () => {
   })
 })
 
+describe('the PodMonitor', () => {
+  it('finds the pods of /metrics, and scrapes them as the ServiceMonitor does', async () => {
+    const monitor = { ...(CASES.everything.podMonitor as Values), namespace: '' }
+    const objects = await renderChart({ serviceMonitor: monitor, podMonitor: monitor })
+    const [service, pod] = [pick(objects, 'ServiceMonitor'), pick(objects, 'PodMonitor')]
+    expect(pod.metadata).toEqual(service.metadata)
+    expect(pod.spec.podMetricsEndpoints).toEqual(service.spec.endpoints)
+    expect(pod.spec.podMetricsEndpoints).toMatchObject([{ port: 'ops', scheme: 'https', honorLabels: true }])
+    const found = listPods(objects).filter(({ labels }) =>
+      Object.entries(pod.spec.selector.matchLabels).every(([label, value]) => labels[label] === value),
+    )
+    expect(found.map(({ labels }) => labels['app.kubernetes.io/component']).sort()).toEqual(['api', 'controller'])
+  })
+})
+
+describe('a monitor in another namespace', () => {
+  it.each([
+    ['ServiceMonitor', 'serviceMonitor'],
+    ['PodMonitor', 'podMonitor'],
+  ])('%s looks into that of the release, and has the token beside it', async (kind, name) => {
+    const values = { [name]: { enabled: true, namespace: 'prometheus' }, metricsToken: { value: 'x'.repeat(32) } }
+    const objects = await renderChart(values)
+    const { spec, metadata } = pick(objects, kind)
+    expect(metadata.namespace).toBe('prometheus')
+    expect(spec.namespaceSelector).toEqual({ matchNames: ['monitoring'] })
+    const tokens = objects.filter(({ metadata }) => metadata.name === 'heartbeat-metrics')
+    expect(tokens.map(({ metadata }) => metadata.namespace).sort()).toEqual(['monitoring', 'prometheus'])
+    const [one, other] = tokens.map(({ data }) => data)
+    expect(one).toEqual(other)
+  })
+
+  it('has no token there while it is disabled', async () => {
+    const values = { serviceMonitor: { namespace: 'prometheus' }, metricsToken: { value: 'x'.repeat(32) } }
+    const objects = await renderChart(values)
+    expect(objects.filter(({ metadata }) => metadata.name === 'heartbeat-metrics')).toHaveLength(1)
+  })
+})
+
 describe('the ServiceMonitor', () => {
   it('finds the Service of /metrics, and leaves the labels of series as they are', async () => {
     const objects = await renderChart({
@@ -166,8 +205,8 @@ describe('the dashboards', () => {
 
 it('nothing of it is made unless asked for', async () => {
   const kinds = (await renderChart()).map(({ kind }) => kind)
-  expect(kinds.filter((kind) => ['ServiceMonitor', 'PrometheusRule', 'HTTPRoute', 'Ingress'].includes(kind))).toEqual(
-    [],
-  )
+  expect(
+    kinds.filter((kind) => ['ServiceMonitor', 'PodMonitor', 'PrometheusRule', 'HTTPRoute', 'Ingress'].includes(kind)),
+  ).toEqual([])
   expect(kinds.filter((kind) => kind === 'ConfigMap')).toHaveLength(1)
 })

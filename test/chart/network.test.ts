@@ -10,7 +10,7 @@ describe('the policies', () => {
   const readPolicy = async (name: string, networkPolicy: object = {}) =>
     pick(await renderChart({ networkPolicy }), 'NetworkPolicy', `heartbeat-${name}`).spec
 
-  it('M3: without any value let every pod ping and call the API, and only the own namespace and collectors of metrics read metrics', async () => {
+  it('without any value let every pod ping and call the API, and only the own namespace and collectors of metrics read metrics', async () => {
     const { policyTypes, ingress } = await readPolicy('api')
     expect(policyTypes).toEqual(['Ingress'])
     const [api, ops, ping] = ingress

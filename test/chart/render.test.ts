@@ -13,7 +13,6 @@ import {
   parseObjects,
   pick,
   RELEASE,
-  readPart,
   readRefusal,
   renderChart,
   renderText,
@@ -152,36 +151,6 @@ describe('selectors', () => {
 })
 
 describe('the Deployments', () => {
-  it.each(['api', 'controller'])('%s is as in manifests/parts, but for its names', async (component) => {
-    const [ours] = listPods([pick(await renderChart(), 'Deployment', `heartbeat-${component}`)])
-    const [theirs] = listPods([readPart(component)[0]!])
-    const essence = ({ spec }: NonNullable<typeof ours>) => {
-      const [{ name, ports, startupProbe, livenessProbe, readinessProbe, securityContext, env }] = spec.containers
-      // Values of the user are in the ConfigMap of manifests/parts.
-      const fixed = (env ?? []).filter((entry) => entry.value !== undefined && !entry.name.startsWith('BOOTSTRAP_'))
-      const {
-        automountServiceAccountToken,
-        enableServiceLinks,
-        terminationGracePeriodSeconds,
-        securityContext: pod,
-      } = spec
-      const probes = { startupProbe, livenessProbe, readinessProbe }
-      return {
-        name,
-        ports,
-        probes,
-        securityContext,
-        fixed,
-        automountServiceAccountToken,
-        enableServiceLinks,
-        terminationGracePeriodSeconds,
-        pod,
-      }
-    }
-    expect(essence(ours!)).toEqual(essence(theirs!))
-    expect(ours!.spec.containers[0].resources).toMatchObject(theirs!.spec.containers[0].resources)
-  })
-
   it('of the api never has fewer pods than before while it is rolled out', async () => {
     const { spec } = pick(await renderChart(), 'Deployment', 'heartbeat-api')
     expect(spec.strategy.rollingUpdate).toEqual({ maxSurge: 1, maxUnavailable: 0 })
@@ -340,13 +309,13 @@ describe('the notes', () => {
   })
 
   it('say how CronJobs are monitored, as far as the values have them monitored', async () => {
-    const [labelled, all, off] = await Promise.all(
-      ['labelled', 'all', 'off'].map((watch) => notes({ cronJobs: { watch }, watchNamespaces: ['shop'] })),
+    const [labelled, all, none] = await Promise.all(
+      ['labelled', 'all', 'none'].map((watch) => notes({ cronJobs: { watch }, watchNamespaces: ['shop'] })),
     )
     expect(labelled).toContain('\n\n  kubectl label namespace shop heartbeat-operator.io/watch=true\n')
     expect(all).toContain('all of them are monitored')
     expect(all).not.toContain('kubectl label')
-    expect(off).not.toContain('CronJobs')
+    expect(none).not.toContain('CronJobs')
   })
 
   it('print the command that lets the controller publish, where it may not yet', async () => {
@@ -370,18 +339,6 @@ describe('the definition of HeartbeatCheck', () => {
       name: (crd!.toJS() as ChartObject).metadata.name,
       annotations: { 'helm.sh/resource-policy': 'keep' },
     })
-  })
-
-  it('stores v1alpha1 where the values say so, and is the same otherwise', async () => {
-    const { spec } = pick(await renderChart({ crds: { storedVersion: 'v1alpha1' } }), 'CustomResourceDefinition')
-    const { versions, ...rest } = (crd!.toJS() as ChartObject).spec
-    const turned = versions.map((version: { name: string }) => ({ ...version, storage: version.name === 'v1alpha1' }))
-    expect(spec).toEqual({ ...rest, versions: turned })
-  })
-
-  it('stores v1 with the values of an older release, which do not name a version', async () => {
-    const { spec } = pick(await renderChart({ crds: { storedVersion: null } }), 'CustomResourceDefinition')
-    expect(spec).toEqual((crd!.toJS() as ChartObject).spec)
   })
 
   it('is deleted with the release, or not installed at all, where the values say so', async () => {

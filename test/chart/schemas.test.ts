@@ -15,12 +15,7 @@ import { type OpenApiDocuments, readOpenApi, writeSchemas } from './schemas.ts'
 
 const fixture = (path: string) => new URL(`../fixtures/${path}`, import.meta.url).pathname
 /** Kinds that no Kubernetes has by itself. */
-const CUSTOM = [
-  'apis/heartbeat-operator.io/v1',
-  'apis/heartbeat-operator.io/v1alpha1',
-  'apis/monitoring.coreos.com/v1',
-  'apis/gateway.networking.k8s.io/v1',
-]
+const CUSTOM = ['apis/heartbeat-operator.io/v1', 'apis/monitoring.coreos.com/v1', 'apis/gateway.networking.k8s.io/v1']
 const KUBECONFORM = await findTool('kubeconform')
 
 interface Verdict {

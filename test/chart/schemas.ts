@@ -22,11 +22,11 @@ const LOCATION = '{{.ResourceKind}}{{.KindSuffix}}.json'
 
 /** Of every group and version that the API server has. */
 export async function readOpenApi(cluster: Cluster): Promise<OpenApiDocuments> {
-  const index = await read<{ paths: Record<string, { serverRelativeURL: string }> }>(cluster, '/openapi/v3')
-  const paths = Object.entries(index.paths)
-  const wanted = paths.filter(([path]) => /^apis?\/(.*\/)?v\d/.test(path))
-  const documents = wanted.map(async ([path, { serverRelativeURL }]) => {
-    return [path, await read<OpenApiDocument>(cluster, serverRelativeURL)] as const
+  const { paths } = await read<{ paths: Record<string, unknown> }>(cluster, '/openapi/v3')
+  const wanted = Object.keys(paths).filter((path) => /^apis?\/(.*\/)?v\d/.test(path))
+  // Not by the address in the list: it has a hash, and redirects when another file has added a kind meanwhile.
+  const documents = wanted.map(async (path) => {
+    return [path, await read<OpenApiDocument>(cluster, `/openapi/v3/${path}`)] as const
   })
   return Object.fromEntries(await Promise.all(documents))
 }

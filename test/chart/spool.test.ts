@@ -3,7 +3,7 @@
 import { describe, expect, it } from 'vitest'
 import { parse } from 'yaml'
 import { CASES } from './cases.ts'
-import { helm, listPods, pick, readPart, readRefusal, renderChart, type Values } from './chart.ts'
+import { helm, listPods, pick, readRefusal, renderChart, type Values } from './chart.ts'
 
 const MOUNT = { name: 'spool', mountPath: '/var/spool/heartbeat-operator' }
 const FOLDER = '/var/spool/heartbeat-operator/pings'
@@ -31,8 +31,6 @@ describe('the spool of the api', () => {
   it.each([
     [{}, 67_108_864],
     [{ api: { spool: { maxBytes: 2_147_483_648 } } }, 2_147_483_648],
-    // Of a release before this one, with --reuse-values.
-    [{ api: { spool: null } }, 67_108_864],
   ])('is an emptyDir with room for more than it may hold: %j', async (values, bytes) => {
     expect(await readSpool(values)).toEqual({
       kind: 'Deployment',
@@ -73,13 +71,6 @@ describe('the spool of the api', () => {
 
   it.each([1, 8_388_607, -1, '64Mi'])('is refused with %j bytes', async (maxBytes) => {
     expect(await readRefusal({ api: { spool: { maxBytes } } })).toContain('maxBytes')
-  })
-
-  it('is the same in manifests/parts', () => {
-    const { spec } = listPods([readPart('api')[0]!])[0]!
-    expect(spec.volumes).toEqual([{ name: 'spool', emptyDir: { sizeLimit: String(67_108_864 + ROOM) } }])
-    expect(spec.containers[0].volumeMounts).toEqual([MOUNT])
-    expect(spec.containers[0].env).toContainEqual({ name: 'SPOOL_DIR', value: FOLDER })
   })
 })
 

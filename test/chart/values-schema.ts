@@ -4,7 +4,6 @@
  */
 
 import { z } from 'zod'
-import { SERVED_VERSIONS } from '../../src/operator/names.ts'
 import { listValues } from './values-table.ts'
 
 type Json = Record<string, unknown>
@@ -12,6 +11,7 @@ type Json = Record<string, unknown>
 const UUID = /[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}/
 /** Of Kubernetes: a name, if wanted behind a domain and a slash. */
 const LABEL_KEY = /^([a-z0-9][a-z0-9.-]{0,252}\/)?[A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?$/
+const DNS_NAME = /[a-z0-9]([a-z0-9.-]*[a-z0-9])?/
 const DNS_LABEL = /^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$/
 
 const whole = (min: number, max?: number) => {
@@ -29,6 +29,8 @@ const section = <Shape extends z.ZodRawShape>(shape: Shape) => z.strictObject(sh
 const duration = () => z.string().regex(/^([0-9]+(ms|[smhd]))*$/)
 const quantity = () => z.string().regex(/^[0-9.]+([KMGTPE]i?)?$/)
 const port = () => whole(1, 65_535)
+/** Addresses and CIDRs. */
+const blocks = () => z.array(z.string().regex(/^[0-9A-Fa-f.:]+(\/[0-9]+)?$/))
 
 const image = section({
   repository: named(),
@@ -47,6 +49,8 @@ const pod = {
   priorityClassName: z.string(),
 }
 
+const strategy = section({ type: z.enum(['RollingUpdate', 'Recreate']), rollingUpdate: open() })
+
 const extras = {
   extraEnv: z.array(z.looseObject({ name: named() })),
   extraVolumes: list(),
@@ -56,7 +60,15 @@ const extras = {
 const deployment = {
   ...pod,
   ...extras,
+  initContainers: list(),
+  extraContainers: list(),
+  runtimeClassName: z.string(),
+  dnsConfig: open(),
+  hostAliases: list(),
   replicas: whole(0),
+  strategy,
+  revisionHistoryLimit: whole(0),
+  deploymentAnnotations: texts(),
   pdb: section({ enabled: z.boolean(), maxUnavailable: z.union([whole(1), z.string().regex(/^[0-9]+%$/)]) }),
   topologySpread: section({
     enabled: z.boolean(),
@@ -64,11 +76,35 @@ const deployment = {
     whenUnsatisfiable: z.enum(['ScheduleAnyway', 'DoNotSchedule']),
   }),
   terminationGracePeriodSeconds: whole(0),
-  serviceAccount: section({ annotations: texts() }),
+  serviceAccount: section({
+    create: z.boolean(),
+    name: optional(DNS_NAME).max(253),
+    annotations: texts(),
+    labels: texts(),
+  }),
 }
 
 const fromSecret = { existingSecret: z.string(), existingSecretKey: named() }
-const service = section({ type: z.enum(['ClusterIP', 'NodePort', 'LoadBalancer']), annotations: texts() })
+const service = section({
+  type: z.enum(['ClusterIP', 'NodePort', 'LoadBalancer']),
+  annotations: texts(),
+  nodePort: whole(0, 65_535),
+  loadBalancerClass: z.string(),
+  loadBalancerSourceRanges: blocks(),
+  externalTrafficPolicy: z.enum(['', 'Cluster', 'Local']),
+  ipFamilyPolicy: z.enum(['', 'SingleStack', 'PreferDualStack', 'RequireDualStack']),
+})
+const monitor = section({
+  enabled: z.boolean(),
+  namespace: z.string().regex(/^([a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?)?$/),
+  additionalLabels: texts(),
+  interval: duration(),
+  scrapeTimeout: duration(),
+  scheme: z.enum(['', 'http', 'https']),
+  tlsConfig: open(),
+  relabelings: list(),
+  metricRelabelings: list(),
+})
 const hosts = { enabled: z.boolean(), annotations: texts(), pingHost: z.string(), apiHost: z.string() }
 
 const alert = section({
@@ -79,28 +115,27 @@ const alert = section({
   annotations: texts(),
 })
 
-/** Addresses and CIDRs. */
-const blocks = () => z.array(z.string().regex(/^[0-9A-Fa-f.:]+(\/[0-9]+)?$/))
-
 /** The limits of variables are those of src/config/variables.ts. */
 const VALUES = section({
-  // Helm's own, when the chart is part of another.
-  global: open(),
+  // Of all charts, when the chart is part of another: with values that this one does not know.
+  global: z.looseObject({ imageRegistry: z.string(), imagePullSecrets: z.array(z.union([named(), open()])) }).partial(),
   nameOverride: z.string().max(63),
   fullnameOverride: z
     .string()
     .max(40)
     .regex(/^([a-z]([-a-z0-9]*[a-z0-9])?)?$/),
   commonLabels: texts(),
+  commonAnnotations: texts(),
+  extraObjects: z.array(z.union([named(), open()])),
   image,
   imagePullSecrets: list(),
-  crds: section({ enabled: z.boolean(), keep: z.boolean(), storedVersion: z.enum(SERVED_VERSIONS) }),
+  crds: section({ enabled: z.boolean(), keep: z.boolean() }),
   clusterName: z.string().regex(DNS_LABEL),
   watchNamespaces: z.array(z.string().regex(DNS_LABEL)),
-  // YAML reads off without quotes as false.
   cronJobs: section({
-    watch: z.union([z.enum(['labelled', 'all', 'off']), z.literal(false)]),
+    watch: z.enum(['labelled', 'all', 'none']),
     timeZone: z.string().max(64),
+    // YAML reads off without quotes as false.
     logs: z.union([z.enum(['off', 'failed']), z.literal(false)]),
   }),
   takeOver: optional(UUID),
@@ -203,14 +238,8 @@ const VALUES = section({
       databasePort: port(),
     }),
   }),
-  serviceMonitor: section({
-    enabled: z.boolean(),
-    additionalLabels: texts(),
-    interval: duration(),
-    scrapeTimeout: duration(),
-    relabelings: list(),
-    metricRelabelings: list(),
-  }),
+  serviceMonitor: monitor,
+  podMonitor: monitor,
   prometheusRule: section({ enabled: z.boolean(), additionalLabels: texts(), rules: z.record(z.string(), alert) }),
   dashboards: section({
     enabled: z.boolean(),
@@ -224,10 +253,20 @@ const VALUES = section({
 /** The text of values.schema.json. Throws when values.yaml documents a value that the schema does not know. */
 export function renderValuesSchema(valuesYaml: string): string {
   // Draft 7 is what every Helm since 3 reads.
-  const schema = z.toJSONSchema(VALUES, { target: 'draft-7', io: 'input', reused: 'inline' }) as Json
+  const schema = z.toJSONSchema(VALUES, {
+    target: 'draft-7',
+    io: 'input',
+    reused: 'inline',
+    override: listWords,
+  }) as Json
   const { $schema, ...rest } = schema
   for (const { path, about } of listValues(valuesYaml)) find(rest, path).description = about
   return format({ $schema, title: 'Values of the chart heartbeat-operator', ...rest })
+}
+
+/** Without a type, so that Helm lists the words also for `off` without quotes, which YAML reads as false. */
+function listWords({ jsonSchema }: { jsonSchema: Json }): void {
+  if (jsonSchema.enum !== undefined) delete jsonSchema.type
 }
 
 /** As the formatter of this repository writes JSON: a list of words on one line. */

@@ -17,7 +17,8 @@ const isObject = (value: unknown): value is Json => typeof value === 'object' &&
 /** Paths of all sections, which hold values that the chart knows by name. */
 function listSections(): string[] {
   const rows = listValues(read('values.yaml')).map(({ path }) => path.split('.').slice(0, -1).join('.'))
-  return [...new Set(rows)]
+  // What a chart around this one sets for others too is left open.
+  return [...new Set(rows)].filter((path) => path !== 'global')
 }
 
 /** `a.b` and 1: `{a: {b: 1}}`. */
@@ -26,6 +27,7 @@ const nest = (path: string, value: unknown): Json =>
     ? (value as Json)
     : (path.split('.').reduceRight<unknown>((inner, name) => ({ [name]: inner }), value) as Json)
 
+const BALANCED: Json = { service: { ping: { type: 'LoadBalancer' }, api: { type: 'LoadBalancer' } } }
 const VOLUMES: Json = { api: { spool: { persistentVolume: { enabled: true } } } }
 
 /** What a value needs beside it to have an effect, where "everything" is in its way. */
@@ -35,9 +37,18 @@ const WITH: Record<string, Json> = {
   'api.spool.persistentVolume.accessModes': VOLUMES,
   'api.spool.persistentVolume.annotations': VOLUMES,
   'api.replicas': { api: {} },
+  'api.serviceAccount.create': { api: { serviceAccount: { name: 'theirs' } } },
+  'controller.serviceAccount.create': { controller: { serviceAccount: { name: 'theirs' } } },
+  ...Object.fromEntries(
+    ['nodePort', 'loadBalancerClass', 'loadBalancerSourceRanges', 'externalTrafficPolicy'].map((field) => [
+      `service.api.${field}`,
+      BALANCED,
+    ]),
+  ),
+  // A ClusterIP has none of the fields of "everything".
+  'service.ping.type': { service: {} },
   'image.tag': { image: {} },
   'crds.keep': { crds: {} },
-  'crds.storedVersion': { crds: {} },
   'rbac.create': { rbac: {} },
   'rbac.aggregatedRoles': { rbac: {} },
   'database.existingSecretKey': { database: { existingSecret: 'database' } },
@@ -56,10 +67,11 @@ const OTHER: Record<string, unknown> = {
   commonLabels: { team: 'shop' },
   'image.digest': `sha256:${'b'.repeat(64)}`,
   'image.pullPolicy': 'Never',
-  'crds.storedVersion': 'v1alpha1',
   imagePullSecrets: [{ name: 'other' }],
+  'global.imagePullSecrets': [{ name: 'other' }],
+  extraObjects: [{ apiVersion: 'v1', kind: 'ConfigMap', metadata: { name: 'other' } }],
   watchNamespaces: ['shop'],
-  'cronJobs.watch': 'off',
+  'cronJobs.watch': 'none',
   'cronJobs.timeZone': 'Asia/Tokyo',
   'cronJobs.logs': 'off',
   takeOver: '0d9af4bb-0c3f-4f0e-9e0a-3b8f3a1c2d11',
@@ -93,6 +105,21 @@ const OTHER: Record<string, unknown> = {
       [`${component}extraVolumeMounts`, [{ name: 'ca', mountPath: '/other' }]],
     ]),
   ),
+  ...Object.fromEntries(
+    ['api', 'controller'].flatMap((component) => [
+      [`${component}.extraContainers`, [{ name: 'other', image: 'other' }]],
+      [`${component}.initContainers`, [{ name: 'other', image: 'other' }]],
+      [`${component}.hostAliases`, [{ ip: '10.9.9.9', hostnames: ['other'] }]],
+      [`${component}.strategy.type`, 'Recreate'],
+    ]),
+  ),
+  ...Object.fromEntries(
+    ['ping', 'api'].flatMap((name) => [
+      [`service.${name}.loadBalancerSourceRanges`, ['192.168.0.0/16']],
+      [`service.${name}.externalTrafficPolicy`, 'Cluster'],
+      [`service.${name}.ipFamilyPolicy`, 'RequireDualStack'],
+    ]),
+  ),
   'service.ping.type': 'NodePort',
   'service.api.type': 'NodePort',
   'ingress.tls': [{ secretName: 'other' }],
@@ -104,10 +131,15 @@ const OTHER: Record<string, unknown> = {
   'networkPolicy.egress.rules': [{ ports: [{ port: 25 }] }],
   'networkPolicy.egress.dnsPorts': [5353],
   'networkPolicy.egress.apiServerPorts': [8443],
-  'serviceMonitor.interval': '45s',
-  'serviceMonitor.scrapeTimeout': '5s',
-  'serviceMonitor.relabelings': [{ action: 'keep' }],
-  'serviceMonitor.metricRelabelings': [{ action: 'keep' }],
+  ...Object.fromEntries(
+    ['serviceMonitor', 'podMonitor'].flatMap((monitor) => [
+      [`${monitor}.interval`, '45s'],
+      [`${monitor}.scrapeTimeout`, '5s'],
+      [`${monitor}.scheme`, 'http'],
+      [`${monitor}.relabelings`, [{ action: 'keep' }]],
+      [`${monitor}.metricRelabelings`, [{ action: 'keep' }]],
+    ]),
+  ),
   'prometheusRule.rules': { HeartbeatMissed: { enabled: false } },
 }
 
@@ -183,6 +215,18 @@ describe('the schema', () => {
       'bootstrap.projectId': '42',
       'postgresql.storage.size': 'much',
       'service.ping.type': 'ExternalName',
+      'service.api.nodePort': 65_536,
+      'service.api.loadBalancerSourceRanges': ['load-balancer'],
+      'service.api.externalTrafficPolicy': 'Global',
+      'service.api.ipFamilyPolicy': 'IPv6',
+      'api.strategy.type': 'OnDelete',
+      'api.revisionHistoryLimit': -1,
+      'api.serviceAccount.name': 'No name',
+      'podMonitor.scheme': 'ftp',
+      'serviceMonitor.namespace': 'No name',
+      'global.imageRegistry': 1,
+      extraObjects: [1],
+      commonAnnotations: { on: true },
       commonLabels: { on: true },
       'prometheusRule.rules': { HeartbeatMissed: { for: 'a while' } },
       extraEnv: [{ value: 'x' }],
@@ -198,6 +242,12 @@ describe('the schema', () => {
       Object.entries(values).reduce<Json>((all, [path, value]) => merge(all, nest(path, value)), {}),
     )
     for (const path of Object.keys(values)) expect(message).toContain(`at '/${path.replaceAll('.', '/')}`)
+  })
+
+  it.each(['off', false])('refuses cronJobs.watch: %j with the word that replaces it', async (watch) => {
+    expect(await readRefusal({ cronJobs: { watch } })).toContain(
+      "at '/cronJobs/watch': value must be one of 'labelled', 'all', 'none'",
+    )
   })
 
   it('leaves open what is handed on to Kubernetes, and what Helm adds for a chart within a chart', async () => {
@@ -229,6 +279,13 @@ describe('a value that the schema cannot judge', () => {
       'extraEnv: NODE_OPTIONS is set twice, by extraEnv and controller.extraEnv together',
       { extraEnv: [{ name: 'NODE_OPTIONS', value: 'y' }] },
     ],
+    ['api.serviceAccount', { create: false }, 'api.serviceAccount.create: false needs api.serviceAccount.name'],
+    ['controller.serviceAccount', { create: false }, 'needs controller.serviceAccount.name, an account that is there'],
+    ['controller.serviceAccount', { name: 'heartbeat-api' }, 'the account of the api must be another one'],
+    ['service.ping', { nodePort: 30_080 }, 'service.ping.nodePort needs service.ping.type NodePort or LoadBalancer'],
+    ['service.api', { externalTrafficPolicy: 'Local' }, 'service.api.type NodePort or LoadBalancer, and that is'],
+    ['service.ping', { type: 'NodePort', loadBalancerClass: 'a' }, 'needs service.ping.type LoadBalancer, and that is'],
+    ['service.api', { type: 'NodePort', loadBalancerSourceRanges: ['::/0'] }, 'service.api.loadBalancerSourceRanges'],
     ['api', { drainSeconds: 21 }, 'at least api.drainSeconds and 25 more'],
     ['ingress', { enabled: true }, 'ingress.enabled: set ingress.pingHost'],
     ['httpRoute', { enabled: true, pingHost: 'a.example.com' }, 'name your Gateway in httpRoute.parentRefs'],

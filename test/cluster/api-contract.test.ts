@@ -10,7 +10,6 @@ import { describeSelectorContract } from '../support/api-contract-selectors.ts'
 import { describeWriteContract } from '../support/api-contract-writes.ts'
 import { openCluster } from '../support/cluster.ts'
 import { startControlPlane } from './control-plane.ts'
-import { changeStoredVersion } from './control-plane-crds.ts'
 
 const CRDS = fileURLToPath(new URL('../../crds', import.meta.url))
 
@@ -27,8 +26,7 @@ describe('the real API server', () => {
     const client = createClient({ connection: connection!, clock: systemClock })
     stack.defer(() => client.close())
     const namespace = stack.use(await openCluster(plane).makeNamespace())
-    const storeAs = (version: string) => changeStoredVersion(plane, version)
-    return { client, namespace: namespace.name, bookmarkSeconds: 6, expire: plane.forgetHistory, storeAs }
+    return { client, namespace: namespace.name, bookmarkSeconds: 6, expire: plane.forgetHistory }
   }
 
   describeWriteContract(open)

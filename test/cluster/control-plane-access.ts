@@ -76,7 +76,8 @@ export async function requestApi(access: ClusterAccess, path: string, call: ApiR
         answer.once('error', reject).once('end', () => {
           const isJson = answer.headers['content-type']?.startsWith('application/json') === true
           const { statusCode = 0, headers } = answer
-          resolve({ status: statusCode, headers, body: isJson ? JSON.parse(received) : received })
+          // A redirect may say that it is JSON, and is empty.
+          resolve({ status: statusCode, headers, body: isJson && received !== '' ? JSON.parse(received) : received })
         })
       },
     )

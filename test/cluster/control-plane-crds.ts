@@ -16,15 +16,6 @@ export async function applyCrds(access: ClusterAccess, places: readonly string[]
   await Promise.all(objects.map((crd) => applyCrd(access, crd)))
 }
 
-/** Changes the version in which objects of HeartbeatCheck are stored; the API server takes a moment to do so. */
-export async function changeStoredVersion(access: ClusterAccess, version: string): Promise<void> {
-  const path = `${CRDS}/heartbeatchecks.heartbeat-operator.io`
-  const { body } = await requestApi(access, path)
-  const versions = body.spec.versions.map((one: { name: string }) => ({ ...one, storage: one.name === version }))
-  const answer = await requestApi(access, path, { method: 'PATCH', body: { spec: { versions } } })
-  if (answer.status >= 300) throw new Error(`the definition is rejected: ${answer.body.message}`)
-}
-
 interface Crd {
   readonly kind?: string
   readonly metadata: { readonly name: string; readonly annotations?: Readonly<Record<string, string>> }

@@ -218,16 +218,12 @@ describe('kubectl', () => {
     expect(row?.slice(9)).toEqual(['Europe/Berlin', 'OOMKilled', 'nightly-heartbeat', 'JobFailed', since])
   })
 
-  it.each([
-    'hbc',
-    'heartbeatcheck',
-    'heartbeatchecks',
-    'heartbeats',
-    'heartbeatchecks.v1.heartbeat-operator.io',
-    'heartbeatchecks.v1alpha1.heartbeat-operator.io',
-  ])('knows them as %s', async (name) => {
-    expect(await kubectl('get', name, '-o', 'name')).toContain('heartbeatcheck.heartbeat-operator.io/nightly')
-  })
+  it.each(['hbc', 'heartbeatcheck', 'heartbeatchecks', 'heartbeats', 'heartbeatchecks.v1.heartbeat-operator.io'])(
+    'knows them as %s',
+    async (name) => {
+      expect(await kubectl('get', name, '-o', 'name')).toContain('heartbeatcheck.heartbeat-operator.io/nightly')
+    },
+  )
 
   it('does not show them among all', async () => {
     expect(await kubectl('get', 'all', '-o', 'name')).not.toContain('heartbeat')

@@ -19,7 +19,7 @@ import { type ControlPlane, startControlPlane } from './control-plane.ts'
 
 const FOLDER = new URL('../../manifests/examples/', import.meta.url).pathname
 const DEMO = new URL('../../manifests/demo/cronjobs.yaml', import.meta.url).pathname
-const CRD = new URL('../../manifests/crd.yaml', import.meta.url).pathname
+const CRD = new URL('../../crds/heartbeatchecks.yaml', import.meta.url).pathname
 
 interface CronJob {
   readonly metadata: { readonly name: string }

@@ -213,12 +213,12 @@ describe('a right that is missing', () => {
     })
   })
 
-  it('is not needed while WATCH_CRONJOBS is off: then what needs it says so', async () => {
+  it('is not needed while WATCH_CRONJOBS is none: then what needs it says so', async () => {
     const id = await makeFollowed('unwatched')
-    await t.restart({ cronJobs: { ...LABELLED, watch: 'off' } })
+    await t.restart({ cronJobs: { ...LABELLED, watch: 'none' } })
     const from = t.cluster.server.requests.length
     const message = await t.place.stalled('unwatched', 'Forbidden')
-    expect(message).toContain('WATCH_CRONJOBS is off: it needs list and watch of cronjobs.batch, jobs.batch and pods')
+    expect(message).toContain('WATCH_CRONJOBS is none: it needs list and watch of cronjobs.batch, jobs.batch and pods')
     expect((await t.place.get('unwatched')).status).toMatchObject({ state: 'new', checkId: id })
     await t.place.makeReady('still-works')
     const read = t.cluster.server.requests.slice(from).filter(({ path }) => /\/(jobs|pods)$/.test(path))

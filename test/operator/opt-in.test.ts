@@ -183,7 +183,7 @@ describe('WATCH_CRONJOBS', () => {
     await created('backup')
     await t.operator().stop()
     const from = t.cluster.server.requests.length
-    await t.restart(watching('off'))
+    await t.restart(watching('none'))
     await cronJobs.create('later', WATCHED)
     await place.makeReady('marker')
     const asked = t.cluster.server.requests.slice(from).filter(({ headers }) => headers['user-agent'] !== 'test')

@@ -16,8 +16,6 @@ export interface ServerUnderTest {
   readonly bookmarkSeconds: number
   /** Lists and watches that have begun before are too old afterwards. */
   expire(): Promise<void>
-  /** HeartbeatChecks are stored in this version from now on. */
-  storeAs(version: string): Promise<void>
 }
 
 export interface ConfigMap extends KubernetesObject {

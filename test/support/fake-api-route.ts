@@ -34,7 +34,7 @@ export function findRoute(request: SeenRequest, collections: ReadonlyMap<string,
   const isInside = rest[0] === 'namespaces' && rest.length > 2
   const [namespace, plural, name, subresource] = isInside ? rest.slice(1) : [undefined, ...rest]
   const collection = collections.get(`${group}/${plural}`)
-  if (collection === undefined || !servedVersions(collection).includes(version!))
+  if (collection === undefined || version !== collection.type.version)
     throw new Refused(404, 'NotFound', 'the server could not find the requested resource')
   const apiVersion = group === '' ? version! : `${group}/${version}`
   const hasLabels = selectLabels(request.query.get('labelSelector') ?? '')
@@ -44,8 +44,4 @@ export function findRoute(request: SeenRequest, collections: ReadonlyMap<string,
   const select: Select = (object) => isInScope(object) && isChosen(object)
   const key = name === undefined ? null : keyOf({ name, ...(namespace && { namespace }) })
   return { collection, apiVersion, key, select, namespace, subresource }
-}
-
-function servedVersions({ type: { version, otherVersions = [] } }: FakeCollection): readonly string[] {
-  return [version, ...otherVersions]
 }

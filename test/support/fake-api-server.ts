@@ -92,7 +92,6 @@ export const CONFIG_MAPS: FakeType = { group: '', version: 'v1', plural: 'config
 export const HEARTBEAT_CHECKS: FakeType = {
   group: 'heartbeat-operator.io',
   version: 'v1',
-  otherVersions: ['v1alpha1'],
   plural: 'heartbeatchecks',
   kind: 'HeartbeatCheck',
   hasStatus: true,

@@ -35,8 +35,6 @@ export interface FakeType {
   readonly group: string
   /** The version that is stored. */
   readonly version: string
-  /** Others that are served: the same objects under another name. */
-  readonly otherVersions?: readonly string[]
   readonly plural: string
   readonly kind: string
   /** It has a status subresource: generations, and its status has an endpoint of its own. */
@@ -83,8 +81,6 @@ export interface FakeCollection {
   delete(key: string, preconditions?: { uid?: string; resourceVersion?: string }): FakeObject
   list(select: Select, limit: number, token: string | null): { items: FakeObject[]; version: number; token: string }
   /** What happened after `version`, as a watch with this selection sees it; then each change until the result is called. */
-  /** From now on this version is stored; what is stored in another stays so until a write. */
-  storeAs(version: string): void
   follow(version: number, select: Select, onEvent: (event: FakeEvent) => void): () => void
 }
 
@@ -105,8 +101,7 @@ export function createCollection(type: FakeType, history: FakeHistory): FakeColl
   const objects = new Map<string, FakeObject>()
   const entries: Entry[] = []
   const followers = new Set<(entry: Entry) => void>()
-  let storedVersion = type.version
-  const apiVersion = () => (type.group === '' ? storedVersion : `${type.group}/${storedVersion}`)
+  const apiVersion = type.group === '' ? type.version : `${type.group}/${type.version}`
 
   function write(key: string, before: FakeObject | undefined, after: FakeObject | undefined): FakeObject {
     history.version += 1
@@ -150,7 +145,7 @@ export function createCollection(type: FakeType, history: FakeHistory): FakeColl
   function restrict(before: FakeObject, after: FakeObject, subresource: Writer['subresource']): FakeObject {
     const { metadata: had } = before
     if (type.hasStatus && subresource === 'status')
-      return { ...before, apiVersion: apiVersion(), metadata: had, ...pick(after, 'status') }
+      return { ...before, apiVersion, metadata: had, ...pick(after, 'status') }
     const { labels, annotations, finalizers, ownerReferences, managedFields } = after.metadata
     const ours = { name: had.name, ...pick(had, 'namespace', 'uid', 'resourceVersion', 'generation') }
     const times = pick(had, 'creationTimestamp', 'deletionTimestamp', 'deletionGracePeriodSeconds')
@@ -164,7 +159,7 @@ export function createCollection(type: FakeType, history: FakeHistory): FakeColl
     const metadata = { ...ours, ...times, ...withoutEmpty(theirs) } as FakeMeta
     const { status: _, ...rest } = after
     const content = type.hasStatus ? { ...rest, ...pick(before, 'status') } : withoutEmpty(after)
-    return { ...content, apiVersion: apiVersion(), ...pick(before, 'kind'), metadata }
+    return { ...content, apiVersion, ...pick(before, 'kind'), metadata }
   }
 
   function update(
@@ -201,7 +196,7 @@ export function createCollection(type: FakeType, history: FakeHistory): FakeColl
     const { kind, hasStatus = false } = type
     const made: FakeObject = {
       ...structuredClone(withoutEmpty(object)),
-      apiVersion: apiVersion(),
+      apiVersion,
       kind,
       metadata: {
         name,
@@ -272,9 +267,6 @@ export function createCollection(type: FakeType, history: FakeHistory): FakeColl
       const isLast = page.length === keys.length
       const next = isLast ? '' : writeToken({ version: from.version, start: page.at(-1)![0] })
       return { items: page.map(([, object]) => object), version: from.version, token: next }
-    },
-    storeAs(version) {
-      storedVersion = version
     },
     follow(version, select, onEvent) {
       if (version < history.oldest) throw expired(version, history.oldest)

@@ -1,4 +1,4 @@
-/** F6: under which names the operator writes, on the fake API server and on a real one. */
+/** Under which names the operator writes, on the fake API server and on a real one. */
 
 import { expect, it } from 'vitest'
 import type { KubernetesObject } from '../../src/kubernetes/objects.ts'
@@ -6,7 +6,6 @@ import type { Scene } from './operator.ts'
 import { eventually } from './until.ts'
 
 const FINALIZER = 'heartbeat-operator.io/cleanup'
-const FORMER = '/apis/heartbeat-operator.io/v1alpha1'
 
 interface Fields {
   readonly [name: string]: Fields
@@ -44,12 +43,6 @@ const FINALIZERS = '.f:metadata.f:finalizers'
 export function testFieldManagers(t: Scene, leaseNamespace: string): void {
   const leasePath = `/apis/coordination.k8s.io/v1/namespaces/${leaseNamespace}/leases/heartbeat-operator`
   const readLease = async () => (await t.cluster.api('GET', leasePath)).body as KubernetesObject
-  const write = async (method: string, path: string, body: object) => {
-    const { status, body: written } = await t.cluster.api(method, `${path}?fieldManager=node`, body)
-    expect(status).toBeLessThan(300)
-    return written
-  }
-
   it('the operator owns what it writes under its name, and its status under another', async () => {
     await t.place.makeReady('fresh')
     // Behind resources that wait for their first reconcile, the finalizer comes after Ready.
@@ -64,37 +57,5 @@ export function testFieldManagers(t: Scene, leaseNamespace: string): void {
       'heartbeat-operator Update events.k8s.io/v1',
     ])
     expect(ownersIn(await readLease(), '')).toEqual(LEASE_OWNER)
-  })
-
-  it('fields that an earlier version wrote as "node" are handed over, once each, and can be removed', async () => {
-    await t.operator().stop()
-    const made = await t.place.apply('old', { periodSeconds: 3_600 })
-    const former = `${FORMER}/namespaces/${t.place.name}/heartbeatchecks/old`
-    const finalizers = [FINALIZER, 'example.com/theirs']
-    const held = await write('PATCH', former, { metadata: { finalizers, labels: { theirs: 'x' } } })
-    const conditions = [
-      { type: 'Obsolete', status: 'True', reason: 'Old', message: '', lastTransitionTime: '2026-01-01T00:00:00Z' },
-    ]
-    const status = { observedGeneration: made.metadata.generation, slug: 'old', lastPingTime: '2026-01-01T00:00:00Z' }
-    await write('PUT', `${former}/status`, { ...held, status: { ...status, conditions } })
-    const lease = (await readLease()) as KubernetesObject & { spec: object }
-    const managedFields = lease.metadata.managedFields!.map((entry) => ({ ...entry, manager: 'node' }))
-    await write('PUT', leasePath, { ...lease, metadata: { ...lease.metadata, managedFields } })
-
-    await t.restart()
-    const object = await t.place.ready('old')
-    expect(ownersIn(object, '.f:status')).toEqual(STATUS_OWNER)
-    expect(object.status).not.toHaveProperty('lastPingTime')
-    expect(object.status?.conditions?.map(({ type }) => type)).not.toContain('Obsolete')
-    const ours = `${FINALIZERS}.v:"${FINALIZER}"`
-    expect(ownersOf(object)[ours]).toEqual(FINALIZER_OWNER)
-    // Another program may be called "node" as well: what we never wrote stays its own.
-    const theirs = [...ownersIn(object, '.f:metadata.f:labels'), ...ownersIn(object, `${FINALIZERS}.v:"example.com`)]
-    expect(theirs.map((owner) => owner.split(' ')[0])).toEqual(['node', 'node'])
-    for (const [field, owners] of Object.entries(ownersOf(object))) expect(owners, field).toHaveLength(1)
-    expect(ownersIn(await readLease(), '')).toEqual(LEASE_OWNER)
-
-    await t.place.change('old', { metadata: { finalizers: [FINALIZER] } })
-    await t.place.delete('old')
   })
 }

@@ -19,35 +19,61 @@ name, a Service may not.
 {{/* Labels by which Deployments and Services select their pods; they never change. (list $ "api") */}}
 {{- define "heartbeat-operator.selectorLabels" -}}
 {{- $root := index . 0 -}}
-app.kubernetes.io/name: {{ $root.Values.nameOverride | default $root.Chart.Name | trunc 63 | trimSuffix "-" }}
-app.kubernetes.io/instance: {{ $root.Release.Name }}
+app.kubernetes.io/name: {{ $root.Values.nameOverride | default $root.Chart.Name | trunc 63 | trimSuffix "-" | quote }}
+app.kubernetes.io/instance: {{ $root.Release.Name | quote }}
 {{- with index . 1 }}
 app.kubernetes.io/component: {{ . }}
 {{- end }}
 {{- end -}}
 
-{{/* Labels of every object; with "" for objects of no single component. (list $ "api") */}}
 {{- define "heartbeat-operator.labels" -}}
 {{- $root := index . 0 -}}
-{{- with $root.Values.commonLabels }}
-{{- toYaml . }}
-{{ end -}}
 helm.sh/chart: {{ printf "%s-%s" $root.Chart.Name $root.Chart.Version | replace "+" "_" | trunc 63 | trimSuffix "-" }}
 {{ include "heartbeat-operator.selectorLabels" . }}
 app.kubernetes.io/version: {{ $root.Chart.AppVersion | quote }}
 app.kubernetes.io/managed-by: {{ $root.Release.Service }}
 {{- end -}}
 
-{{/* (list $ .Values.image) */}}
+{{/*
+Labels and annotations of an object; with "" for objects of no single component. What the object needs itself takes
+precedence over commonLabels and commonAnnotations. (list $ "api" (dict "labels" .labels "annotations" .annotations))
+*/}}
+{{- define "heartbeat-operator.meta" -}}
+{{- $values := (index . 0).Values -}}
+{{- $own := dict -}}
+{{- if gt (len .) 2 }}{{ $own = index . 2 }}{{ end -}}
+labels:
+  {{- mergeOverwrite (deepCopy ($values.commonLabels | default dict)) (include "heartbeat-operator.labels" . | fromYaml) ($own.labels | default dict) | toYaml | nindent 2 }}
+{{- with mergeOverwrite (deepCopy ($values.commonAnnotations | default dict)) ($own.annotations | default dict) }}
+annotations:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- end -}}
+
+{{/* The image; global.imageRegistry replaces the registry in its repository. (list $ .Values.image) */}}
 {{- define "heartbeat-operator.image" -}}
 {{- $root := index . 0 -}}
 {{- with index . 1 -}}
+{{- $repository := .repository -}}
+{{- with $root.Values.global.imageRegistry -}}
+{{- $repository = printf "%s/%s" (trimSuffix "/" .) (regexReplaceAll "^(localhost|[^/]*[.:][^/]*)/" $repository "") -}}
+{{- end -}}
 {{- if .digest -}}
-{{ .repository }}@{{ .digest }}
+{{ $repository }}@{{ .digest }}
 {{- else -}}
-{{ .repository }}:{{ .tag | default $root.Chart.AppVersion }}
+{{ $repository }}:{{ .tag | default $root.Chart.AppVersion }}
 {{- end -}}
 {{- end -}}
+{{- end -}}
+
+{{/* The account of the pods of a component. (list $ "api") */}}
+{{- define "heartbeat-operator.serviceAccountName" -}}
+{{- $component := index . 1 -}}
+{{- $account := (get (index . 0).Values $component).serviceAccount -}}
+{{- if not (or $account.create $account.name) -}}
+{{- fail (printf "%s.serviceAccount.create: false needs %s.serviceAccount.name, an account that is there" $component $component) -}}
+{{- end -}}
+{{- $account.name | default (printf "%s-%s" (include "heartbeat-operator.fullname" (index . 0)) $component) -}}
 {{- end -}}
 
 {{- define "heartbeat-operator.pingService" -}}
@@ -114,17 +140,7 @@ fails instead. (list $ "name of the Secret" "key" "new value" "value that names 
 {{- end -}}
 {{- end -}}
 
-{{/*
-`labelled`, `all` or `off`. YAML reads off without quotes as false. With --reuse-values, the values of a release before this one have
-neither.
-*/}}
-{{- define "heartbeat-operator.watchCronJobs" -}}
-{{- $watch := (.Values.cronJobs | default dict).watch -}}
-{{- if kindIs "bool" $watch }}off{{ else }}{{ $watch | default "labelled" }}{{ end -}}
-{{- end -}}
-
-{{/* `failed` or `off`, in the same way. */}}
+{{/* `failed` or `off`, which YAML reads as false without quotes. */}}
 {{- define "heartbeat-operator.cronJobLogs" -}}
-{{- $logs := (.Values.cronJobs | default dict).logs -}}
-{{- if kindIs "bool" $logs }}off{{ else }}{{ $logs | default "off" }}{{ end -}}
+{{- .Values.cronJobs.logs | default "off" -}}
 {{- end -}}

@@ -5,13 +5,7 @@
 {{- $root := index . 0 -}}
 {{- with index . 2 -}}
 labels:
-  {{- with $root.Values.commonLabels }}
-  {{- toYaml . | nindent 2 }}
-  {{- end }}
-  {{- with .podLabels }}
-  {{- toYaml . | nindent 2 }}
-  {{- end }}
-  {{- include "heartbeat-operator.selectorLabels" $ | nindent 2 }}
+  {{- include "heartbeat-operator.podLabels" $ | nindent 2 }}
   heartbeat-operator.io/metrics: "true"
 annotations:
   checksum/config: {{ include (print $root.Template.BasePath "/configmap.yaml") $root | sha256sum }}
@@ -21,8 +15,29 @@ annotations:
 {{- end -}}
 {{- end -}}
 
-{{/* Where the pods run. (list $ "api" .Values.api) */}}
+{{/* Labels by which pods are selected take precedence. (list $ "api" .Values.api) */}}
+{{- define "heartbeat-operator.podLabels" -}}
+{{- $common := deepCopy ((index . 0).Values.commonLabels | default dict) -}}
+{{- mergeOverwrite $common ((index . 2).podLabels | default dict) (include "heartbeat-operator.selectorLabels" . | fromYaml) | toYaml -}}
+{{- end -}}
+
+{{/* Fields that every pod takes from the values of its component, those of hooks included. (list $ .Values.api) */}}
+{{- define "heartbeat-operator.everyPod" -}}
+{{- $values := (index . 0).Values -}}
+{{- $secrets := list -}}
+{{- range concat ($values.global.imagePullSecrets | default list) $values.imagePullSecrets -}}
+{{- $secrets = append $secrets (kindIs "string" . | ternary (dict "name" .) .) -}}
+{{- end -}}
+{{- $fields := pick (index . 1) "nodeSelector" "tolerations" "runtimeClassName" "dnsConfig" "hostAliases" -}}
+{{- range $field, $value := set $fields "imagePullSecrets" (uniq $secrets) -}}
+{{- if not $value }}{{ $_ := unset $fields $field }}{{ end -}}
+{{- end -}}
+{{- with $fields }}{{ toYaml . }}{{ end -}}
+{{- end -}}
+
+{{/* Where and how the pods run. (list $ "api" .Values.api) */}}
 {{- define "heartbeat-operator.scheduling" -}}
+{{- include "heartbeat-operator.everyPod" (list (index . 0) (index . 2)) }}
 {{- with index . 2 -}}
 {{- with .priorityClassName }}
 priorityClassName: {{ . | quote }}
@@ -38,12 +53,8 @@ topologySpreadConstraints:
     # Otherwise a rollout counts the old pods too, and the new ones may run on one node.
     matchLabelKeys: [{{ include "heartbeat-operator.versionLabel" $ }}]
 {{- end }}
-{{- with .nodeSelector }}
-nodeSelector:
-  {{- toYaml . | nindent 2 }}
-{{- end }}
-{{- with .tolerations }}
-tolerations:
+{{- with .initContainers }}
+initContainers:
   {{- toYaml . | nindent 2 }}
 {{- end }}
 {{- with .affinity }}
@@ -51,6 +62,11 @@ affinity:
   {{- toYaml . | nindent 2 }}
 {{- end }}
 {{- end -}}
+{{- end -}}
+
+{{/* A Deployment that is made anew has no rolling update to describe. (.Values.api.strategy) */}}
+{{- define "heartbeat-operator.strategy" -}}
+{{- eq .type "Recreate" | ternary (dict "type" .type) . | toYaml -}}
 {{- end -}}
 
 {{/* The label by which Kubernetes tells the versions of these pods apart. (list $ "api" .Values.api) */}}
@@ -62,15 +78,12 @@ pod-template-hash
 {{- end -}}
 {{- end -}}
 
-{{/*
-Pings on disk while the database is unavailable. `maxBytes`; `hasVolumes`: each replica has a persistent one. With --reuse-values, the values
-of a release before this one have no spool.
-*/}}
+{{/* Pings on disk while the database is unavailable. `maxBytes`; `hasVolumes`: each replica has a persistent one. */}}
 {{- define "heartbeat-operator.spool" -}}
-{{- $spool := .Values.api.spool | default dict -}}
-{{- $maxBytes := dig "maxBytes" 67108864 $spool | int64 -}}
-maxBytes: {{ $maxBytes }}
-hasVolumes: {{ and (gt $maxBytes 0) (dig "persistentVolume" "enabled" false $spool) }}
+{{- with .Values.api.spool -}}
+maxBytes: {{ .maxBytes | int64 }}
+hasVolumes: {{ and (gt (int64 .maxBytes) 0) .persistentVolume.enabled }}
+{{- end -}}
 {{- end -}}
 
 {{- define "heartbeat-operator.apiKind" -}}
@@ -128,11 +141,13 @@ hasVolumes: {{ and (gt $maxBytes 0) (dig "persistentVolume" "enabled" false $spo
     secretKeyRef:
       name: {{ include "heartbeat-operator.bootstrapSecret" . | quote }}
       key: BOOTSTRAP_PASSWORD
+      optional: {{ not (empty .Values.bootstrap.existingSecret) }}
 - name: BOOTSTRAP_API_KEY
   valueFrom:
     secretKeyRef:
       name: {{ include "heartbeat-operator.bootstrapSecret" . | quote }}
       key: BOOTSTRAP_API_KEY
+      optional: {{ not (empty .Values.bootstrap.existingSecret) }}
 {{- with .Values.signIn.existingSecret }}
 - name: SIGN_IN
   valueFrom:
@@ -161,10 +176,7 @@ hasVolumes: {{ and (gt $maxBytes 0) (dig "persistentVolume" "enabled" false $spo
 {{- end }}
 {{- end -}}
 
-{{/*
-What the user adds to the pods of a component: the shared list, then its own. (list $ "controller" "extraVolumes"). With
---reuse-values, the values of a release before this one have no own lists.
-*/}}
+{{/* What the user adds to the pods of a component: the shared list, then its own. (list $ "controller" "extraVolumes") */}}
 {{- define "heartbeat-operator.extras" -}}
 {{- $root := index . 0 -}}
 {{- $field := index . 2 -}}

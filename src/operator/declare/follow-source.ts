@@ -25,7 +25,7 @@ export interface SourceReader
 }
 
 export interface FollowOptions {
-  /** Null: WATCH_CRONJOBS is off. Default: null. */
+  /** Null: WATCH_CRONJOBS is none. Default: null. */
   readonly sources?: SourceReader | null
   /** The zone of the schedules of sources that name none. Default: Etc/UTC. */
   readonly sourceZone?: string
@@ -89,7 +89,7 @@ export function followSource(
 }
 
 const OFF =
-  'the operator reads no CronJobs, because WATCH_CRONJOBS is off: it needs list and watch of cronjobs.batch, jobs.batch and pods. Set WATCH_CRONJOBS (in the chart cronJobs.watch) to labelled, or delete this HeartbeatCheck; until then no run is recorded and none is missed'
+  'the operator reads no CronJobs, because WATCH_CRONJOBS is none: it needs list and watch of cronjobs.batch, jobs.batch and pods. Set WATCH_CRONJOBS (in the chart cronJobs.watch) to labelled, or delete this HeartbeatCheck; until then no run is recorded and none is missed'
 
 function describeMissing(right: string): string {
   const effect = / pods( |$)/.test(right)

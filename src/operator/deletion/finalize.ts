@@ -49,15 +49,11 @@ export async function addFinalizer(client: KubernetesClient, object: HeartbeatCh
 }
 
 /** Keeps the finalizers of others. Returns the resource as the API server has it then. Throws Conflict when it was changed meanwhile. */
-export async function removeFinalizer(
-  client: KubernetesClient,
-  object: HeartbeatCheck,
-  type = HEARTBEAT_CHECKS,
-): Promise<HeartbeatCheck> {
+export async function removeFinalizer(client: KubernetesClient, object: HeartbeatCheck): Promise<HeartbeatCheck> {
   if (!hasFinalizer(object)) return object
   const { finalizers = [] } = object.metadata
   const left = finalizers.filter((finalizer) => finalizer !== FINALIZER)
-  return writeFinalizers(client, object, left, type)
+  return writeFinalizers(client, object, left)
 }
 
 /** Returns a function that retires the check and removes the finalizer. It throws while that fails and time is left. */
@@ -172,15 +168,10 @@ async function isNamespaceEnding(client: KubernetesClient, name: string): Promis
 const isGone = (error: unknown): boolean => error instanceof ApiError && error.status === 404
 
 /** The resource version is a precondition, because the list also holds the finalizers of others. */
-function writeFinalizers(
-  client: KubernetesClient,
-  { metadata }: HeartbeatCheck,
-  finalizers: readonly string[],
-  type = HEARTBEAT_CHECKS,
-) {
+function writeFinalizers(client: KubernetesClient, { metadata }: HeartbeatCheck, finalizers: readonly string[]) {
   const { namespace, name, resourceVersion } = metadata
   const patch = { metadata: { finalizers, resourceVersion } }
-  return client.mergePatch<HeartbeatCheck>(type, { namespace: namespace!, name }, patch, {
+  return client.mergePatch<HeartbeatCheck>(HEARTBEAT_CHECKS, { namespace: namespace!, name }, patch, {
     fieldManager: FIELD_MANAGER,
   })
 }

@@ -10,7 +10,7 @@
 
 import { ApiError, hasReason, type KubernetesClient, TransportError } from '../../kubernetes/client.ts'
 import { createLeaseObserver, readLease } from '../../kubernetes/lease.ts'
-import { keyOf, type ResourceType } from '../../kubernetes/objects.ts'
+import { keyOf } from '../../kubernetes/objects.ts'
 import type { Clock } from '../../runtime/clock.ts'
 import { StartFault } from '../../runtime/start-fault.ts'
 import {
@@ -19,7 +19,6 @@ import {
   type HeartbeatCheck,
   INSTALLATION_ANNOTATION,
   LEASE_NAME,
-  SERVED_VERSIONS,
 } from '../heartbeat-check.ts'
 import { removeFinalizer } from './finalize.ts'
 import { createUninstalledReporter } from './report-uninstalled.ts'
@@ -126,25 +125,12 @@ interface Round {
   readonly foreign: ReadonlyMap<string, number>
 }
 
-/** After a rollback, or with a definition of an older release, the cluster may serve another version than ours. */
 async function releaseOnce(
   options: ReleaseOptions,
   isOurs: (object: HeartbeatCheck) => boolean,
 ): Promise<Round | 'no such resource'> {
-  for (const version of SERVED_VERSIONS) {
-    const round = await releaseIn(options, { ...HEARTBEAT_CHECKS, version }, isOurs)
-    if (round !== 'no such resource') return round
-  }
-  return 'no such resource'
-}
-
-async function releaseIn(
-  options: ReleaseOptions,
-  type: ResourceType,
-  isOurs: (object: HeartbeatCheck) => boolean,
-): Promise<Round | 'no such resource'> {
   const { client } = options
-  const reportUninstalled = createUninstalledReporter(client, type, options.clock)
+  const reportUninstalled = createUninstalledReporter(client, options.clock)
   let [found, released] = [0, 0]
   const failures: Failure[] = []
   const foreign = new Map<string, number>()
@@ -156,7 +142,7 @@ async function releaseIn(
       if (owner !== undefined && !isOurs(object)) foreign.set(owner, (foreign.get(owner) ?? 0) + 1)
     }
     found += held.length
-    const results = await Promise.all(held.map((object) => release(client, object, type, reportUninstalled)))
+    const results = await Promise.all(held.map((object) => release(client, object, reportUninstalled)))
     const failed = results.filter((result) => result !== 'released')
     released += results.length - failed.length
     failures.push(...failed)
@@ -164,7 +150,7 @@ async function releaseIn(
   for (const namespace of options.namespaces ?? [undefined]) {
     let isListing = true
     try {
-      for await (const items of listPages(options, type, namespace)) {
+      for await (const items of listPages(options, namespace)) {
         isListing = false
         await releasePage(items)
         isListing = true
@@ -185,14 +171,13 @@ async function releaseIn(
 
 async function* listPages(
   { client, signal }: ReleaseOptions,
-  type: ResourceType,
   namespace: string | undefined,
 ): AsyncGenerator<HeartbeatCheck[]> {
   const where = { ...(namespace === undefined ? {} : { namespace }), ...limitsOf(signal), limit: PAGE }
-  let page = await client.list<HeartbeatCheck>(type, where)
+  let page = await client.list<HeartbeatCheck>(HEARTBEAT_CHECKS, where)
   yield page.items
   while (page.continueToken !== null) {
-    page = await client.list<HeartbeatCheck>(type, { ...where, continueToken: page.continueToken })
+    page = await client.list<HeartbeatCheck>(HEARTBEAT_CHECKS, { ...where, continueToken: page.continueToken })
     yield page.items
   }
 }
@@ -201,11 +186,10 @@ async function* listPages(
 async function release(
   client: KubernetesClient,
   object: HeartbeatCheck,
-  type: ResourceType,
   reportUninstalled: (object: HeartbeatCheck) => Promise<void>,
 ): Promise<'released' | Failure> {
   try {
-    const released = await removeFinalizer(client, object, type)
+    const released = await removeFinalizer(client, object)
     await reportUninstalled(released)
     return 'released'
   } catch (error) {

@@ -1,9 +1,9 @@
 /** What the status of a HeartbeatCheck says once its operator is uninstalled: nothing keeps it true any more. */
 
 import { ApiError, type KubernetesClient, TransportError } from '../../kubernetes/client.ts'
-import { type Condition, type ResourceType, toTime } from '../../kubernetes/objects.ts'
+import { type Condition, toTime } from '../../kubernetes/objects.ts'
 import type { Clock } from '../../runtime/clock.ts'
-import { type HeartbeatCheck, STATUS_FIELD_MANAGER } from '../heartbeat-check.ts'
+import { HEARTBEAT_CHECKS, type HeartbeatCheck, STATUS_FIELD_MANAGER } from '../heartbeat-check.ts'
 
 const MESSAGE =
   'the operator was uninstalled: the state and all else in this status are of that time. Install it again, or delete this HeartbeatCheck'
@@ -12,11 +12,7 @@ const MESSAGE =
  * Returns a function that sets the condition Ready to Unknown. It is no condition of an uninstallation: without the right, or when the resource is
  * changed meanwhile, the status stays as it is.
  */
-export function createUninstalledReporter(
-  client: Pick<KubernetesClient, 'mergePatch'>,
-  type: ResourceType,
-  clock: Pick<Clock, 'now'>,
-) {
+export function createUninstalledReporter(client: Pick<KubernetesClient, 'mergePatch'>, clock: Pick<Clock, 'now'>) {
   let isForbidden = false
   return async function report({ metadata, status }: HeartbeatCheck): Promise<void> {
     const { conditions = [] } = status ?? {}
@@ -34,7 +30,7 @@ export function createUninstalledReporter(
     try {
       const patch = { metadata: { resourceVersion }, status: { conditions: all } }
       const writing = { subresource: 'status', fieldManager: STATUS_FIELD_MANAGER } as const
-      await client.mergePatch(type, { namespace: namespace!, name }, patch, writing)
+      await client.mergePatch(HEARTBEAT_CHECKS, { namespace: namespace!, name }, patch, writing)
     } catch (error) {
       if (!(error instanceof ApiError || error instanceof TransportError)) throw error
       isForbidden ||= error instanceof ApiError && error.status === 403

@@ -162,7 +162,7 @@ export function createOptInController(term: Term, options: OptInOptions): OptInC
 
   function decideOn({ metadata: { namespace, labels } }: OptInSource): Decision {
     const found = namespaceWatch?.get(namespace)
-    // With `off` there are no sources, and no such controller.
+    // With `none` there are no sources, and no such controller.
     const watch = cronJobs.watch === 'all' ? 'all' : 'labelled'
     return decide(watch, labels, found === undefined ? undefined : watchLabelOf(found))
   }

@@ -21,7 +21,7 @@ export interface Decision {
  * known, as without the right to read it. A value other than `true` and `false` counts as no label.
  */
 export function decide(
-  watch: Exclude<CronJobSettings['watch'], 'off'>,
+  watch: Exclude<CronJobSettings['watch'], 'none'>,
   labels: Labels,
   namespaceLabel: string | null | undefined,
 ): Decision {

@@ -8,6 +8,8 @@ const FORBIDDEN = /\bforbidden: User "([^"]+)" cannot \w+ resource "/
 const SERVICE_ACCOUNT = /^system:serviceaccount:([^:]+):([^:]+)$/
 /** The chart calls its account `<fullname>-controller`, and its ClusterRole `<fullname>-<namespace>-publisher`. */
 const OF_CHART = /^(.+)-controller$/
+/** The ClusterRole of manifests/install.yaml, which are rendered from the chart. */
+const ROLE_OF_MANIFESTS = 'heartbeat-operator-heartbeat-operator-publisher'
 
 /**
  * Who grants the right to publish in this namespace, and how. The account is the one that the API server rejected: a kubeconfig does
@@ -20,7 +22,7 @@ export function describeGrant(error: unknown, namespace: string): string | null 
   const [, home, account] = SERVICE_ACCOUNT.exec(user) ?? []
   const subject = account === undefined ? `--user=${quote(user)}` : `--serviceaccount=${home}:${account}`
   const [, fullname] = OF_CHART.exec(account ?? '') ?? []
-  const role = fullname === undefined ? PUBLISHER_ROLE : `${fullname}-${home}-publisher`
+  const role = fullname === undefined ? ROLE_OF_MANIFESTS : `${fullname}-${home}-publisher`
   const grant = `an administrator of the namespace grants it with: kubectl create rolebinding ${PUBLISHER_ROLE} -n ${namespace} --clusterrole=${role} ${subject}`
   // The chart has no such ClusterRole then.
   return fullname === undefined

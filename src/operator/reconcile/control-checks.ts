@@ -6,7 +6,6 @@ import type { Priority } from '../../kubernetes/queue.ts'
 import { createWorkers } from '../../kubernetes/workers.ts'
 import { listenForNotices } from '../../store/checks/change-notices.ts'
 import { findProjectsInstead } from '../../tenancy/namespace-projects.ts'
-import { createStorageMigration } from '../cluster/migrate-storage.ts'
 import { LEASE_NAME } from '../heartbeat-check.ts'
 import { createNamespaces } from '../namespaces/namespaces.ts'
 import type { NamespaceWatch } from '../namespaces/watch-namespaces.ts'
@@ -38,7 +37,6 @@ export interface CheckSettings {
   readonly orphanMs?: number
   /** Each published object is looked at so often, with up to 1,000 of them. */
   readonly lookMs?: number
-  readonly storageMs?: number
 }
 
 /** Whether the annotation of a Namespace decides about projects. */
@@ -47,7 +45,7 @@ export const isAnnotationRead = ({ isProjectAnnotationOn = true, projects = null
 
 export interface CheckControllerOptions extends CheckSettings {
   readonly watch: CheckWatch
-  /** What HeartbeatChecks may follow. Null: WATCH_CRONJOBS is off. */
+  /** What HeartbeatChecks may follow. Null: WATCH_CRONJOBS is none. */
   readonly sources: FollowedSources | null
   /** What the runs of its source have reported before is to be recorded for this resource. */
   readonly onFollowed: (key: string) => void
@@ -75,7 +73,6 @@ const WORKERS = 16
 const RESYNC_MS = 600_000
 const POLL_MS = 15_000
 /** How often the version in which HeartbeatChecks are stored is looked at. */
-const STORAGE_MS = 60_000
 /** How often it is looked at whether sources that are awaited are listed. */
 const SOURCES_MS = 500
 /** How often Events that were lost are recorded again. */
@@ -84,7 +81,7 @@ const LOST_EVENTS_MS = 1_000
 const RIGHTS_MS = 5_000
 
 export function createCheckController(term: Term, options: CheckControllerOptions): CheckController {
-  const { client, context, cluster, namespaces, claims, recorder, clock, random, log, metrics } = term
+  const { client, context, cluster, claims, recorder, clock, random, log, metrics } = term
   const { watch, sources, memory, namespaceWatch, revival, pingUrl } = options
   const { resyncMs = RESYNC_MS, pollMs = POLL_MS } = options
   const work = term.createQueue(LEASE_NAME)
@@ -231,10 +228,6 @@ export function createCheckController(term: Term, options: CheckControllerOption
     start() {
       parts.push(term.startLoop('poll', pollMs, poll))
       parts.push(term.startLoop('lost-events', LOST_EVENTS_MS, async () => lostEvents.retry()))
-      if (namespaces === null) {
-        const migrateStorage = createStorageMigration({ client, clock, log })
-        parts.push(term.startLoop('storage', options.storageMs ?? STORAGE_MS, migrateStorage))
-      }
       if (sourceFollower !== null) {
         parts.push(term.startLoop('sources', SOURCES_MS, async () => sourceFollower.look()))
         parts.push(term.startLoop('rights', RIGHTS_MS, async () => sourceFollower.lookAtRights()))

@@ -1,7 +1,7 @@
 /** The CustomResourceDefinition of HeartbeatCheck, made from its schema. `npm run manifests` writes it to crds/ and manifests/. */
 
 import { z } from 'zod'
-import { DEFINITION_NAME, HEARTBEAT_CHECKS, KIND, SERVED_VERSIONS, VERSION } from '../names.ts'
+import { API_VERSION, DEFINITION_NAME, HEARTBEAT_CHECKS, KIND, VERSION } from '../names.ts'
 import type { ConditionType } from './reasons.ts'
 import { Spec } from './spec.ts'
 import { Status } from './status.ts'
@@ -29,15 +29,15 @@ export const RESOURCE_DEFINITION = {
       categories: ['heartbeats'],
     },
     conversion: { strategy: 'None' },
-    versions: SERVED_VERSIONS.map(describeVersion),
+    versions: [describeVersion()],
   },
 }
 
-function describeVersion(version: string) {
+function describeVersion() {
   return {
-    name: version,
+    name: VERSION,
     served: true,
-    storage: version === VERSION,
+    storage: true,
     subresources: { status: {} },
     additionalPrinterColumns: [
       column('State', 'string', '.status.state', 'State of the job: new, up, late, down or paused.'),
@@ -75,8 +75,7 @@ function describeResource(): Json {
     type: 'object',
     required: ['spec'],
     properties: {
-      // The same text in each version: the API server rejects selectable fields that all versions share beside schemas that differ.
-      apiVersion: { type: 'string', description: SERVED_VERSIONS.map((version) => `${group}/${version}`).join(' or ') },
+      apiVersion: { type: 'string', description: API_VERSION },
       kind: { type: 'string', description: KIND },
       metadata: { type: 'object' },
       spec: describeSchema(Spec),

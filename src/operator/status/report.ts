@@ -16,7 +16,6 @@ import { findFollowedFacts } from '../../store/jobs/cron-jobs.ts'
 import type { SourceReader } from '../declare/follow-source.ts'
 import {
   API_VERSION,
-  FIELD_MANAGER,
   HEARTBEAT_CHECKS,
   type HeartbeatCheck,
   type HeartbeatCheckStatus,
@@ -29,7 +28,6 @@ import { sourceKeyOf } from '../sources/followers.ts'
 import type { Source } from '../sources/source-kind.ts'
 import { typeOf } from '../sources/source-kinds.ts'
 import { type FlipEvent, toFlipEvent } from './flip-event.ts'
-import { describeHandover, isMarked } from './former-field-manager.ts'
 import { computeStatus, type Findings, type FollowedFindings, isFollowing, isMinor, isSameStatus } from './status.ts'
 
 /** What a reconcile found, without the check and its job. */
@@ -62,7 +60,6 @@ export interface Reporter {
   reportRetrying(object: HeartbeatCheck, error: unknown): Promise<void>
 }
 
-const TO_OBJECT = { fieldManager: FIELD_MANAGER } as const
 const TO_STATUS = { subresource: 'status', fieldManager: STATUS_FIELD_MANAGER } as const
 
 export function createReporter({
@@ -116,25 +113,14 @@ export function createReporter({
   async function replaceStatus(object: HeartbeatCheck, status: HeartbeatCheckStatus): Promise<void> {
     const replace = (seen: HeartbeatCheck) =>
       client.replace<HeartbeatCheck>(HEARTBEAT_CHECKS, { ...seen, status }, TO_STATUS)
-    const place = placeOf(object)
-    // The status describes a resource that we know; a new one of the same name must not get it.
-    const readSame = async () => {
-      const current = await client.get<HeartbeatCheck>(HEARTBEAT_CHECKS, place)
-      return current.metadata.uid === object.metadata.uid ? current : null
-    }
-    const handOver = async (whole: HeartbeatCheck | null) => {
-      // One that changed owner since is handled as a conflict.
-      const isOurs = whole !== null && whole.status?.installation === object.status?.installation
-      const patch = isOurs ? describeHandover(whole) : null
-      return patch === null ? object : client.mergePatch<HeartbeatCheck>(HEARTBEAT_CHECKS, place, patch, TO_OBJECT)
-    }
     try {
-      cache.put(await replace(isMarked(object) ? await handOver(await readSame()) : object))
+      cache.put(await replace(object))
     } catch (error) {
       if (!(error instanceof ApiError && error.status === 409)) throw error
       // The resource has changed since we read it.
-      const current = await readSame()
-      if (current === null) throw error
+      const current = await client.get<HeartbeatCheck>(HEARTBEAT_CHECKS, placeOf(object))
+      // The status describes a resource that we know; a new one of the same name must not get it.
+      if (current.metadata.uid !== object.metadata.uid) throw error
       const owner = current.status?.installation
       if (owner !== object.status?.installation && owner !== installation) {
         // Another installation was faster: the next reconcile finds it in the cache.

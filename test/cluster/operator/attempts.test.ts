@@ -8,7 +8,14 @@ import { CHECKOUT, readText } from '../../support/documents.ts'
 import { eventually } from '../../support/until.ts'
 import { type ApiAnswer, requestApi } from '../control-plane-access.ts'
 import { type Attempt, KINDS, type Kind, listAttempts, listChecks, listFixtures, type Owners } from './attempts.ts'
-import { grantWithoutPolicy, INSTALLED, installPublisherRights, installRights, whenPolicyIsEnforced } from './stage.ts'
+import {
+  ACCOUNT,
+  grantWithoutPolicy,
+  INSTALLED,
+  installPublisherRights,
+  installRights,
+  whenPolicyIsEnforced,
+} from './stage.ts'
 
 const DOCUMENT = 'docs/security.md'
 const POD = { restartPolicy: 'Never', containers: [{ name: 'job', image: 'registry.invalid/job:1' }] }
@@ -27,7 +34,7 @@ beforeAll(async () => {
   await installRights()
   namespace = (await cluster.makeNamespace()).name
   tokens = {
-    limited: await cluster.tokenFor(`${INSTALLED}/heartbeat-operator`),
+    limited: await cluster.tokenFor(`${INSTALLED}/${ACCOUNT}`),
     unlimited: await cluster.tokenFor(await grantWithoutPolicy(namespace)),
   }
   const cronJob = {
@@ -106,7 +113,8 @@ it('F4: the API server answers what docs/security.md says, to each attempt', asy
 })
 
 it('F4: the policy asks of each type of object only for fields that it has', async () => {
-  const path = '/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies/heartbeat-operator-publishes'
+  const path =
+    '/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies/heartbeat-operator-heartbeat-operator-publishes'
   const { body } = await eventually('the policy was checked', async () => {
     const answer = await cluster.api('GET', path)
     return answer.body.status?.observedGeneration === answer.body.metadata.generation && answer
@@ -115,12 +123,12 @@ it('F4: the policy asks of each type of object only for fields that it has', asy
 })
 
 it('F4: with rbac.secrets: namespaces, the account reads and writes Secrets only where it was let in', async () => {
-  const account = await installPublisherRights((await cluster.makeNamespace()).name)
+  const { account, role } = await installPublisherRights((await cluster.makeNamespace()).name)
   const token = await cluster.tokenFor(account.replace(':', '/'))
   const bound = (await cluster.makeNamespace()).name
   await cluster.kubectl(
     ...['create', 'rolebinding', 'heartbeat-operator-publisher', '-n', bound],
-    ...['--clusterrole=heartbeat-operator-publisher', `--serviceaccount=${account}`],
+    ...[`--clusterrole=${role}`, `--serviceaccount=${account}`],
   )
   const rows: string[][] = []
   for (const [what, method] of [

@@ -401,8 +401,17 @@ export function listAttempts({ a, b, other }: Owners): Readonly<Record<string, r
       on('list Jobs', 'GET', (namespace) => `/apis/batch/v1/namespaces/${namespace}/jobs`),
       on('create a Job', 'POST', (namespace) => `/apis/batch/v1/namespaces/${namespace}/jobs`, {}),
       on('change a CronJob', 'PATCH', (namespace) => `/apis/batch/v1/namespaces/${namespace}/cronjobs/x`, {}),
-      on('change its own rights', 'PATCH', () => `${RBAC}/clusterroles/heartbeat-operator`, {}),
-      on('remove the policy', 'DELETE', () => `${ADMISSION}/validatingadmissionpolicies/heartbeat-operator-publishes`),
+      on(
+        'change its own rights',
+        'PATCH',
+        () => `${RBAC}/clusterroles/heartbeat-operator-heartbeat-operator-controller`,
+        {},
+      ),
+      on(
+        'remove the policy',
+        'DELETE',
+        () => `${ADMISSION}/validatingadmissionpolicies/heartbeat-operator-heartbeat-operator-publishes`,
+      ),
     ],
   }
 }

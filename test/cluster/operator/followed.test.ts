@@ -33,10 +33,9 @@ it('follow each change at once, by either version, with the columns of kubectl a
     })
 
   await schedule('0 2 * * *')
-  // An older manifest.
   await cluster.applyManifest([
     {
-      apiVersion: 'heartbeat-operator.io/v1alpha1',
+      apiVersion: 'heartbeat-operator.io/v1',
       kind: 'HeartbeatCheck',
       metadata: { name: 'nightly-backup', namespace: place.name },
       spec: follow('nightly-backup'),

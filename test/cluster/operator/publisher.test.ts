@@ -9,13 +9,13 @@ import { installPublisherRights, kubeconfigOf, reach } from './stage.ts'
 
 it('F4: without the right to Secrets a resource stalls with the command that grants it; the administrator of its namespace runs it', async () => {
   const { name: home } = await cluster.makeNamespace()
-  const account = await installPublisherRights(home)
+  const { account, role } = await installPublisherRights(home)
   await using scene = await startScene(await reach(cluster, await kubeconfigOf(home)), {}, home)
   const { place } = scene
   await place.apply('nightly')
   const message = await place.stalled('nightly', 'PublishRefused')
-  const command = `kubectl create rolebinding heartbeat-operator-publisher -n ${place.name} --clusterrole=heartbeat-operator-publisher --serviceaccount=${account}`
-  expect(message).toContain(`an administrator of the namespace grants it with: ${command} (`)
+  const command = `kubectl create rolebinding heartbeat-operator-publisher -n ${place.name} --clusterrole=${role} --serviceaccount=${account}`
+  expect(message).toContain(`an administrator of the namespace grants it with: ${command}; with`)
 
   // One who may do in this namespace what Kubernetes' own role admin allows, and nothing else.
   const credential = await cluster.certifyUser('ada')

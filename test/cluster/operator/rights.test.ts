@@ -10,6 +10,7 @@ import { readMetric, type Scene, startScene } from '../../support/operator.ts'
 import { eventually } from '../../support/until.ts'
 import { conditionOf, openWorkplace, type Workplace, workIn } from '../../support/workplace.ts'
 import {
+  ACCOUNT,
   INSTALLED,
   installNamespacedRights,
   installRights,
@@ -42,7 +43,7 @@ const RIGHTS = [
   ['*', '*', '*'],
 ] as const
 
-/** Of the ClusterRole heartbeat-operator-cronjobs. */
+/** Of the ClusterRole of CronJobs. */
 const FOR_CRON_JOBS = [
   ...(['cronjobs', 'jobs'] as const).flatMap((resource) =>
     (['get', 'list', 'watch'] as const).map((verb) => [verb, 'batch', resource] as const),
@@ -62,7 +63,7 @@ describe.each(['cluster-wide', 'namespaced'])('the %s installation', (kind) => {
 
   beforeAll(async () => {
     const { name } = await cluster.makeNamespace()
-    account = `${isEverywhere ? INSTALLED : name}:heartbeat-operator`
+    account = `${isEverywhere ? INSTALLED : name}:${ACCOUNT}`
     const kubeconfig = isEverywhere ? await installRights() : await installNamespacedRights(name)
     const home = isEverywhere ? INSTALLED : name
     scene = await startScene(await reach(cluster, kubeconfig), { namespaces: isEverywhere ? null : [name] }, home)

@@ -20,22 +20,42 @@ export async function reach(real: Cluster, kubeconfig = real.kubeconfigPath): Pr
   return { connection: await connectionOf(kubeconfig), api: real.api, makeNamespace: real.makeNamespace }
 }
 
+interface InstalledObject {
+  readonly kind: string
+  readonly metadata: { readonly name: string }
+  readonly rules?: readonly { readonly resources: readonly string[] }[]
+}
+
+/** The namespace of the installations in manifests/. */
 export const INSTALLED = 'heartbeat-operator'
-const part = (name: string) => readFileSync(new URL(`../../../manifests/parts/${name}.yaml`, import.meta.url), 'utf8')
+/** The account of their controller. */
+export const ACCOUNT = 'heartbeat-operator-controller'
+const RIGHTS = ['Namespace', 'ServiceAccount', 'Role', 'RoleBinding', 'ClusterRole', 'ClusterRoleBinding']
+const POLICY = ['ValidatingAdmissionPolicy', 'ValidatingAdmissionPolicyBinding']
+/** Beginning of the names of what the cluster-wide installation has of the cluster. */
+const PREFIX = `${INSTALLED}-${INSTALLED}`
+
+function readInstallation(name: 'install' | 'install-namespaced'): readonly InstalledObject[] {
+  const text = readFileSync(new URL(`../../../manifests/${name}.yaml`, import.meta.url), 'utf8')
+  return parseAllDocuments(text).map((document) => document.toJS() as InstalledObject)
+}
+
+/** In another namespace, as the heads of the manifests tell people to do; what is the cluster's has another name there. */
+function moveTo(namespace: string, objects: readonly InstalledObject[]): readonly InstalledObject[] {
+  const names = JSON.stringify(objects).replaceAll(`"${PREFIX}-`, `"${INSTALLED}-${namespace}-`)
+  return JSON.parse(names.replaceAll(`"namespace":"${INSTALLED}"`, `"namespace":"${namespace}"`))
+}
 
 /** The rights of the cluster-wide installation; resolves with the kubeconfig of its ServiceAccount. */
 export async function installRights(): Promise<string> {
-  await cluster.applyManifest(
-    ['namespace', 'service-accounts', 'rbac-lease', 'rbac', 'rbac-cronjobs', 'admission-policy']
-      .map(part)
-      .join('\n---\n'),
-  )
+  const wanted = [...RIGHTS, ...POLICY]
+  await cluster.applyManifest(readInstallation('install').filter(({ kind }) => wanted.includes(kind)))
   return kubeconfigOf(INSTALLED)
 }
 
 /** Resolves when the API server enforces the policy of the cluster-wide installation: a moment after it was applied. */
 export async function whenPolicyIsEnforced(): Promise<void> {
-  const token = await cluster.tokenFor(`${INSTALLED}/heartbeat-operator`)
+  const token = await cluster.tokenFor(`${INSTALLED}/${ACCOUNT}`)
   const body = { metadata: { name: 'without-owner' } }
   await eventually('the policy is enforced', async () => {
     const path = '/api/v1/namespaces/default/configmaps?dryRun=All'
@@ -43,50 +63,48 @@ export async function whenPolicyIsEnforced(): Promise<void> {
   })
 }
 
-/** Those of the namespaced installation, in another namespace than its own, as its head tells people to do; or without those of CronJobs. */
+/** Those of the namespaced installation, in another namespace than its own; or without those of CronJobs. */
 export async function installNamespacedRights(namespace: string, ofCronJobs = true): Promise<string> {
-  const names = [
-    'service-accounts',
-    'rbac-lease',
-    'rbac-namespaced',
-    ...(ofCronJobs ? ['rbac-cronjobs-namespaced'] : []),
-  ]
-  const texts = names.map(part).join('\n---\n')
-  await cluster.applyManifest(texts.replaceAll('namespace: heartbeat-operator', `namespace: ${namespace}`))
+  const objects = readInstallation('install-namespaced').filter(
+    ({ kind, metadata }) =>
+      RIGHTS.includes(kind) && kind !== 'Namespace' && (ofCronJobs || !metadata.name.endsWith('-cronjobs')),
+  )
+  await cluster.applyManifest(moveTo(namespace, objects))
   return kubeconfigOf(namespace)
 }
 
 /**
- * Those of `rbac.secrets: namespaces`, of an account in this namespace: nothing of Secrets before the role is bound. Resolves with the
- * account as `namespace:name`.
+ * Those of `rbac.secrets: namespaces`, of an account in this namespace: nothing of Secrets before the role is bound.
+ * Resolves with the account as `namespace:name`, and with the role.
  */
-export async function installPublisherRights(home: string): Promise<string> {
-  const [role, binding] = parseAllDocuments(part('rbac')).map((document) => document.toJS())
-  const metadata = { name: `${home}-controller` }
-  const rules = role.rules.filter(({ resources }: { resources: string[] }) => !resources.includes('secrets'))
-  const subjects = [{ ...binding.subjects[0], namespace: home }]
-  const roleRef = { ...binding.roleRef, name: metadata.name }
-  const accounts = ['service-accounts', 'rbac-lease'].map(part).join('\n---\n')
-  await cluster.applyManifest(accounts.replaceAll('namespace: heartbeat-operator', `namespace: ${home}`))
-  await cluster.applyManifest(part('rbac-publisher'))
-  await cluster.applyManifest([
-    { ...role, metadata, rules },
-    { ...binding, metadata, subjects, roleRef },
-  ])
-  return `${home}:heartbeat-operator`
+export async function installPublisherRights(home: string): Promise<{ account: string; role: string }> {
+  const ofCronJobs = (name: string) => name.endsWith('-cronjobs')
+  const objects = readInstallation('install')
+    .filter(({ kind, metadata }) => RIGHTS.includes(kind) && kind !== 'Namespace' && !ofCronJobs(metadata.name))
+    .map((object) => (object.metadata.name === `${PREFIX}-controller` ? withoutSecrets(object) : object))
+  await cluster.applyManifest(moveTo(home, objects))
+  return { account: `${home}:${ACCOUNT}`, role: `${INSTALLED}-${home}-publisher` }
+}
+
+function withoutSecrets({ rules, ...rest }: InstalledObject): InstalledObject {
+  return rules === undefined
+    ? rest
+    : { ...rest, rules: rules.filter(({ resources }) => !resources.includes('secrets')) }
 }
 
 /** An account with the rights of the cluster-wide installation, which no admission policy names; resolves with `namespace/name`. */
 export async function grantWithoutPolicy(namespace: string): Promise<string> {
   await cluster.kubectl('-n', namespace, 'create', 'serviceaccount', 'unlimited')
   const account = `--serviceaccount=${namespace}:unlimited`
-  for (const role of ['heartbeat-operator', 'heartbeat-operator-cronjobs'])
-    await cluster.kubectl('create', 'clusterrolebinding', `${namespace}-${role}`, `--clusterrole=${role}`, account)
+  for (const role of ['controller', 'cronjobs'])
+    await cluster.kubectl(
+      ...['create', 'clusterrolebinding', `${namespace}-${role}`, `--clusterrole=${PREFIX}-${role}`, account],
+    )
   return `${namespace}/unlimited`
 }
 
 export async function kubeconfigOf(namespace: string): Promise<string> {
-  const token = await cluster.tokenFor(`${namespace}/heartbeat-operator`)
+  const token = await cluster.tokenFor(`${namespace}/${ACCOUNT}`)
   return cluster.writeKubeconfig({ credential: { token }, namespace })
 }
 

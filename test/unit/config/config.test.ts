@@ -389,7 +389,7 @@ describe('CronJobs', () => {
     expect(readConfig({}, false).cronJobs).toEqual({ watch: 'labelled', timeZone: 'Etc/UTC', logs: 'off' })
   })
 
-  it.each(['labelled', 'all', 'off'])('are watched as WATCH_CRONJOBS says: %s', (watch) => {
+  it.each(['labelled', 'all', 'none'])('are watched as WATCH_CRONJOBS says: %s', (watch) => {
     expect(readConfig({ WATCH_CRONJOBS: watch }, false).cronJobs.watch).toBe(watch)
   })
 
@@ -400,12 +400,18 @@ describe('CronJobs', () => {
 
   it('reports each wrong value', () => {
     const zone = 'CRONJOB_TIME_ZONE must be the name of an IANA time zone such as Europe/Berlin or Etc/UTC'
-    expect(faultsOf({ WATCH_CRONJOBS: 'none', CRONJOB_TIME_ZONE: 'europe/berlin', CRONJOB_LOGS: 'all' })).toEqual([
-      'WATCH_CRONJOBS must be one of labelled, all, off',
+    expect(faultsOf({ WATCH_CRONJOBS: 'some', CRONJOB_TIME_ZONE: 'europe/berlin', CRONJOB_LOGS: 'all' })).toEqual([
+      'WATCH_CRONJOBS must be one of labelled, all, none',
       zone,
       'CRONJOB_LOGS must be one of off, failed',
     ])
     expect(faultsOf({ CRONJOB_TIME_ZONE: 'Local' })).toEqual([zone])
+  })
+
+  it('reports the word that replaces off', () => {
+    expect(faultsOf({ WATCH_CRONJOBS: 'off' })).toEqual([
+      'WATCH_CRONJOBS must be one of labelled, all, none: none replaces off',
+    ])
   })
 })
 

@@ -19,15 +19,6 @@ watched. (list $ "ClusterRole")
 - apiGroups: [""]
   resources: [namespaces]
   verbs: [get, list, watch]
-# The versions in which HeartbeatChecks are stored: the leader of a new release rewrites those of an older one.
-- apiGroups: [apiextensions.k8s.io]
-  resources: [customresourcedefinitions]
-  resourceNames: [heartbeatchecks.heartbeat-operator.io]
-  verbs: [get]
-- apiGroups: [apiextensions.k8s.io]
-  resources: [customresourcedefinitions/status]
-  resourceNames: [heartbeatchecks.heartbeat-operator.io]
-  verbs: [update, patch]
 {{- else }}
 # Which projects this namespace may use: a Role grants no more than the Namespace that it is in.
 - apiGroups: [""]

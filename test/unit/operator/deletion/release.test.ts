@@ -157,17 +157,6 @@ describe('the finalizer', () => {
     expect(server.requests.filter(({ path }) => path.endsWith('v1/heartbeatchecks'))).toEqual([])
   })
 
-  it('is taken off where the definition of an older release serves v1alpha1 alone', async () => {
-    server.remove(CHECKS)
-    server.add({ ...CHECKS, version: 'v1alpha1' })
-    put('shop/a', [OURS])
-    await release()
-    expect(finalizersOf('shop/a')).toEqual([])
-    expect(said).toEqual([
-      'the finalizer heartbeat-operator.io/cleanup is off 1 HeartbeatCheck; the checks themselves stay in the database',
-    ])
-  })
-
   it('says that there is nothing to do without a finalizer, and in a cluster that does not serve HeartbeatChecks', async () => {
     put('shop/a')
     await release()

@@ -8,7 +8,7 @@ const forbidden = (user: string) =>
   `secrets "a-heartbeat" is forbidden: User "${user}" cannot create resource "secrets" in API group "" in the namespace "team-a"`
 const BIND =
   'an administrator of the namespace grants it with: kubectl create rolebinding heartbeat-operator-publisher -n team-a --clusterrole='
-const OF_MANIFESTS = 'heartbeat-operator-publisher'
+const OF_MANIFESTS = 'heartbeat-operator-heartbeat-operator-publisher'
 
 describe('the command that grants the right to publish', () => {
   it.each([
@@ -19,8 +19,13 @@ describe('the command that grants the right to publish', () => {
     ],
     [
       'a ServiceAccount of the manifests',
-      'system:serviceaccount:heartbeat-operator:heartbeat-operator',
-      `${OF_MANIFESTS} --serviceaccount=heartbeat-operator:heartbeat-operator`,
+      'system:serviceaccount:heartbeat-operator:heartbeat-operator-controller',
+      `${OF_MANIFESTS} --serviceaccount=heartbeat-operator:heartbeat-operator-controller; with watchNamespaces, helm upgrade restores the Role heartbeat-operator-controller in the namespace instead`,
+    ],
+    [
+      'a ServiceAccount of another name',
+      'system:serviceaccount:jobs:theirs',
+      `${OF_MANIFESTS} --serviceaccount=jobs:theirs`,
     ],
     ['a user of a kubeconfig', 'ops@example.com', `${OF_MANIFESTS} --user=ops@example.com`],
     ['a user whose name a shell would split', "it's me; rm", `${OF_MANIFESTS} --user='it'\\''s me; rm'`],

@@ -53,7 +53,7 @@ describe('a Secret that another HeartbeatCheck controls', () => {
   })
 
   it('is taken over whatever version of the kind its reference names', async () => {
-    const { result } = await publishInto([owner({ apiVersion: 'heartbeat-operator.io/v1alpha1' })])
+    const { result } = await publishInto([owner({ apiVersion: 'heartbeat-operator.io/v2' })])
     expect(result).toMatchObject({ isFromPredecessor: true })
   })
 

@@ -37,15 +37,10 @@ const ours = all.filter(({ path }) => /^(spec|status)/.test(path))
 const fieldAt = (wanted: string) => all.find(({ path }) => path === wanted)!.field
 
 describe('the definition', () => {
-  it('serves v1 and v1alpha1 with one schema, and stores v1', () => {
+  it('serves and stores v1 alone', () => {
     const { versions, conversion } = RESOURCE_DEFINITION.spec
-    expect(versions.map(({ name, served, storage }) => [name, served, storage])).toEqual([
-      ['v1', true, true],
-      ['v1alpha1', true, false],
-    ])
+    expect(versions.map(({ name, served, storage }) => [name, served, storage])).toEqual([['v1', true, true]])
     expect(conversion).toEqual({ strategy: 'None' })
-    const [first, second] = versions.map((version) => ({ ...version, name: '', storage: null }))
-    expect(second).toEqual(first)
   })
 
   it('is made of the limits that the API and the domain have', () => {

@@ -1,0 +1,86 @@
+/** docs/gitops.md: what Argo CD and Flux make of the Application and the HelmRelease. */
+
+import { existsSync } from 'node:fs'
+import { join } from 'node:path'
+import { expect, it } from 'vitest'
+import { CHECKOUT, listBlocks } from '../support/documents.ts'
+import { CHART, helm, listPods, parseObjects, pick, RELEASE, type Values } from './chart.ts'
+
+const DOCUMENT = 'docs/gitops.md'
+
+interface Release {
+  readonly kind: string
+  readonly name: string
+  readonly namespace: string
+  /** Of the chart, in the repository. */
+  readonly path: string
+  readonly values: Values
+}
+
+const blocksOf = (language: string) => listBlocks(DOCUMENT).filter((block) => block.language === language)
+const objects = blocksOf('yaml').flatMap(({ text }) => parseObjects(text))
+
+const { spec: application } = pick(objects, 'Application')
+const { spec: helmRelease, metadata } = pick(objects, 'HelmRelease')
+const RELEASES: readonly Release[] = [
+  {
+    kind: 'Application',
+    name: application.source.helm.releaseName,
+    namespace: application.destination.namespace,
+    path: application.source.path,
+    values: application.source.helm.valuesObject,
+  },
+  {
+    kind: 'HelmRelease',
+    name: helmRelease.releaseName,
+    namespace: metadata.namespace!,
+    path: helmRelease.chart.spec.chart,
+    values: helmRelease.values,
+  },
+]
+
+/** As Argo CD renders: without a cluster, and without generateSecrets. */
+const render = async ({ name, namespace, path, values }: Release) =>
+  (await helm(['template', name, join(CHECKOUT, path), '-n', namespace, '--include-crds', '--values', '-'], values))
+    .stdout
+
+it.each(RELEASES)('the $kind is rendered without a cluster, twice the same, with the CRD', async (release) => {
+  expect(join(CHECKOUT, release.path)).toBe(CHART)
+  const text = await render(release)
+  expect(await render(release)).toBe(text)
+  const rendered = parseObjects(text)
+  expect(pick(rendered, 'CustomResourceDefinition').metadata.annotations).toMatchObject({
+    'helm.sh/resource-policy': 'keep',
+  })
+  expect(rendered.filter(({ kind }) => kind === 'Secret')).toEqual([])
+  expect(release).toMatchObject({ name: RELEASE, namespace: 'monitoring' })
+})
+
+it.each(RELEASES)(
+  'the pods of the $kind find each Secret that the commands create, and need no other',
+  async (release) => {
+    const created = new Map<string, string[]>()
+    const commands = listBlocks(DOCUMENT)
+      .filter(({ language }) => language === 'sh')
+      .map(({ text }) => text.replaceAll('\\\n', ' '))
+      .join('\n')
+    for (const [, name, literals] of commands.matchAll(/create secret generic (\S+) (.*)$/gm))
+      created.set(
+        name!,
+        [...literals!.matchAll(/--from-literal=(\w+)=/g)].map(([, key]) => key!),
+      )
+    const needed = listPods(parseObjects(await render(release))).flatMap(({ spec }) =>
+      (spec.containers[0].env ?? []).flatMap(({ valueFrom }) => valueFrom?.secretKeyRef ?? []),
+    )
+    expect(needed.length).toBeGreaterThan(4)
+    for (const { name, key } of needed.filter(({ key }) => key !== 'PREVIOUS_SECRET_KEYS'))
+      expect(created.get(name), `${name}, ${key}`).toContain(key)
+    expect(new Set(needed.map(({ name }) => name))).toEqual(new Set(created.keys()))
+  },
+)
+
+it('the source of Flux is the one that its HelmRelease names', () => {
+  const { kind, name } = helmRelease.chart.spec.sourceRef
+  expect(pick(objects, kind).metadata).toMatchObject({ name, namespace: metadata.namespace })
+  expect(existsSync(join(CHECKOUT, 'crds/heartbeatchecks.yaml'))).toBe(true)
+})
