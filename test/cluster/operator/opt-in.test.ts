@@ -120,7 +120,7 @@ it('what a person deletes is created again; one whose owner a person removes is 
   expect(second.status!.checkId).toBe(first.status!.checkId)
   await place.change('backup', { metadata: { ownerReferences: null } })
   await cronJobs.delete('backup')
-  await place.stalled('backup', 'CronJobNotFound')
+  await place.stalled('backup', 'SourceNotFound')
   expect((await place.get('backup')).metadata.uid).toBe(second.metadata.uid)
 })
 
