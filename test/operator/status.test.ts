@@ -105,12 +105,13 @@ describe('the status', () => {
     expect(conditionOf(await t.place.ready('trouble'), 'Reconciling')).toBeUndefined()
   })
 
-  it('says what the API server said, and what it says next', async () => {
+  it('says what the API server answered, and what it answers next, without the URL', async () => {
     await t.place.makeReady('rejected')
-    const reject = (message: string) =>
+    const url = await t.place.pingUrl('rejected')
+    const reject = (status: number, reason: string) =>
       t.cluster.server.disturb(
         ({ method, path }) => method !== 'GET' && path.includes('/secrets'),
-        { status: 500, reason: 'InternalError', message },
+        { status, reason, message: `failed calling webhook for ${url}` },
         Number.POSITIVE_INFINITY,
       )
     const says = (message: string) =>
@@ -118,12 +119,13 @@ describe('the status', () => {
         const said = conditionOf(await t.place.get('rejected'), 'Reconciling')?.message
         return said === `this specification is not in effect yet, and the operator tries again: ${message}`
       })
-    const first = reject('etcd is full')
+    const request = `patch secrets ${t.place.name}/rejected-heartbeat`
+    const first = reject(500, 'InternalError')
     await t.place.change('rejected', { spec: { publish: { key: 'OTHER' } } })
-    await says('etcd is full')
+    await says(`the API server answered 500 InternalError to: ${request}`)
     first()
-    const second = reject('etcd is away')
-    await says('etcd is away')
+    const second = reject(504, 'Timeout')
+    await says(`the API server answered 504 Timeout to: ${request}`)
     second()
     expect(conditionOf(await t.place.ready('rejected'), 'Reconciling')).toBeUndefined()
   })

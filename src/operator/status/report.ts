@@ -241,9 +241,14 @@ export function createReporter({
   }
 }
 
-/** For people who see the resource: an error with a code may name the hosts and the tables of the service. */
+/**
+ * For people who see the resource. An error with a code may name the hosts and the tables of the service; an answer to a
+ * write of a published object may quote the object, and so the URL.
+ */
 function describeCause(error: unknown): string {
   if (error instanceof AppError) return error.message
+  if (error instanceof ApiError && / (secrets|configmaps)\b/.test(error.request))
+    return `the API server answered ${error.status} ${error.reason} to: ${error.request}`
   const code = errorCode(error)
   if (code !== undefined) return `an internal error (${code}), of which the log of the controller says more`
   return error instanceof Error ? error.message : String(error)
