@@ -43,7 +43,7 @@ it('the labels of a CronJob and of a Namespace create HeartbeatChecks, and delet
   await cronJobs.create('own', WATCHED)
   await cronJobs.create('others')
   const { spec } = await place.ready('own')
-  expect(spec.sourceRef).toEqual({ kind: 'CronJob', name: 'own' })
+  expect(spec.sourceRef).toEqual({ apiGroup: 'batch', kind: 'CronJob', name: 'own' })
   await cluster.kubectl('label', 'namespace', place.name, 'heartbeat-operator.io/watch=true')
   await place.ready('others')
   await cronJobs.label('others', 'false')
