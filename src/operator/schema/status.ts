@@ -80,6 +80,13 @@ const lastRun = z
 
 export const Status = z
   .object({
+    conditions: z.array(Condition).meta({
+      description:
+        'Ready: the service holds this spec, and the ping URL is published, whatever the job does. Reconciling: the operator tries again; Stalled: a person must change something first; Published: the ping URL is written. Up: the job itself is fine.',
+      maxItems: 16,
+      'x-kubernetes-list-type': 'map',
+      'x-kubernetes-list-map-keys': ['type'],
+    }),
     observedGeneration: z.int().min(0).meta({
       description:
         'The metadata.generation that this status describes. While it is lower, the operator has not handled the last change.',
@@ -144,13 +151,6 @@ export const Status = z
       .meta({ description: 'Where the ping URL is published.' }),
     source,
     lastRun,
-    conditions: z.array(Condition).meta({
-      description:
-        'Ready: the service holds this spec, and the ping URL is published, whatever the job does. Reconciling: the operator tries again; Stalled: a person must change something first; Published: the ping URL is written. Up: the job itself is fine.',
-      maxItems: 16,
-      'x-kubernetes-list-type': 'map',
-      'x-kubernetes-list-map-keys': ['type'],
-    }),
   })
   .partial()
   .meta({ description: 'What the operator observed. Only the operator writes it.' })
