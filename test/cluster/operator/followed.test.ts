@@ -15,7 +15,7 @@ const SELDOM = {
   cronJobs: LABELLED,
 } as const
 
-it('follow each change at once, by either version, with the columns of kubectl and Events of both', async () => {
+it('follow each change at once, with the columns of kubectl and Events of both', async () => {
   await using scene = await startScene(await reach(cluster, await installRights()), SELDOM, INSTALLED)
   const { place, app } = scene
   const kubectl = (...args: string[]) => cluster.kubectl('-n', place.name, ...args)
@@ -59,6 +59,12 @@ it('follow each change at once, by either version, with the columns of kubectl a
   await schedule('@daily')
   const back = await inTime((state) => state === 'new')
   expect(back.status).toMatchObject({ checkId: object.status?.checkId, schedule: '@daily' })
+
+  // A lost status is written again, of the same check.
+  const lost = await cluster.api('PATCH', `${place.pathOf('nightly-backup')}/status`, { status: null })
+  expect([lost.status, lost.body.status]).toEqual([200, undefined])
+  const { conditions: _, ...same } = (await place.ready('nightly-backup')).status!
+  expect(back.status).toMatchObject(same)
 
   const { body } = await app.call('GET', `/checks/${object.status?.checkId}`)
   await fetch(`${app.pingUrl}/ping/${body.public_id}/fail`)
