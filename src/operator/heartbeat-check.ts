@@ -7,10 +7,11 @@ import { limitLabels } from '../domain/labels.ts'
 import { graceSecondsFor } from '../domain/schedule.ts'
 import type { Condition, KubernetesObject } from '../kubernetes/objects.ts'
 import type { GivenSpec } from '../store/checks/columns.ts'
+import { DEFAULT_KEY } from './names.ts'
 import { targetNameOf } from './publish/long-names.ts'
 import { describeIssue } from './schema/fields.ts'
 import type { SourceRef } from './schema/source-ref.ts'
-import { DEFAULT_PUBLISH, Spec, type SpecInput, type SpecOutput, toTexts } from './schema/spec.ts'
+import { Spec, type SpecInput, type SpecOutput, toTexts } from './schema/spec.ts'
 import type { StatusOutput } from './schema/status.ts'
 
 export * from './names.ts'
@@ -109,7 +110,8 @@ export function targetOf({ metadata, spec }: HeartbeatCheck): PublishTarget | nu
 
 function readTarget(ofCheck: string, spec: SpecOutput): PublishTarget | null {
   if (publishesNothing(spec)) return null
-  const { kind, name = targetNameOf(ofCheck), key, labels = {}, annotations = {} } = spec.publish ?? DEFAULT_PUBLISH
+  const { kind = 'Secret', name = targetNameOf(ofCheck), key = DEFAULT_KEY, ...given } = spec.publish ?? {}
+  const { labels = {}, annotations = {} } = given
   return kind === 'None' ? null : { kind, name, key, labels, annotations }
 }
 

@@ -112,7 +112,18 @@ export function createOperator(options: OperatorOptions): Operator {
     checks?.add(key)
     optIn?.checkChanged(key)
   }
-  const watch = createCheckWatch({ client, namespaces, clock, random, stallMs, log, metrics: watchMetrics, onChange })
+  let installation: string | null = null
+  const watch = createCheckWatch({
+    client,
+    namespaces,
+    clock,
+    random,
+    stallMs,
+    log,
+    metrics: watchMetrics,
+    installation: () => installation,
+    onChange,
+  })
   const sourceMetrics = kubernetesMetrics.reflector
   const sources =
     cronJobs.watch === 'none'
@@ -154,6 +165,7 @@ export function createOperator(options: OperatorOptions): Operator {
   async function beginElection(): Promise<void> {
     const claims = await finder.find(stopping.signal)
     if (claims === null) return
+    installation = claims.installation
     elector = electorOf(claims)
     elector.start()
   }

@@ -48,12 +48,14 @@ export interface CheckWatchOptions {
   readonly stallMs?: number | undefined
   readonly log: Log
   readonly metrics: ReflectorMetrics
+  /** The id of this installation; null while it is not known. Default: not known. */
+  readonly installation?: () => string | null
   /** A resource was created, deleted, or changed by others. */
   readonly onChange: (key: string) => void
 }
 
 export function createCheckWatch(options: CheckWatchOptions): CheckWatch {
-  const { namespaces, stallMs, onChange } = options
+  const { namespaces, stallMs, onChange, installation = () => null } = options
   const followers = createFollowers()
   const areas = watchAreas<HeartbeatCheck>({
     ...options,
@@ -65,7 +67,7 @@ export function createCheckWatch(options: CheckWatchOptions): CheckWatch {
     explain: explainProblem,
     onChange(key, { before, after }) {
       followers.note(key, after)
-      if (before === undefined || after === undefined || isRelevant(before, after)) onChange(key)
+      if (before === undefined || after === undefined || isRelevant(before, after, installation())) onChange(key)
     },
   })
 
@@ -79,7 +81,7 @@ export function createCheckWatch(options: CheckWatchOptions): CheckWatch {
       areas.put(object)
       const after = areas.get(key)
       // The response may hold a change by others that the watch has not reported yet, and will not report after it.
-      if (before !== undefined && after !== undefined && isOthersWork(before, after)) onChange(key)
+      if (before !== undefined && after !== undefined && isOthersWork(before, after, installation())) onChange(key)
     },
     keys: areas.keys,
     followersOf: followers.of,
@@ -93,18 +95,22 @@ export function createCheckWatch(options: CheckWatchOptions): CheckWatch {
 }
 
 /** Our own writes of the status need no reconcile. */
-function isRelevant(before: HeartbeatCheck, after: HeartbeatCheck): boolean {
+function isRelevant(before: HeartbeatCheck, after: HeartbeatCheck, ours: string | null): boolean {
   const [finalizersBefore, finalizers] = [before.metadata.finalizers, after.metadata.finalizers]
-  return isOthersWork(before, after) || JSON.stringify(finalizersBefore) !== JSON.stringify(finalizers)
+  return isOthersWork(before, after, ours) || JSON.stringify(finalizersBefore) !== JSON.stringify(finalizers)
 }
 
 /**
  * Whether another installation has written the status: it took the resource over, it has published its URL, or it reports that it does
  * not have the resource.
  */
-function isOfOthers({ status: before }: HeartbeatCheck, { status: after }: HeartbeatCheck): boolean {
-  // The first status is ours, or decided by its version.
-  if (before?.installation === undefined) return false
+function isOfOthers(
+  { status: before }: HeartbeatCheck,
+  { status: after }: HeartbeatCheck,
+  ours: string | null,
+): boolean {
+  if (before?.installation === undefined)
+    return ours !== null && after?.installation !== undefined && after.installation !== ours
   if (before.installation !== after?.installation || before.checkId !== after.checkId) return true
   if (isPublished(after) && !isPublished(before)) return true
   return isManagedElsewhere(after) && !isManagedElsewhere(before)
@@ -118,8 +124,8 @@ function isManagedElsewhere({ conditions = [] }: HeartbeatCheckStatus): boolean 
   return conditions.some(({ reason }) => reason === 'ManagedElsewhere')
 }
 
-const isOthersWork = (before: HeartbeatCheck, after: HeartbeatCheck) =>
-  isEdited(before, after) || isOfOthers(before, after)
+const isOthersWork = (before: HeartbeatCheck, after: HeartbeatCheck, ours: string | null) =>
+  isEdited(before, after) || isOfOthers(before, after, ours)
 
 /** Whether a field has changed that we never write. */
 function isEdited({ metadata: before }: HeartbeatCheck, { metadata: after }: HeartbeatCheck): boolean {

@@ -11,7 +11,7 @@ export const REASONS: Readonly<Record<string, RegExp>> = {
 }
 
 /** Columns of `kubectl get hbc` that say the same at each time. */
-const STEADY = ['NAME', 'STATE', 'READY', 'SCHEDULE', 'GRACE', 'LAST RUN', 'REASON'] as const
+const STEADY = ['NAME', 'STATE', 'READY', 'SCHEDULE', 'LAST RUN', 'WHY'] as const
 
 /** What `kubectl get hbc` printed, by the columns that are the same at each time; lines behind the table are left out. */
 export function toPicture(printed: string): readonly (readonly string[])[] {

@@ -53,7 +53,7 @@ it('a namespace that may not be read keeps no other waiting, and is evaluated wh
     { status: 403, reason: 'Forbidden', message: 'jobs.batch is forbidden' },
     Number.POSITIVE_INFINITY,
   )
-  await bank.stalled('nightly', 'Forbidden')
+  await bank.stalled('nightly', 'SourceForbidden')
   const dueAt = await makeDue(ofBank)
   await makeDue(ofShop)
   await shop.inState('nightly', 'down')
@@ -94,7 +94,7 @@ it('a namespace whose Jobs may not be read from the beginning is listed since it
   const from = Date.now()
   await t.restart({ namespaces: [place.name] })
   await place.apply('nightly', follow('nightly'))
-  await place.stalled('nightly', 'Forbidden')
+  await place.stalled('nightly', 'SourceForbidden')
   const { seen, since } = await eventually('it is listed', async () => {
     const { rows } = await t.sql(
       'select seen_at as seen, watched_since as since from seen_areas where area = $1',

@@ -37,7 +37,7 @@ describe('the deletion of the resource', () => {
     await t.place.delete('deleted')
     expect(await rowOf(id)).toBeUndefined()
     const { status } = await t.place.makeReady('deleted', follow('deleted'))
-    expect(status).toMatchObject({ checkId: id, cronJob: { name: 'deleted' } })
+    expect(status).toMatchObject({ checkId: id, source: { name: 'deleted' } })
     expect(await rowOf(id)).toEqual({ job_area: 'default', name: 'deleted' })
   })
 
@@ -94,7 +94,7 @@ describe('the deletion of the resource', () => {
     await t.place.forceAway('plain')
     const { status } = await t.place.makeReady('plain', { periodSeconds: 60 })
     expect(status!.checkId).toBe(id)
-    expect(status).not.toHaveProperty('cronJob')
+    expect(status).not.toHaveProperty('source')
     expect(await rowOf(id)).toEqual({ job_area: null, name: null })
   })
 })
@@ -136,14 +136,14 @@ describe('a run', () => {
   it('is in the status while the database holds it, from its start to its end', async () => {
     const id = await makeFollowed('backup')
     await store(id, RUN)
-    const { job, startTime } = RUN
-    await shows('backup', { job, startTime, outcome: 'Running' })
+    const { job: name, startTime } = RUN
+    await shows('backup', { name, startTime, outcome: 'Running' })
     const end = { completionTime: '2026-01-02T03:05:05Z' }
     await store(id, { ...RUN, ...end, outcome: 'Succeeded' })
-    await shows('backup', { job, startTime, ...end, outcome: 'Succeeded' })
+    await shows('backup', { name, startTime, ...end, outcome: 'Succeeded' })
     const failed = { ...end, exitCode: 137, reason: 'OOMKilled', message: 'container backup was OOMKilled' }
     await store(id, { ...RUN, ...failed, outcome: 'Failed' })
-    await shows('backup', { job, startTime, ...failed, outcome: 'Failed' })
+    await shows('backup', { name, startTime, ...failed, outcome: 'Failed' })
   })
 
   it('is what the CronJob says of it, at the latest after a poll', async () => {
@@ -153,11 +153,11 @@ describe('a run', () => {
     })
     await eventually('the status shows it', async () => {
       const { status } = await t.place.get('active')
-      expect(status?.cronJob).toMatchObject({ lastScheduleTime: '2026-01-02T03:00:00Z', active: ['active-1'] })
+      expect(status?.source).toMatchObject({ lastScheduleTime: '2026-01-02T03:00:00Z', active: ['active-1'] })
       return true
     })
     await cronJobs.change('active', { status: { active: null } })
-    await eventually('it has ended', async () => (await t.place.get('active')).status?.cronJob?.active?.length === 0)
+    await eventually('it has ended', async () => (await t.place.get('active')).status?.source?.active?.length === 0)
   })
 })
 
@@ -171,7 +171,7 @@ describe('a right that is missing', () => {
       Number.POSITIVE_INFINITY,
     )
     await t.restart()
-    const message = await t.place.stalled('blind', 'Forbidden')
+    const message = await t.place.stalled('blind', 'SourceForbidden')
     expect(message).toContain('the operator may not list jobs.batch')
     // Which roles there are depends on how the operator was installed.
     expect(message).toContain(
@@ -181,11 +181,11 @@ describe('a right that is missing', () => {
     // A watch that is open goes on, and lists may be allowed.
     expect(message).toMatch(/ Until then runs may be incomplete, and none is called missed$/)
     const { status } = await t.place.get('blind')
-    expect(status).toMatchObject({ state: 'new', checkId: id, cronJob: { name: 'blind' } })
+    expect(status).toMatchObject({ state: 'new', checkId: id, source: { name: 'blind' } })
     await t.place.makeReady('seeing')
     // A new one has no check yet: its schedule is not known.
     await t.place.apply('born-blind', follow('blind'))
-    await t.place.stalled('born-blind', 'Forbidden')
+    await t.place.stalled('born-blind', 'SourceForbidden')
     grant()
     await t.place.ready('blind')
     await t.place.ready('born-blind')
@@ -217,7 +217,7 @@ describe('a right that is missing', () => {
     const id = await makeFollowed('unwatched')
     await t.restart({ cronJobs: { ...LABELLED, watch: 'none' } })
     const from = t.cluster.server.requests.length
-    const message = await t.place.stalled('unwatched', 'Forbidden')
+    const message = await t.place.stalled('unwatched', 'SourceForbidden')
     expect(message).toContain('WATCH_CRONJOBS is none: it needs list and watch of cronjobs.batch, jobs.batch and pods')
     expect((await t.place.get('unwatched')).status).toMatchObject({ state: 'new', checkId: id })
     await t.place.makeReady('still-works')
@@ -244,7 +244,7 @@ describe('a takeover', () => {
     const { note } = await t.place.event('taken', 'TakenOver')
     expect(note).toContain('the check is a new one, and its history stays with the previous installation')
     const { status } = await t.place.ready('taken')
-    expect(status).toMatchObject({ installation: await idOf(second.testDatabase), cronJob: { name: 'taken' } })
+    expect(status).toMatchObject({ installation: await idOf(second.testDatabase), source: { name: 'taken' } })
     expect(status!.checkId).not.toBe(id)
     expect(conditionOf(await t.place.get('taken'), 'Published')).toBeUndefined()
   })

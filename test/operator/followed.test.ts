@@ -51,7 +51,7 @@ describe('a check that follows a CronJob', () => {
       schedule: '30 2 * * *',
       timeZone: 'Etc/UTC',
       graceSeconds: 300,
-      cronJob: { name: 'plain', uid, suspended: false, active: [] },
+      source: { name: 'plain', uid, suspended: false, active: [] },
     })
     expect(object.status).not.toHaveProperty('published')
     expect(conditionOf(object, 'Published')).toBeUndefined()
@@ -101,7 +101,7 @@ describe('a check that follows a CronJob', () => {
 
     await cronJobs.change('changing', { spec: { suspend: true } })
     const paused = await inTime('it is paused', 'changing', ({ status }) => status?.state === 'paused')
-    expect(paused.status?.cronJob?.suspended).toBe(true)
+    expect(paused.status?.source?.suspended).toBe(true)
     expect(conditionOf(paused, 'Ready')?.status).toBe('True')
     expect((await t.app.call('PATCH', `/checks/${object.status!.checkId}/resume`)).status).toBe(409)
     await cronJobs.change('changing', { spec: { suspend: false } })
@@ -118,7 +118,7 @@ describe('a check that follows a CronJob', () => {
       ['other', 900],
     ] as const) {
       const { status } = await inTime('follows', name, (object) => object.status?.schedule === '0 5 * * *')
-      expect(status).toMatchObject({ graceSeconds, cronJob: { name: 'shared' } })
+      expect(status).toMatchObject({ graceSeconds, source: { name: 'shared' } })
     }
   })
 })
@@ -126,7 +126,7 @@ describe('a check that follows a CronJob', () => {
 describe('a CronJob that is not there', () => {
   it('stalls the resource, and makes it Ready within a second when it is created', async () => {
     await t.place.apply('early', follow('early'))
-    const message = await t.place.stalled('early', 'CronJobNotFound')
+    const message = await t.place.stalled('early', 'SourceNotFound')
     expect(message).toBe(
       `the namespace ${t.place.name} has no CronJob early, which spec.sourceRef names: create it, or delete this HeartbeatCheck; the check is paused until the CronJob is there`,
     )
@@ -147,19 +147,19 @@ describe('a CronJob that is not there', () => {
     const { status } = await t.place.makeReady('gone', follow('gone'))
     await cronJobs.delete('gone')
     const stalled = await inTime('it is stalled', 'gone', (object) => conditionOf(object, 'Stalled') !== undefined)
-    expect(conditionOf(stalled, 'Stalled')?.reason).toBe('CronJobNotFound')
+    expect(conditionOf(stalled, 'Stalled')?.reason).toBe('SourceNotFound')
     expect(stalled.status).toMatchObject({ state: 'paused', checkId: status!.checkId, schedule: '@hourly' })
-    expect(stalled.status).not.toHaveProperty('cronJob')
+    expect(stalled.status).not.toHaveProperty('source')
     expect(conditionOf(stalled, 'Up')).toMatchObject({ status: 'Unknown', reason: 'Suspended' })
 
     // What else changes is in effect all the same.
     await t.place.apply('gone', { ...follow('gone'), displayName: 'Still here' })
-    await t.place.stalled('gone', 'CronJobNotFound')
+    await t.place.stalled('gone', 'SourceNotFound')
     expect(await checkOf(stalled)).toMatchObject({ name: 'Still here', status: 'paused' })
 
     const { uid } = await cronJobs.create('gone', { schedule: '@daily' })
     const back = await inTime('it is back', 'gone', (object) => conditionOf(object, 'Ready')?.status === 'True')
-    expect(back.status).toMatchObject({ state: 'new', schedule: '@daily', checkId: status!.checkId, cronJob: { uid } })
+    expect(back.status).toMatchObject({ state: 'new', schedule: '@daily', checkId: status!.checkId, source: { uid } })
     expect(conditionOf(back, 'Stalled')).toBeUndefined()
     expect(await pauses('gone')).toBe(1)
   })
@@ -186,7 +186,7 @@ describe('a schedule that cannot be read', () => {
       detail,
     })
     const paused = await t.place.get(name)
-    expect(paused.status).toMatchObject({ state: 'paused', cronJob: { name } })
+    expect(paused.status).toMatchObject({ state: 'paused', source: { name } })
     expect(paused.status).not.toHaveProperty('schedule')
     expect(await checkOf(paused)).toMatchObject({ schedule: null, period_seconds: null, time_zone: null })
     await cronJobs.change(name, { spec: { schedule: '@daily' } })
@@ -242,7 +242,7 @@ it('a schedule that is never due is said on the CronJob too, from the start', as
   expect(new Set(kinds.map(({ note }) => note))).toEqual(new Set([message]))
   // The check is there, and says why it is paused, until the CronJob is corrected.
   const { status } = await t.place.get('never')
-  expect(status).toMatchObject({ state: 'paused', cronJob: { name: 'never' } })
+  expect(status).toMatchObject({ state: 'paused', source: { name: 'never' } })
   expect(status).not.toHaveProperty('schedule')
   const detail = message.slice(0, message.indexOf(': correct it'))
   const check = async () => (await t.app.call('GET', `/checks/${status!.checkId}`)).body
@@ -268,10 +268,10 @@ describe('a run', () => {
       })
     const [startTime, completionTime] = [time(0), time(1)]
     await cronJobs.createJob('runs-1', uid, { status: { startTime, ready: 1 } })
-    await shows({ job: 'runs-1', startTime, outcome: 'Running' })
+    await shows({ name: 'runs-1', startTime, outcome: 'Running' })
     const complete = { type: 'Complete', status: 'True' }
     await cronJobs.changeJob('runs-1', { ready: 0, succeeded: 1, completionTime, conditions: [complete] })
-    const succeeded = await shows({ job: 'runs-1', startTime, completionTime, outcome: 'Succeeded' })
+    const succeeded = await shows({ name: 'runs-1', startTime, completionTime, outcome: 'Succeeded' })
     expect(succeeded).toMatchObject({ state: 'up', lastPingTime: expect.any(String) })
 
     const failed = { type: 'Failed', status: 'True', reason: 'BackoffLimitExceeded', message: 'too often' }
@@ -281,7 +281,7 @@ describe('a run', () => {
       const { status } = await t.place.get('runs')
       return status?.state === 'down' && status
     })
-    expect(down.lastRun).toMatchObject({ job: 'runs-2', outcome: 'Failed', reason: 'BackoffLimitExceeded' })
+    expect(down.lastRun).toMatchObject({ name: 'runs-2', outcome: 'Failed', reason: 'BackoffLimitExceeded' })
     const { note } = await t.place.event('runs', 'Failed')
     expect(note).toContain(`: ${down.lastRun!.message}`)
   })
@@ -303,7 +303,7 @@ describe('a flip', () => {
         expect.objectContaining({
           apiVersion: 'batch/v1',
           kind: 'CronJob',
-          uid: object.status!.cronJob!.uid,
+          uid: object.status!.source!.uid,
           namespace: t.place.name,
         }),
       ]),

@@ -128,7 +128,7 @@ describe('a Job', () => {
     expect(fail).toMatchObject({ exitCode: 137, duration: 20_000 })
     const object = await t.place.inState('broken', 'down')
     expect(object.status?.lastRun).toMatchObject({
-      job: 'broken-1',
+      name: 'broken-1',
       outcome: 'Failed',
       exitCode: 137,
       reason: 'OOMKilled',
@@ -227,7 +227,7 @@ describe('a Job', () => {
     expect(flips[0]).toMatchObject({ reason: 'overran', detail })
     await eventually('the status has the run', async () => {
       const { lastRun } = (await t.place.get('hang')).status!
-      expect(lastRun).toMatchObject({ job: 'hang-1', outcome: 'Deleted', message: detail })
+      expect(lastRun).toMatchObject({ name: 'hang-1', outcome: 'Deleted', message: detail })
       return true
     })
   })
@@ -440,7 +440,7 @@ describe('a watch', () => {
     const isJobs = ({ path }: { path: string }) => path.includes('/batch/v1/jobs')
     const grant = t.cluster.server.disturb(isJobs, { status: 403, reason: 'Forbidden' }, Number.POSITIVE_INFINITY)
     for (const watch of t.cluster.server.watches) watch.reset()
-    expect(await t.place.stalled('forbidden', 'Forbidden')).toContain('jobs.batch')
+    expect(await t.place.stalled('forbidden', 'SourceForbidden')).toContain('jobs.batch')
     const from = await seenAt()
     const job = await cronJobs.createJob('forbidden-1', owner, { status: succeeded(at(1), at(8)) })
     await t.place.makeReady('unconcerned', { periodSeconds: 3_600 })

@@ -87,6 +87,11 @@ describe('the status', () => {
       })
       expect(conditionOf(object, 'Reconciling')).toMatchObject({ status: 'True', reason: 'ProgressingWithRetry' })
       expect(conditionOf(object, 'Ready')).toMatchObject({ status: 'False' })
+      // With a cause; what names tables and hosts is for the log.
+      const { message } = conditionOf(object, 'Ready')!
+      expect(message).toBe(
+        'this specification is not in effect yet, and the operator tries again: an internal error (42703), of which the log of the controller says more',
+      )
       expect(conditionOf(object, 'Up')).toMatchObject({ reason: 'New' })
       expect(object.status).toMatchObject({
         observedGeneration: 1,
@@ -98,6 +103,31 @@ describe('the status', () => {
       await t.sql('alter table checks rename column gone to description')
     }
     expect(conditionOf(await t.place.ready('trouble'), 'Reconciling')).toBeUndefined()
+  })
+
+  it('says what the API server answered, and what it answers next, without the URL', async () => {
+    await t.place.makeReady('rejected')
+    const url = await t.place.pingUrl('rejected')
+    const reject = (status: number, reason: string) =>
+      t.cluster.server.disturb(
+        ({ method, path }) => method !== 'GET' && path.includes('/secrets'),
+        { status, reason, message: `failed calling webhook for ${url}` },
+        Number.POSITIVE_INFINITY,
+      )
+    const says = (message: string) =>
+      eventually(`it says ${message}`, async () => {
+        const said = conditionOf(await t.place.get('rejected'), 'Reconciling')?.message
+        return said === `this specification is not in effect yet, and the operator tries again: ${message}`
+      })
+    const request = `patch secrets ${t.place.name}/rejected-heartbeat`
+    const first = reject(500, 'InternalError')
+    await t.place.change('rejected', { spec: { publish: { key: 'OTHER' } } })
+    await says(`the API server answered 500 InternalError to: ${request}`)
+    first()
+    const second = reject(504, 'Timeout')
+    await says(`the API server answered 504 Timeout to: ${request}`)
+    second()
+    expect(conditionOf(await t.place.ready('rejected'), 'Reconciling')).toBeUndefined()
   })
 
   it('is written when it changed and never else, and so is everything', async () => {

@@ -51,7 +51,7 @@ describe('a CronJob that is suspended as a template', () => {
     await cronJobs.createJob('template-1', template.owner, { status: failed(at(1), at(2)) })
     const object = await t.place.inState('template', 'down')
     expect(conditionOf(object, 'Up')).toMatchObject({ status: 'False', reason: 'JobFailed' })
-    expect(object.status?.cronJob?.suspended).toBe(true)
+    expect(object.status?.source?.suspended).toBe(true)
     expect(await checkOf(template)).toMatchObject({
       status: 'down',
       status_detail: expect.stringContaining('Job template-1 failed'),
@@ -111,7 +111,7 @@ describe('a CronJob that is suspended as a template', () => {
     await cronJobs.createJob('gone-1', template.owner, { status: failed(at(1), at(2)) })
     await t.place.inState('gone', 'down')
     await cronJobs.delete('gone')
-    await t.place.stalled('gone', 'CronJobNotFound')
+    await t.place.stalled('gone', 'SourceNotFound')
     await t.place.inState('gone', 'paused')
     expect(await eventsOf(template)).toEqual(['check.down', 'check.paused'])
   })
@@ -145,7 +145,7 @@ describe('a CronJob that is suspended while its Job runs', () => {
     await cronJobs.change('stopped', { spec: { suspend: false } })
     await eventually('it is not suspended', async () => {
       const object = await t.place.get('stopped')
-      return object.status?.cronJob?.suspended === false && object.status.state === 'down'
+      return object.status?.source?.suspended === false && object.status.state === 'down'
     })
     await cronJobs.createJob('stopped-2', owner, { status: succeeded(toTime(Date.now()), toTime(Date.now())) })
     await t.place.inState('stopped', 'up')

@@ -18,7 +18,7 @@ export interface SeenRequest {
 
 export interface Route {
   readonly collection: FakeCollection
-  /** `v1`, or `heartbeat-operator.io/v1alpha1`: as the path asks for it. */
+  /** `v1`, or `heartbeat-operator.io/v1`: as the path asks for it. */
   readonly apiVersion: string
   /** Null for a list. */
   readonly key: string | null

@@ -144,8 +144,10 @@ export function createCollection(type: FakeType, history: FakeHistory): FakeColl
   /** Everything of `before` but what this endpoint changes, and what no client may change. */
   function restrict(before: FakeObject, after: FakeObject, subresource: Writer['subresource']): FakeObject {
     const { metadata: had } = before
-    if (type.hasStatus && subresource === 'status')
-      return { ...before, apiVersion, metadata: had, ...pick(after, 'status') }
+    if (type.hasStatus && subresource === 'status') {
+      const { status: _, ...content } = before
+      return { ...content, apiVersion, metadata: had, ...pick(after, 'status') }
+    }
     const { labels, annotations, finalizers, ownerReferences, managedFields } = after.metadata
     const ours = { name: had.name, ...pick(had, 'namespace', 'uid', 'resourceVersion', 'generation') }
     const times = pick(had, 'creationTimestamp', 'deletionTimestamp', 'deletionGracePeriodSeconds')

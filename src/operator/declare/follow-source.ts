@@ -60,10 +60,16 @@ export function followSource(
   follows: Follows,
 ): Followed {
   const { kind, name } = follows
-  if (sources === null) return { kind: 'fault', fault: new Stalled('Forbidden', OFF), pauseDetail: null, begin: null }
+  if (sources === null)
+    return { kind: 'fault', fault: new Stalled('SourceForbidden', OFF), pauseDetail: null, begin: null }
   const missing = sources.missingRight(namespace)
   if (missing !== null)
-    return { kind: 'fault', fault: new Stalled('Forbidden', describeMissing(missing)), pauseDetail: null, begin: null }
+    return {
+      kind: 'fault',
+      fault: new Stalled('SourceForbidden', describeMissing(missing)),
+      pauseDetail: null,
+      begin: null,
+    }
   const source = sources.getSource(keyOf({ namespace, name }))
   const area = sources.areaOf(namespace)
   if (source === undefined) {
@@ -71,7 +77,7 @@ export function followSource(
     const message = `${detail}, which spec.sourceRef names: create it, or delete this HeartbeatCheck; the check is paused until the ${kind} is there`
     return {
       kind: 'fault',
-      fault: new Stalled('CronJobNotFound', message),
+      fault: new Stalled('SourceNotFound', message),
       pauseDetail: detail,
       begin: toSpec(area, null, follows, NO_SCHEDULE),
     }

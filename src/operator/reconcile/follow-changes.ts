@@ -146,18 +146,18 @@ function isOutdated({ status }: HeartbeatCheck, state: DeclaredState, now: numbe
 
 /** By its Job, and how that ended. */
 function isSameRun(shown: HeartbeatCheckStatus['lastRun'], stored: DeclaredState['lastRun']): boolean {
-  return shown?.job === stored?.job && shown?.outcome === stored?.outcome
+  return shown?.name === stored?.job && shown?.outcome === stored?.outcome
 }
 
 /** A run that started or succeeded, and what the CronJob says beside its schedule. */
 function findMinorRun({ status = {} }: HeartbeatCheck, { lastRun }: DeclaredState, source: Source | undefined) {
-  if (isSameSource(status.cronJob, source) && isSameRun(status.lastRun, lastRun)) return null
+  if (isSameSource(status.source, source) && isSameRun(status.lastRun, lastRun)) return null
   const shown = status.lastRun?.completionTime ?? status.lastRun?.startTime
   return { shownAt: shown === undefined ? null : Date.parse(shown) }
 }
 
 /** As describeSource() shows it, without its cost: a poll compares thousands. A source that is not known is as it was. */
-function isSameSource(shown: HeartbeatCheckStatus['cronJob'], source: Source | undefined): boolean {
+function isSameSource(shown: HeartbeatCheckStatus['source'], source: Source | undefined): boolean {
   if (source === undefined) return true
   const active = source.active.slice(0, MAX_ACTIVE)
   return (

@@ -111,7 +111,7 @@ export function createFullSync(
     const held = fault.reason === 'InvalidSpec' ? begin : (known?.spec ?? begin)
     if (held === null) throw fault
     const suspend = pauseDetail !== null ? true : (known?.kubernetesSuspend ?? null)
-    const mayRun = fault.reason !== 'CronJobNotFound'
+    const mayRun = fault.reason !== 'SourceNotFound'
     return { declaration: { ...declaration, spec: held, suspend, pauseDetail, mayRun }, fault }
   }
 

@@ -14,6 +14,7 @@ import { isSourceAwaited } from '../declare/follow-source.ts'
 import { createFinalizers } from '../deletion/ensure-finalizer.ts'
 import { createFinalizer } from '../deletion/finalize.ts'
 import { type HeartbeatCheck, publishesNothing } from '../heartbeat-check.ts'
+import { createOwnerWait } from '../ownership/await-owner.ts'
 import type { ForeignResources } from '../ownership/foreign-resources.ts'
 import { type Claims, ownershipOf } from '../ownership/ownership.ts'
 import { sourceKeyOf } from '../sources/followers.ts'
@@ -59,6 +60,7 @@ export function createReconciler(options: ReconcilerOptions): Reconciler {
   const finalizers = createFinalizers(options)
   const syncs = createSyncs(now)
   const droppedLabels = createDroppedLabels(recordEvent)
+  const ownerWait = createOwnerWait(options)
   /** By key: notes of takeovers whose status or URL is not written yet. */
   const takeovers = new Map<string, string>()
   const sync = createFullSync(options, { recordEvent, finalizers, syncs, droppedLabels })
@@ -87,6 +89,8 @@ export function createReconciler(options: ReconcilerOptions): Reconciler {
       else await finalizers.retireIfGone(key)
       return { kind: 'done' }
     }
+    const leftMs = await ownerWait.leftMs(key, object)
+    if (leftMs > 0) return { kind: 'again', afterMs: leftMs, priority: 'background' }
     if (sourceKeyOf(object) !== null && isSourceAwaited(options.sources, object.metadata.namespace!)) {
       options.onSourceAwaited?.(key)
       return { kind: 'done' }
@@ -126,7 +130,7 @@ export function createReconciler(options: ReconcilerOptions): Reconciler {
   }
 
   function forget(key: string): void {
-    for (const part of [syncs, looks, droppedLabels]) part.forget(key)
+    for (const part of [syncs, looks, droppedLabels, ownerWait]) part.forget(key)
     takeovers.delete(key)
   }
 

@@ -2,7 +2,6 @@
 
 import { z } from 'zod'
 import { API_VERSION, DEFINITION_NAME, HEARTBEAT_CHECKS, KIND, VERSION } from '../names.ts'
-import type { ConditionType } from './reasons.ts'
 import { Spec } from './spec.ts'
 import { Status } from './status.ts'
 
@@ -10,8 +9,7 @@ type Json = Record<string, unknown>
 
 const { group, plural } = HEARTBEAT_CHECKS
 
-const of = (condition: ConditionType, field: string) => `.status.conditions[?(@.type=="${condition}")].${field}`
-const ready = (field: string) => of('Ready', field)
+const READY = '.status.conditions[?(@.type=="Ready")].status'
 
 export const RESOURCE_DEFINITION = {
   apiVersion: 'apiextensions.k8s.io/v1',
@@ -41,17 +39,16 @@ function describeVersion() {
     subresources: { status: {} },
     additionalPrinterColumns: [
       column('State', 'string', '.status.state', 'State of the job: new, up, late, down or paused.'),
-      column('Ready', 'string', ready('status'), 'Whether the service holds this spec and the ping URL is published.'),
-      column('Schedule', 'string', '.status.schedule', 'When the job runs: a cron expression, or how often.'),
-      column('Grace', 'integer', '.status.graceSeconds', 'Seconds that a completion may be late.'),
+      column('Ready', 'string', READY, 'Whether the service holds this spec and the ping URL is published.'),
+      column('Schedule', 'string', '.status.cadence', 'When the job runs: a cron expression, or how often.'),
       column('Last Ping', 'date', '.status.lastPingTime', 'When the job last completed.'),
       column('Last Run', 'string', '.status.lastRun.outcome', 'How the last run ended.'),
-      column('Reason', 'string', ready('reason'), 'Why the resource is ready or not ready.'),
+      column('Why', 'string', '.status.reason', 'Why the job is not up.'),
       column('Age', 'date', '.metadata.creationTimestamp', 'When the resource was created.'),
+      wide('Grace', 'integer', '.status.graceSeconds', 'Seconds that a completion may be late.'),
       wide('Time Zone', 'string', '.status.timeZone', 'Time zone of the cron expression.'),
       wide('Run Reason', 'string', '.status.lastRun.reason', 'Why the last run failed.'),
       wide('Published', 'string', '.status.published.name', 'Secret or ConfigMap that holds the ping URL.'),
-      wide('Why', 'string', of('Up', 'reason'), 'Why the job has its state.'),
       wide('Since', 'date', '.status.stateTime', 'When the state last changed.'),
     ],
     selectableFields: [{ jsonPath: '.spec.project' }, { jsonPath: '.spec.suspend' }, { jsonPath: '.status.state' }],
@@ -71,7 +68,7 @@ function wide(...given: Parameters<typeof column>): Json {
 function describeResource(): Json {
   return {
     description:
-      'A scheduled job to monitor. The job reports to a ping URL, which the operator publishes in a Secret or ConfigMap, or the check follows a CronJob. An alert is sent when a report is missing.',
+      'A scheduled job to monitor: an alert is sent when a report of the job is missing. The job reports to a ping URL, which the operator publishes in a Secret or ConfigMap, or the check follows a CronJob.',
     type: 'object',
     required: ['spec'],
     properties: {

@@ -20,11 +20,17 @@ export interface Rule<Value> {
   readonly reason: 'FieldValueInvalid' | 'FieldValueForbidden' | 'FieldValueRequired'
 }
 
+/** What the whole text must match: editors and generated clients read the pattern, people the message of the rule. */
+interface Shape extends Rule<string> {
+  readonly pattern: string
+}
+
 /** A rule that the whole text matches the pattern, which must mean the same in RE2 and in JavaScript. */
-export function shaped(pattern: string, message: string): Rule<string> {
+export function shaped(pattern: string, message: string): Shape {
   const whole = `^(${pattern})$`
   const shape = new RegExp(whole)
-  return { cel: `self.matches(r'${whole}')`, holds: (value) => shape.test(value), message, reason: 'FieldValueInvalid' }
+  const holds = (value: string) => shape.test(value)
+  return { cel: `self.matches(r'${whole}')`, holds, message, reason: 'FieldValueInvalid', pattern: whole }
 }
 
 /** The schema with its rules. `meta` goes into the definition as it is: the description, the bounds. */
@@ -59,7 +65,12 @@ export function describeIssue(root: string, issue: z.core.$ZodIssue): string {
 export function describeRules(rules: readonly Rule<never>[]): object {
   if (rules.length === 0) return {}
   return {
-    'x-kubernetes-validations': rules.map(({ cel, holds: _, isSentence: __, ...rule }) => ({ rule: cel, ...rule })),
+    'x-kubernetes-validations': rules.map(({ cel, message, fieldPath, reason }) => ({
+      rule: cel,
+      message,
+      ...(fieldPath && { fieldPath }),
+      reason,
+    })),
   }
 }
 
@@ -70,7 +81,7 @@ interface TextOptions {
   readonly min?: number
   readonly max: number
   readonly description: string
-  readonly rules?: readonly Rule<string>[]
+  readonly rules?: readonly (Rule<string> | Shape)[]
 }
 
 /** Counts lengths in code points, as the API server does. */
@@ -80,7 +91,13 @@ export function text({ min = 0, max, description, rules = [] }: TextOptions): z.
     const { length } = Array.from(value)
     return length >= min && length <= max
   }
-  const meta = { description, ...(min === 0 ? {} : { minLength: min }), maxLength: max }
+  const shape = rules.find((rule): rule is Shape => 'pattern' in rule)
+  const meta = {
+    description,
+    ...(min === 0 ? {} : { minLength: min }),
+    maxLength: max,
+    ...(shape && { pattern: shape.pattern }),
+  }
   return withRules(z.string('must be text').refine(isFit, { error: says, abort: true }), rules, meta)
 }
 
@@ -92,7 +109,7 @@ interface SecondsOptions {
 
 export function seconds({ min, max, description }: SecondsOptions): z.ZodInt {
   const says = `must be an integer from ${min} to ${max}`
-  return z.int(says).min(min, says).max(max, says).meta({ description })
+  return z.int(says).min(min, says).max(max, says).meta({ description, format: 'int32' })
 }
 
 export function oneOf<const Values extends readonly [string, ...string[]]>(values: Values, description: string) {

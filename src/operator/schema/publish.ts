@@ -2,7 +2,7 @@
 
 import { z } from 'zod'
 import { DEFAULT_KEY, GROUP, LABEL_LENGTH, MANAGED_BY_LABEL, OBJECT_NAME_LENGTH } from '../names.ts'
-import { entries, oneOf, type Rule, SUBDOMAIN, shaped, text } from './fields.ts'
+import { entries, oneOf, type Rule, SUBDOMAIN, shaped, text, withRules } from './fields.ts'
 
 export const PUBLISH_KINDS = ['Secret', 'ConfigMap', 'None'] as const
 
@@ -14,63 +14,33 @@ const ANNOTATION_LENGTH = 1_024
 /** The value of a label, and a key after its prefix. */
 const WORD = '[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?'
 
-/** Each namespace has the first, which belongs to the cluster. The second holds the operator's own credentials. */
-const RESERVED_NAMES = ['kube-root-ca.crt', 'heartbeat-operator']
-
 const publishKind = oneOf(
   PUBLISH_KINDS,
-  'Secret, ConfigMap or None. Anyone who knows the ping URL can report a success, and many people can read a ConfigMap: prefer Secret. None: nowhere. Default: Secret. Further values may be added',
-).default('Secret')
+  'Secret, ConfigMap, or None for nowhere; further values may be added. Prefer a Secret: who knows the ping URL can report a success, and many people can read a ConfigMap. Default: Secret; beside spec.sourceRef the field is required',
+)
 
 const publishName = text({
   max: OBJECT_NAME_LENGTH,
   description:
-    'Name of the Secret or ConfigMap. The operator does not change an existing one that it did not create, unless that one has the annotation heartbeat-operator.io/adopt: "true". Default: metadata.name with the suffix -heartbeat, shortened to 253 characters by a hash. Example: nightly-backup-heartbeat',
+    'Name of the Secret or ConfigMap. The operator changes an object that it did not create only if the object has the annotation heartbeat-operator.io/adopt: "true". Default: metadata.name with the suffix -heartbeat',
   rules: [
     shaped(
       SUBDOMAIN,
       'must be a name of a Secret or ConfigMap: a-z, 0-9, - and ., beginning and ending with a letter or digit, such as nightly-backup-heartbeat',
     ),
-    {
-      cel: `!(self in [${RESERVED_NAMES.map((name) => `'${name}'`).join(', ')}])`,
-      holds: (name) => !RESERVED_NAMES.includes(name),
-      message: `must not be ${RESERVED_NAMES.join(' or ')}, which belong to the cluster and to the operator: give another, or leave it out`,
-      reason: 'FieldValueForbidden',
-    },
   ],
 })
 
-/**
- * Variables that decide what a process loads, runs, trusts or connects to. With envFrom the key is a variable of the container, and the
- * URL its value.
- */
-const STEERING_KEYS = [
-  'PATH|HOME|SHELL|TMPDIR|IFS|ENV|CDPATH|PS4|PROMPT_COMMAND|EDITOR|VISUAL|PAGER|BASH_ENV|BASHOPTS|SHELLOPTS',
-  '(LD|DYLD)_.*|KUBERNETES_(SERVICE|PORT).*|KUBECONFIG|GCONV_PATH|GLIBC_TUNABLES|LOCPATH|NLSPATH|HOSTALIASES|LOCALDOMAIN|RES_OPTIONS',
-  'NODE_(OPTIONS|PATH|EXTRA_CA_CERTS|TLS_REJECT_UNAUTHORIZED)|PYTHON[A-Z0-9]+|PERL5?(LIB|OPT|DB)|RUBY(LIB|OPT)|GODEBUG',
-  'JAVA_TOOL_OPTIONS|_JAVA_OPTIONS|JDK_JAVA_OPTIONS|CLASSPATH|DOTNET_STARTUP_HOOKS|PHPRC|PHP_INI_SCAN_DIR|LUA_(C?)PATH',
-  'GIT_(SSH|SSH_COMMAND|EXEC_PATH|ASKPASS|CONFIG)|OPENSSL_(CONF|MODULES)|SSL_CERT_(FILE|DIR)|CURL_(HOME|CA_BUNDLE)',
-  'REQUESTS_CA_BUNDLE|(HTTP|HTTPS|ALL|NO|FTP)_PROXY|(http|https|all|no|ftp)_proxy',
-].join('|')
-const steering = shaped(STEERING_KEYS, '')
-
 const publishKey = text({
   max: OBJECT_NAME_LENGTH,
-  description: `Key in its data that holds the ping URL. With envFrom it is the name of the environment variable. Default: ${DEFAULT_KEY}. Example: BACKUP_PING_URL`,
+  description: `Key of the Secret or ConfigMap that holds the ping URL; with envFrom, the environment variable. Default: ${DEFAULT_KEY}. Example: BACKUP_PING_URL`,
   rules: [
     shaped(
       '[A-Za-z_][A-Za-z0-9_]*',
       'must be the name of an environment variable: letters, digits and _, not beginning with a digit, such as HEARTBEAT_URL',
     ),
-    {
-      cel: `!${steering.cel}`,
-      holds: (key) => !steering.holds!(key),
-      message:
-        'must not be a variable that controls a process, such as PATH, LD_PRELOAD or NODE_OPTIONS: give a name of its own, such as BACKUP_PING_URL',
-      reason: 'FieldValueForbidden',
-    },
   ],
-}).default(DEFAULT_KEY)
+})
 
 const keyShape = shaped(
   `(${SUBDOMAIN}/)?${WORD}`,
@@ -94,7 +64,7 @@ const labels = entries({
       ),
     ],
   }),
-  description: `Labels of the Secret or ConfigMap, in addition to those of the operator, at most ${LABELS}. Default: none.`,
+  description: `Labels of a Secret or ConfigMap that the operator creates, beside its own; at most ${LABELS}. Default: none.`,
   rules: [
     KEY_RULE,
     {
@@ -112,7 +82,7 @@ const annotations = entries({
     max: ANNOTATION_LENGTH,
     description: `Value of the annotation, at most ${ANNOTATION_LENGTH} characters.`,
   }),
-  description: `Annotations of the Secret or ConfigMap, at most ${ANNOTATIONS}. Default: none.`,
+  description: `Annotations of a Secret or ConfigMap that the operator creates; at most ${ANNOTATIONS}. Default: none.`,
   rules: [
     KEY_RULE,
     {
@@ -124,13 +94,28 @@ const annotations = entries({
   ],
 })
 
-export const publish = z.object(
+const fields = z.object(
   {
-    kind: publishKind,
+    kind: publishKind.optional(),
     name: publishName.optional(),
-    key: publishKey,
+    key: publishKey.optional(),
     labels: labels.optional(),
     annotations: annotations.optional(),
   },
   'must be an object',
+)
+
+const OF_AN_OBJECT = ['name', 'key', 'labels', 'annotations'] as const
+
+export const publish = withRules(
+  fields,
+  [
+    {
+      cel: `!has(self.kind) || self.kind != 'None' || !(${OF_AN_OBJECT.map((field) => `has(self.${field})`).join(' || ')})`,
+      holds: (target) => target.kind !== 'None' || OF_AN_OBJECT.every((field) => target[field] === undefined),
+      message: 'must not have name, key, labels or annotations with kind None, which publishes nothing',
+      reason: 'FieldValueForbidden',
+    },
+  ],
+  {},
 )

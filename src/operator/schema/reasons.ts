@@ -13,8 +13,8 @@ export const STALLED_REASONS = [
   'ManagedElsewhere',
   'TargetNotOwned',
   'PublishRefused',
-  'CronJobNotFound',
-  'Forbidden',
+  'SourceNotFound',
+  'SourceForbidden',
 ] as const
 export type StalledReason = (typeof STALLED_REASONS)[number]
 
@@ -31,10 +31,9 @@ export const REASONS = {
 export type ConditionType = keyof typeof REASONS
 
 export const DESCRIPTION = [
-  'The reason in one word, for programs. Further values may be added.',
-  `Ready: Synced, ProgressingWithRetry, Uninstalled, or as Stalled.`,
-  `Reconciling: ${REASONS.Reconciling.join(', ')}.`,
-  `Stalled: ${STALLED_REASONS.join(', ')}.`,
-  `Published: Published, NotPublishedYet, or as Stalled.`,
+  'The reason in one word, for programs; further values may be added. Ready: Synced, ProgressingWithRetry, Uninstalled, or as Stalled',
+  `Reconciling: ${REASONS.Reconciling.join(', ')}`,
+  `Stalled: ${STALLED_REASONS.join(', ')}`,
+  `Published: Published, NotPublishedYet, or as Stalled`,
   `Up: ${REASONS.Up.join(', ')}.`,
-].join(' ')
+].join('; ')

@@ -21,7 +21,7 @@ const BIDI_CONTROL = String.raw`[\x{61C}\x{200E}\x{200F}\x{202A}-\x{202E}\x{2066
 
 const displayName = text({
   max: LIMITS.nameLength,
-  description: `Name that people read in the dashboard and in alerts: 1 to ${LIMITS.nameLength} characters. White space around it is removed. Default: metadata.name, its first ${LIMITS.nameLength} characters. Example: Nightly backup`,
+  description: `Name that people read in the dashboard and in alerts, 1 to ${LIMITS.nameLength} characters. Default: the first ${LIMITS.nameLength} characters of metadata.name. Example: Nightly backup`,
   rules: [
     {
       cel: 'self.trim().size() > 0',
@@ -47,7 +47,7 @@ const displayName = text({
 
 const description = text({
   max: LIMITS.descriptionLength,
-  description: `What the job does and whom to ask, for the people who get the alert: at most ${LIMITS.descriptionLength} characters. Default: none.`,
+  description: `What the job does and whom to ask, for the people who get the alert; at most ${LIMITS.descriptionLength} characters. Default: none.`,
   rules: [
     {
       cel: String.raw`!self.matches(r'[^\P{Cc}\t\n\r]')`,
@@ -60,29 +60,26 @@ const description = text({
 
 const tag = text({
   max: 50,
-  description: 'A tag. Example: team:payments',
+  description: 'A tag: 1 to 50 characters of A-Z, a-z, 0-9, _, ., :, / and -. Example: team:payments',
   rules: [shaped(TAGS.shape, 'must be 1 to 50 characters of A-Z, a-z, 0-9, _, ., :, / and -')],
 })
 
 const TOO_MANY_TAGS = `must have at most ${TAGS.max} items`
-const tags = withRules(
-  z.array(tag, 'must be a list').max(TAGS.max, { error: TOO_MANY_TAGS, abort: true }),
-  [
-    {
-      cel: 'self.all(tag, self.exists_one(other, other == tag))',
-      holds: (tags) => new Set(tags).size === tags.length,
-      message: 'must not have a tag twice',
-      reason: 'FieldValueInvalid',
-    },
-  ],
-  {
-    description: `Words to group and to find checks by, also part of webhooks: at most ${TAGS.max}, each with 1 to 50 characters of A-Z, a-z, 0-9, _, ., :, / and -. Default: none. Example: [team:payments, nightly]`,
-  },
-)
+const tags = z
+  .array(tag, 'must be a list')
+  .max(TAGS.max, { error: TOO_MANY_TAGS, abort: true })
+  .superRefine((all, context) => {
+    const repeated = all.findIndex((one, index) => all.indexOf(one) !== index)
+    if (repeated !== -1) context.addIssue({ code: 'custom', message: 'must not be a tag twice', path: [repeated] })
+  })
+  .meta({
+    description: `Words to group and to find checks by, at most ${TAGS.max}; events have them too. Default: none. Example: [team:payments, nightly]`,
+    'x-kubernetes-list-type': 'set',
+  })
 
 const periodSeconds = seconds({
   ...LIMITS.periodSeconds,
-  description: `Seconds from one completion of the job to the next, ${LIMITS.periodSeconds.min} to ${LIMITS.periodSeconds.max}. Give either periodSeconds or schedule. Example: 3600 for a job that runs every hour`,
+  description: `Seconds from one completion of the job to the next, ${LIMITS.periodSeconds.min} to ${LIMITS.periodSeconds.max}. Give either periodSeconds or schedule. Example: 3600`,
 })
 
 const MACROS = 'yearly|annually|monthly|weekly|daily|midnight|hourly'
@@ -98,7 +95,7 @@ const cronShape = shaped(
 const schedule = text({
   max: LIMITS.scheduleLength,
   description:
-    'When the job runs: the five fields of a cron expression (minute, hour, day of month, month, day of week) or a macro such as @daily, read exactly as a CronJob reads its schedule. Give either periodSeconds or schedule. Example: "0 2 * * *" for every night at 2',
+    'When the job runs: a cron expression of five fields or a macro such as @daily, read as a CronJob reads its schedule. Give either periodSeconds or schedule. Example: "0 2 * * *"',
   rules: [
     {
       cel: "!self.contains('TZ=')",
@@ -123,8 +120,7 @@ const schedule = text({
 
 const timeZone = text({
   max: LIMITS.nameLength,
-  description:
-    'IANA time zone of the schedule; only together with schedule. Use the same one as in the CronJob. Default: UTC. Example: Europe/Berlin',
+  description: 'IANA time zone of the schedule, only together with schedule. Default: UTC. Example: Europe/Berlin',
   rules: [
     shaped(
       '[A-Za-z0-9_+-]+(/[A-Za-z0-9_+-]+)*',
@@ -135,23 +131,23 @@ const timeZone = text({
 
 const graceSeconds = seconds({
   ...LIMITS.graceSeconds,
-  description: `Seconds that a completion may be late before the check goes down: the usual run time of the job and a margin. ${LIMITS.graceSeconds.min} to ${LIMITS.graceSeconds.max}. Default: ${LIMITS.graceSeconds.default} (one hour); for an interval under ${LIMITS.graceSeconds.default * 10} seconds a tenth of it, and at least 60. With schedule, the interval is the shortest between two of its slots. With sourceRef: how late a run may start; default: ${FOLLOWED_DEFAULTS.graceSeconds}. status.graceSeconds is the value in use`,
+  description: `Seconds that a completion may be late before the check goes down, ${LIMITS.graceSeconds.min} to ${LIMITS.graceSeconds.max}; with sourceRef, seconds that a run may start late. Default: a tenth of the interval, at least 60 and at most ${LIMITS.graceSeconds.default}; with sourceRef ${FOLLOWED_DEFAULTS.graceSeconds}. status.graceSeconds is the value in use`,
 })
 
 const maxRuntimeSeconds = seconds({
   ...LIMITS.maxRuntimeSeconds,
-  description: `Seconds that one run may take after its start ping, ${LIMITS.maxRuntimeSeconds.min} to ${LIMITS.maxRuntimeSeconds.max}. The check goes down when a run takes longer. For jobs that send a start ping ($HEARTBEAT_URL/start): such a job counts as on time when it starts on time. Default: none, only completions count; with sourceRef, activeDeadlineSeconds of its Jobs + ${FOLLOWED_DEFAULTS.beyondDeadlineSeconds}, else ${FOLLOWED_DEFAULTS.maxRuntimeSeconds}`,
+  description: `Seconds that one run may take, ${LIMITS.maxRuntimeSeconds.min} to ${LIMITS.maxRuntimeSeconds.max}; the check goes down when a run takes longer. The job reports the start of a run to $HEARTBEAT_URL/start, and is on time when it starts on time. Default: none; with sourceRef, activeDeadlineSeconds of its Jobs + ${FOLLOWED_DEFAULTS.beyondDeadlineSeconds}, else ${FOLLOWED_DEFAULTS.maxRuntimeSeconds}`,
 })
 
 const suspend = z.boolean('must be true or false').meta({
   description:
-    'true: the check is paused and sends no alerts. false: the check is active. While the field is set, the dashboard and the API cannot pause or resume the check. Default: not set, they can',
+    'true pauses the check, which then sends no alerts. While the field is set, to true or false, the dashboard and the API cannot pause or resume the check. Default: not set',
 })
 
 const project = text({
   max: LIMITS.slugLength,
   description:
-    "Slug of the project that the check belongs to. It cannot be changed later. The Namespace must be allowed to use the project: its annotation heartbeat-operator.io/projects lists the slugs. Default: the first slug of that list, or without the annotation the Namespace's own project. Example: payments",
+    "Slug of the project that the check belongs to; it cannot be changed later. The annotation heartbeat-operator.io/projects of the Namespace must list the slug. Default: the first slug of that annotation, or without it the Namespace's own project",
   rules: [
     shaped(
       '[a-z0-9]([a-z0-9_-]*[a-z0-9])?',
@@ -162,7 +158,7 @@ const project = text({
 
 const deletionPolicy = oneOf(
   DELETION_POLICIES,
-  'What happens to the check when this resource is deleted. Delete: the check is deleted too; a resource with the same name that is created within 7 days restores it with its history and its ping URL. Retain: the check stays, and the dashboard and the API manage it from then on. Default: Delete',
+  'What happens to the check when this resource is deleted. Delete removes the check, and a resource of the same name restores its history and its ping URL within 7 days; Retain leaves the check to the dashboard and the API. Default: Delete',
 ).default('Delete')
 
 const fields = z.object(
@@ -178,12 +174,14 @@ const fields = z.object(
     suspend: suspend.optional(),
     project: project.optional(),
     sourceRef: sourceRef.optional().meta({
+      ...sourceRef.meta(),
       description:
         'What the check follows: a CronJob in this namespace, whose schedule, time zone and suspension apply, and whose Jobs report. It cannot be changed later. Default: none',
     }),
     deletionPolicy,
     publish: publish.optional().meta({
-      description: `Where the operator writes the check's ping URL, for the job to read: a Secret or ConfigMap in the same namespace, which is owned by this resource and deleted with it. Default: a Secret with the name of this resource and the suffix -heartbeat, with the URL in the key ${DEFAULT_KEY}; with sourceRef, none.`,
+      ...publish.meta(),
+      description: `Where the operator writes the check's ping URL, for the job to read: a Secret or ConfigMap in this namespace, deleted with this resource. Default: the key ${DEFAULT_KEY} of a Secret with the name of this resource and the suffix -heartbeat; with sourceRef, nowhere`,
     }),
   },
   'must be an object',
@@ -229,12 +227,9 @@ export const Spec = withRules(
   ],
   {
     description:
-      'What is expected of the job: how often it reports, and how late a report may be before an alert is sent. periodSeconds or sourceRef alone is enough.',
+      'What is expected of the job: how often it reports, and how late a report may be before an alert is sent. Give periodSeconds, schedule or sourceRef; every other field has a default.',
   },
 )
-
-/** Of a resource without spec.publish that follows no source. */
-export const DEFAULT_PUBLISH = publish.parse({})
 
 export type SpecInput = z.input<typeof Spec>
 export type SpecOutput = z.output<typeof Spec>

@@ -13,7 +13,7 @@ const WORD_LENGTH = 63
 const Condition = z
   .object({
     type: z.string().meta({
-      description: 'One of those that conditions describes.',
+      description: 'Ready, Reconciling, Stalled, Published or Up; further values may be added.',
       maxLength: 316,
       pattern: String.raw`^([a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])$`,
     }),
@@ -32,80 +32,107 @@ const Condition = z
       .optional()
       .meta({ description: 'The metadata.generation that the condition describes.', format: 'int64' }),
   })
-  .meta({ description: 'True, false or not known.' })
+  .meta({ description: 'One statement about the resource or its job.' })
 
-/** A CronJob with `Allow` may have many Jobs at once; we show some. */
+/** A CronJob with `Allow` may have many Jobs at once; the status names some. */
 export const MAX_ACTIVE = 20
 
-const cronJob = z
+const source = z
   .object({
-    name: text({ max: OBJECT_NAME_LENGTH, description: 'Name of the CronJob.' }),
-    uid: text({ max: 64, description: 'Its metadata.uid.' }),
-    suspended: z.boolean().meta({ description: 'Its spec.suspend.' }),
+    apiGroup: text({ max: OBJECT_NAME_LENGTH, description: 'API group of the source.' }),
+    kind: text({ max: WORD_LENGTH, description: 'Kind of the source.' }),
+    name: text({ max: OBJECT_NAME_LENGTH, description: 'Name of the source.' }),
+    uid: text({ max: 64, description: 'The metadata.uid of the source.' }),
+    suspended: z.boolean().meta({ description: 'Whether the source is suspended.' }),
     lastScheduleTime: z.string().optional().meta({
-      description: 'Its status.lastScheduleTime.',
+      description: 'When the source last created a run by its schedule.',
       format: 'date-time',
     }),
     active: z
-      .array(text({ max: OBJECT_NAME_LENGTH, description: 'Name of a Job.' }))
+      .array(text({ max: OBJECT_NAME_LENGTH, description: 'Name of a run.' }))
       .max(MAX_ACTIVE)
       .optional()
-      .meta({ description: `Its active Jobs, at most ${MAX_ACTIVE}.` }),
+      .meta({
+        description: `Names of the runs that have not ended, at most ${MAX_ACTIVE}.`,
+        'x-kubernetes-list-type': 'atomic',
+      }),
   })
-  .meta({ description: 'The CronJob it follows.' })
+  .meta({ description: 'What the check follows, as the operator read it last.' })
 
 const lastRun = z
   .object({
-    job: text({ max: OBJECT_NAME_LENGTH, description: 'Name of its Job.' }),
-    startTime: z.string().optional().meta({ description: 'When it started.', format: 'date-time' }),
-    completionTime: z.string().optional().meta({ description: 'When it ended.', format: 'date-time' }),
+    name: text({ max: OBJECT_NAME_LENGTH, description: 'Name of the run: of the Job of a CronJob.' }),
+    startTime: z.string().optional().meta({ description: 'When the run started.', format: 'date-time' }),
+    completionTime: z.string().optional().meta({ description: 'When the run ended.', format: 'date-time' }),
     outcome: text({
       max: WORD_LENGTH,
       description: 'Running, Succeeded, Failed or Deleted; further values may be added.',
     }),
-    exitCode: z.int().min(0).optional().meta({ description: 'Of the container.', format: 'int32' }),
-    reason: text({
-      max: 1_024,
-      description: 'Such as OOMKilled.',
-    }).optional(),
-    message: text({ max: 1_024, description: 'Why it failed.' }).optional(),
+    exitCode: z
+      .int()
+      .min(0)
+      .optional()
+      .meta({ description: 'Exit code of the container that failed.', format: 'int32' }),
+    reason: text({ max: 1_024, description: 'Why the run failed, in one word, such as OOMKilled.' }).optional(),
+    message: text({ max: 1_024, description: 'Why the run failed, in words for people.' }).optional(),
   })
-  .meta({
-    description: 'The newest run.',
-  })
+  .meta({ description: 'The newest run of the source.' })
 
 export const Status = z
   .object({
+    conditions: z.array(Condition).meta({
+      description:
+        'Ready: the service holds this spec, and the ping URL is published, whatever the job does. Reconciling: the operator tries again; Stalled: a person must change something first; Published: the ping URL is written. Up: the job itself is fine.',
+      maxItems: 16,
+      'x-kubernetes-list-type': 'map',
+      'x-kubernetes-list-map-keys': ['type'],
+    }),
     observedGeneration: z.int().min(0).meta({
       description:
-        'The metadata.generation that this status describes. While it is lower, the last change is not processed.',
+        'The metadata.generation that this status describes. While it is lower, the operator has not handled the last change.',
       format: 'int64',
     }),
     installation: text({
       max: 36,
       description:
-        'Id of the installation (of its database) that reconciles this resource. Others leave the resource alone, unless it is taken over.',
+        'Id of the installation that reconciles this resource. Other installations leave this resource alone, but for a takeover.',
     }),
-    checkId: text({ max: 36, description: 'Id of the check in the management API. Not the id in its ping URL.' }),
+    checkId: text({
+      max: 36,
+      description:
+        'Id of the check in the management API, for people and programs. The operator finds the check by the name of this resource.',
+    }),
     slug: text({ max: LIMITS.slugLength, description: 'Slug of the check, in the dashboard and in metrics.' }),
     state: text({
       max: WORD_LENGTH,
       description:
-        'State of the job; further values may be added. new: no completion since it was made or resumed; up: on time; late: a completion is overdue, within the grace time; down: missed, failed or ran too long; paused: no alerts.',
+        'State of the job: new (nothing reported yet), up, late (overdue, within the grace time), down (missed, failed or too long) or paused. Further values may be added.',
+    }),
+    reason: text({
+      max: WORD_LENGTH,
+      description: 'Why the job is not up, in one word: the reason of the condition Up. Left out while the job is up.',
     }),
     stateTime: z.string().meta({ description: 'When the state last changed.', format: 'date-time' }),
     schedule: text({
       max: LIMITS.scheduleLength,
-      description: 'When the job runs: the cron expression, or for a period every 1h, every 90s and the like.',
+      description: 'When the job runs, as a cron expression. Left out for a job that runs once in a period.',
+    }),
+    periodSeconds: z.int().min(0).meta({
+      description: 'Seconds from one completion of the job to the next. Left out for a job with a schedule.',
+      format: 'int32',
+    }),
+    cadence: text({
+      max: LIMITS.scheduleLength,
+      description: 'When the job runs, for people: the cron expression, or every 1h, every 90s and the like.',
     }),
     timeZone: text({ max: LIMITS.nameLength, description: 'Time zone of the cron expression.' }),
     graceSeconds: z.int().min(0).meta({
-      description: 'Seconds that a completion may be late: those of the spec, or the default for its interval.',
+      description: 'Seconds that a completion may be late: the value of the spec, or the default.',
       format: 'int32',
     }),
     lastPingTime: z.string().meta({
       description:
-        'When the job last completed. Written with another change, or after half the interval of the job, and at least a minute.',
+        'When the job last completed. The operator writes a new time with another change, or else after half the interval of the job, at most once a minute.',
       format: 'date-time',
     }),
     lastHandledReconcileTime: z.string().meta({
@@ -114,23 +141,16 @@ export const Status = z
     }),
     lastHandledReconcileRequest: text({
       max: REQUEST_LENGTH,
-      description: `The value of the annotation ${RECONCILE_ANNOTATION} that was handled last; the SHA-256 of one that is longer than ${REQUEST_LENGTH} characters.`,
+      description: `Value of the annotation ${RECONCILE_ANNOTATION} that the operator handled last. A value of more than ${REQUEST_LENGTH} characters is here as its SHA-256.`,
     }),
     published: z
       .object({
         kind: text({ max: WORD_LENGTH, description: 'Secret or ConfigMap; further values may be added.' }),
-        name: text({ max: OBJECT_NAME_LENGTH, description: 'Its name, in the namespace of this resource.' }),
+        name: text({ max: OBJECT_NAME_LENGTH, description: 'Name of the Secret or ConfigMap, in this namespace.' }),
       })
       .meta({ description: 'Where the ping URL is published.' }),
-    cronJob,
+    source,
     lastRun,
-    conditions: z.array(Condition).meta({
-      description:
-        'Ready: the service holds this spec, and the ping URL is published, whatever the job does. Reconciling: the operator retries. Stalled: a person must change something first. Published: the ping URL is written. Up: the job itself is fine.',
-      maxItems: 16,
-      'x-kubernetes-list-type': 'map',
-      'x-kubernetes-list-map-keys': ['type'],
-    }),
   })
   .partial()
   .meta({ description: 'What the operator observed. Only the operator writes it.' })

@@ -9,6 +9,7 @@ import { AppError } from '../../domain/errors.ts'
 import { ApiError, type KubernetesClient } from '../../kubernetes/client.ts'
 import { type Condition, keyOf } from '../../kubernetes/objects.ts'
 import type { Occurrence, Recorder, Regarding } from '../../kubernetes/recorder.ts'
+import { errorCode } from '../../runtime/error-code.ts'
 import type { CheckRecord } from '../../store/checks/checks.ts'
 import type { Context } from '../../store/context.ts'
 import { listUnreportedFlips, saveReportedFlip } from '../../store/history/reported-flips.ts'
@@ -28,7 +29,15 @@ import { sourceKeyOf } from '../sources/followers.ts'
 import type { Source } from '../sources/source-kind.ts'
 import { typeOf } from '../sources/source-kinds.ts'
 import { type FlipEvent, toFlipEvent } from './flip-event.ts'
-import { computeStatus, type Findings, type FollowedFindings, isFollowing, isMinor, isSameStatus } from './status.ts'
+import {
+  computeStatus,
+  cutMessage,
+  type Findings,
+  type FollowedFindings,
+  isFollowing,
+  isMinor,
+  isSameStatus,
+} from './status.ts'
 
 /** What a reconcile found, without the check and its job. */
 export type SyncFindings = Omit<Findings, 'installation' | 'check' | 'downReason' | 'downDetail' | 'followed'>
@@ -180,8 +189,10 @@ export function createReporter({
   async function reportRetrying(object: HeartbeatCheck, error: unknown): Promise<void> {
     const { status: before, metadata } = object
     if (before?.observedGeneration === metadata.generation) return
-    if (before?.conditions?.some(({ type }) => type === 'Reconciling')) return
-    const message = error instanceof AppError ? error.message : 'it could not be brought in line yet; it is tried again'
+    const message = cutMessage(
+      `this specification is not in effect yet, and the operator tries again: ${describeCause(error)}`,
+    )
+    if (before?.conditions?.some((known) => known.type === 'Reconciling' && known.message === message)) return
     const conditions = describeRetrying(object, message, before?.published ?? null)
     // A takeover claims the resource when its check is there.
     const claim = before?.installation === undefined ? { installation } : {}
@@ -228,6 +239,19 @@ export function createReporter({
         recorder.record(on, occurrence)
     },
   }
+}
+
+/**
+ * For people who see the resource. An error with a code may name the hosts and the tables of the service; an answer to a
+ * write of a published object may quote the object, and so the URL.
+ */
+function describeCause(error: unknown): string {
+  if (error instanceof AppError) return error.message
+  if (error instanceof ApiError && / (secrets|configmaps)\b/.test(error.request))
+    return `the API server answered ${error.status} ${error.reason} to: ${error.request}`
+  const code = errorCode(error)
+  if (code !== undefined) return `an internal error (${code}), of which the log of the controller says more`
+  return error instanceof Error ? error.message : String(error)
 }
 
 const placeOf = ({ metadata: { namespace, name } }: HeartbeatCheck) => ({ namespace: namespace!, name })

@@ -19,9 +19,11 @@ import {
 } from '../heartbeat-check.ts'
 import { handledRequest } from '../reconcile/reconcile-request.ts'
 import type { ConditionType, REASONS, StalledReason } from '../schema/reasons.ts'
+import type { SourceRef } from '../schema/source-ref.ts'
 import { MAX_ACTIVE } from '../schema/status.ts'
 import type { ReasonRight } from '../sources/reason-rights.ts'
 import type { Source } from '../sources/source-kind.ts'
+import { sourceKindOf } from '../sources/source-kinds.ts'
 import { isPingTimeDue } from './ping-times.ts'
 
 /** The result of a sync. */
@@ -69,7 +71,8 @@ export function computeStatus(object: HeartbeatCheck, findings: Findings, now: I
   const add = (statement: Statement) => conditions.push(toCondition(object, statement, now))
   for (const condition of describeSync(sync, published, findings.followed?.missingRights)) add(condition)
   if (published !== null || !publishesNothing(object.spec)) add(describePublished(sync, published))
-  if (check !== null) add(withRun(describeJob(check, findings, now), check, findings.followed?.lastRun ?? null))
+  const job = check && withRun(describeJob(check, findings, now), check, findings.followed?.lastRun ?? null)
+  if (job !== null) add(job)
   const status = {
     observedGeneration: generation,
     installation,
@@ -83,24 +86,31 @@ export function computeStatus(object: HeartbeatCheck, findings: Findings, now: I
           ...describeSchedule(check),
           ...(check.state.lastPingAt === null ? {} : { lastPingTime: toTime(check.state.lastPingAt) }),
         }),
+    ...(job === null || job.status === 'True' ? {} : { reason: job.reason }),
     ...(sync.kind === 'retrying' ? {} : handledRequest(object, now)),
     ...(published === null ? {} : { published }),
-    ...(findings.followed === undefined ? {} : describeFollowed(before, findings.followed)),
+    ...(findings.followed === undefined ? {} : describeFollowed(object, findings.followed)),
     conditions,
   }
   return check === null ? status : holdPingTime(before, status, check)
 }
 
-function describeFollowed(before: HeartbeatCheckStatus, { source, lastRun }: FollowedFindings) {
-  const cronJob = source === undefined ? before.cronJob : source === null ? undefined : describeSource(source)
+function describeFollowed({ status, spec }: HeartbeatCheck, { source, lastRun }: FollowedFindings) {
+  const shown =
+    source === undefined ? status?.source : source === null ? undefined : describeSource(spec.sourceRef!, source)
   return {
-    ...(cronJob === undefined ? {} : { cronJob }),
+    ...(shown === undefined ? {} : { source: shown }),
     ...(lastRun === null ? {} : { lastRun: describeRun(lastRun) }),
   }
 }
 
-function describeSource({ metadata: { name, uid }, suspended, lastScheduleTime, active }: Source): CronJobStatus {
+function describeSource(
+  { kind }: Pick<SourceRef, 'kind'>,
+  { metadata: { name, uid }, suspended, lastScheduleTime, active }: Source,
+): SourceStatus {
   return {
+    apiGroup: sourceKindOf(kind).type.group,
+    kind,
     name,
     uid,
     suspended,
@@ -112,7 +122,7 @@ function describeSource({ metadata: { name, uid }, suspended, lastScheduleTime, 
 function describeRun({ job, outcome, ...rest }: LastRun): LastRunStatus {
   const { startTime, completionTime, exitCode, reason, message } = rest
   return {
-    job,
+    name: job,
     ...(startTime === null ? {} : { startTime }),
     ...(completionTime === null ? {} : { completionTime }),
     outcome,
@@ -122,7 +132,7 @@ function describeRun({ job, outcome, ...rest }: LastRun): LastRunStatus {
   }
 }
 
-type CronJobStatus = NonNullable<HeartbeatCheckStatus['cronJob']>
+type SourceStatus = NonNullable<HeartbeatCheckStatus['source']>
 type LastRunStatus = NonNullable<HeartbeatCheckStatus['lastRun']>
 
 /** A ping alone changes the status only when its time is due. */
@@ -154,16 +164,16 @@ export function isSameButLate(a: string | undefined, b: string): boolean {
   return a === b || (['up', 'late'].includes(a!) && ['up', 'late'].includes(b))
 }
 
-function withoutMinor({ lastPingTime: _, cronJob, ...status }: HeartbeatCheckStatus): HeartbeatCheckStatus {
+function withoutMinor({ lastPingTime: _, source, ...status }: HeartbeatCheckStatus): HeartbeatCheckStatus {
   const conditions = status.conditions?.map((condition) =>
     condition.type === 'Up' && condition.status === 'True' ? { ...condition, reason: '', message: '' } : condition,
   )
-  const { lastScheduleTime: __, active: ___, ...source } = cronJob ?? {}
+  const { lastScheduleTime: __, active: ___, ...same } = source ?? {}
   return {
     ...status,
     ...(status.state === 'late' ? { state: 'up' } : {}),
     ...(conditions && { conditions }),
-    ...(cronJob && { cronJob: source as CronJobStatus }),
+    ...(source && { source: same as SourceStatus }),
   }
 }
 
@@ -193,7 +203,9 @@ function describeSchedule({ spec }: CheckRecord) {
   const { periodSeconds, schedule, timeZone, graceSeconds } = spec
   if (schedule === null && periodSeconds === null) return { graceSeconds }
   return {
-    schedule: schedule ?? `every ${describePeriod(periodSeconds!)}`,
+    ...(schedule === null ? {} : { schedule }),
+    ...(periodSeconds === null ? {} : { periodSeconds }),
+    cadence: schedule ?? `every ${describePeriod(periodSeconds!)}`,
     ...(timeZone === null ? {} : { timeZone }),
     graceSeconds,
   }

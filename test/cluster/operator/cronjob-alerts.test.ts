@@ -68,7 +68,7 @@ it('a Job that failed: in the alert, the ping, the status, and the Events of bot
   })
   await eventually('the status has it', async () => {
     const { status } = await scene.place.get('fails')
-    expect(status!.lastRun).toMatchObject({ job: 'fails-1', outcome: 'Failed', exitCode, reason, message: says })
+    expect(status!.lastRun).toMatchObject({ name: 'fails-1', outcome: 'Failed', exitCode, reason, message: says })
     return true
   })
   await expectNotes('Failed', 'fails', says)

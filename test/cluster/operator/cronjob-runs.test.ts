@@ -243,7 +243,7 @@ describe('the right to read Jobs', () => {
     await run(pod)
     await recorded(of, [`start ${uid}`])
     await kubectl('delete', 'rolebinding', 'heartbeat-operator-cronjobs')
-    expect(await place.stalled('blind', 'Forbidden')).toMatch(/list (jobs|cronjobs)\.batch/)
+    expect(await place.stalled('blind', 'SourceForbidden')).toMatch(/list (jobs|cronjobs)\.batch/)
     await place.makeReady('unconcerned', { periodSeconds: 3_600 })
     const seenAt = async () =>
       ((await scene.sql('select seen_at as at from seen_areas')).rows as { at: number | null }[])[0]?.at ?? 0

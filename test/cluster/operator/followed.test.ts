@@ -15,7 +15,7 @@ const SELDOM = {
   cronJobs: LABELLED,
 } as const
 
-it('follow each change at once, by either version, with the columns of kubectl and Events of both', async () => {
+it('follow each change at once, with the columns of kubectl and Events of both', async () => {
   await using scene = await startScene(await reach(cluster, await installRights()), SELDOM, INSTALLED)
   const { place, app } = scene
   const kubectl = (...args: string[]) => cluster.kubectl('-n', place.name, ...args)
@@ -42,21 +42,29 @@ it('follow each change at once, by either version, with the columns of kubectl a
     },
   ])
   const object = await place.ready('nightly-backup')
-  expect(object.spec).toEqual({ ...follow('nightly-backup'), deletionPolicy: 'Delete' })
+  const sourceRef = { apiGroup: 'batch', kind: 'CronJob', name: 'nightly-backup' }
+  expect(object.spec).toEqual({ sourceRef, deletionPolicy: 'Delete' })
+  expect(object.status?.source).toMatchObject(sourceRef)
   const [head, row] = await columns()
-  expect(head).toEqual(['NAME', 'STATE', 'READY', 'SCHEDULE', 'GRACE', 'LAST PING', 'LAST RUN', 'REASON', 'AGE'])
-  expect(row?.slice(0, 5)).toEqual(['nightly-backup', 'new', 'True', '0 2 * * *', '300'])
+  expect(head).toEqual(['NAME', 'STATE', 'READY', 'SCHEDULE', 'LAST PING', 'LAST RUN', 'WHY', 'AGE'])
+  expect(row?.slice(0, 4)).toEqual(['nightly-backup', 'new', 'True', '0 2 * * *'])
 
   await kubectl('patch', 'cronjob', 'nightly-backup', '-p', '{"spec":{"suspend":true}}')
-  expect((await inTime((state) => state === 'paused')).status?.cronJob).toMatchObject({ suspended: true })
+  expect((await inTime((state) => state === 'paused')).status?.source).toMatchObject({ suspended: true })
   await kubectl('patch', 'cronjob', 'nightly-backup', '-p', '{"spec":{"suspend":false,"timeZone":"Asia/Tokyo"}}')
   await inTime((state, status) => state === 'new' && 'timeZone' in status && status.timeZone === 'Asia/Tokyo')
   await kubectl('delete', 'cronjob', 'nightly-backup')
   await inTime((state) => state === 'paused')
-  expect(conditionOf(await place.get('nightly-backup'), 'Stalled')?.reason).toBe('CronJobNotFound')
+  expect(conditionOf(await place.get('nightly-backup'), 'Stalled')?.reason).toBe('SourceNotFound')
   await schedule('@daily')
   const back = await inTime((state) => state === 'new')
   expect(back.status).toMatchObject({ checkId: object.status?.checkId, schedule: '@daily' })
+
+  // A lost status is written again, of the same check.
+  const lost = await cluster.api('PATCH', `${place.pathOf('nightly-backup')}/status`, { status: null })
+  expect([lost.status, lost.body.status]).toEqual([200, undefined])
+  const { conditions: _, ...same } = (await place.ready('nightly-backup')).status!
+  expect(back.status).toMatchObject(same)
 
   const { body } = await app.call('GET', `/checks/${object.status?.checkId}`)
   await fetch(`${app.pingUrl}/ping/${body.public_id}/fail`)
@@ -79,9 +87,9 @@ it('stall without the right to read CronJobs, and go on when it is granted', asy
   const place = workIn(connection, name)
   await place.makeReady('other')
   await place.apply('backup', follow('backup'))
-  const message = await place.stalled('backup', 'Forbidden')
+  const message = await place.stalled('backup', 'SourceForbidden')
   expect(message).toContain(`the operator may not list cronjobs.batch in the namespace ${name}`)
   await installNamespacedRights(name)
   // The limit of the design is a minute.
-  await place.stalled('backup', 'CronJobNotFound')
+  await place.stalled('backup', 'SourceNotFound')
 })

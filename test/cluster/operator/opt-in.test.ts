@@ -43,7 +43,7 @@ it('the labels of a CronJob and of a Namespace create HeartbeatChecks, and delet
   await cronJobs.create('own', WATCHED)
   await cronJobs.create('others')
   const { spec } = await place.ready('own')
-  expect(spec.sourceRef).toEqual({ kind: 'CronJob', name: 'own' })
+  expect(spec.sourceRef).toEqual({ apiGroup: 'batch', kind: 'CronJob', name: 'own' })
   await cluster.kubectl('label', 'namespace', place.name, 'heartbeat-operator.io/watch=true')
   await place.ready('others')
   await cronJobs.label('others', 'false')
@@ -120,7 +120,7 @@ it('what a person deletes is created again; one whose owner a person removes is 
   expect(second.status!.checkId).toBe(first.status!.checkId)
   await place.change('backup', { metadata: { ownerReferences: null } })
   await cronJobs.delete('backup')
-  await place.stalled('backup', 'CronJobNotFound')
+  await place.stalled('backup', 'SourceNotFound')
   expect((await place.get('backup')).metadata.uid).toBe(second.metadata.uid)
 })
 

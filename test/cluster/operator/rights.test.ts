@@ -190,13 +190,13 @@ describe.each(['cluster-wide', 'namespaced'])('the %s installation', (kind) => {
     await kubectl('wait', '--for=condition=Ready', 'hbc/nightly-backup', '--timeout=15s')
     const table = async (...wide: string[]) => (await kubectl('get', 'hbc', 'nightly-backup', ...wide)).split('\n')
     const [head, line] = await table()
-    expect(head).toMatch(/^NAME +STATE +READY +SCHEDULE +GRACE +LAST PING +LAST RUN +REASON +AGE$/)
-    expect(line).toMatch(/^nightly-backup +new +True +0 2 \* \* \* +3600 +Synced +\d+s$/)
+    expect(head).toMatch(/^NAME +STATE +READY +SCHEDULE +LAST PING +LAST RUN +WHY +AGE$/)
+    expect(line).toMatch(/^nightly-backup +new +True +0 2 \* \* \* +New +\d+s$/)
     const [wideHead, wideLine] = await table('-o', 'wide')
-    expect(wideHead).toMatch(/AGE +TIME ZONE +RUN REASON +PUBLISHED +WHY +SINCE$/)
-    expect(wideLine).toMatch(/\d+s +UTC +nightly-backup-heartbeat +New +\d+s$/)
+    expect(wideHead).toMatch(/AGE +GRACE +TIME ZONE +RUN REASON +PUBLISHED +SINCE$/)
+    expect(wideLine).toMatch(/\d+s +3600 +UTC +nightly-backup-heartbeat +\d+s$/)
     await fetch(await place.pingUrl('nightly-backup'))
-    await eventually('the ping is shown', async () => /up +True .* 3600 +\d+s +Synced +\d+s/.test((await table())[1]!))
+    await eventually('the ping is shown', async () => /up +True +0 2 \* \* \* +\d+s +\d+s$/.test((await table())[1]!))
     expect(await kubectl('get', 'hbc', '--field-selector', 'status.state=up', '-o', 'name')).toContain(
       '/nightly-backup',
     )

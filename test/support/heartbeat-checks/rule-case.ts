@@ -54,4 +54,13 @@ export function mostEntries(field: string, max: number, place: (value: Record<st
   return aCase(field, 'maxProperties', place(entries(max)), place(entries(max + 1)), { says })
 }
 
+/** The cases of a shape: its pattern, which programs read, and the rule that says in words what is wrong. */
+export function shape(field: string, rule: string, accepted: Manifest, refused: Manifest, more: More = {}) {
+  const { at = field } = more
+  const words = aCase(field, rule, accepted, refused, { at })
+  // Of an entry of a map the pattern names the path in another way.
+  const path = at.replace(/\[([a-z]+)\]$/, '.$1')
+  return [words, aCase(field, 'pattern', accepted, refused, { says: 'should match', at: path })]
+}
+
 export const withPeriod = (fields: object): Manifest => ({ spec: { periodSeconds: 60, ...fields } })

@@ -24,8 +24,9 @@ const time = (field: string, place: (value: string) => ReturnType<typeof status>
 
 const inCondition = (field: string) => ({ at: `status.conditions[0].${field}` })
 
-const cronJob = (fields: object) => status({ cronJob: { name: 'x', uid: 'u', suspended: false, ...fields } })
-const lastRun = (fields: object) => status({ lastRun: { job: 'x-1', outcome: 'Running', ...fields } })
+const SOURCE = { apiGroup: 'batch', kind: 'CronJob', name: 'x', uid: 'u', suspended: false }
+const source = (fields: object) => status({ source: { ...SOURCE, ...fields } })
+const lastRun = (fields: object) => status({ lastRun: { name: 'x-1', outcome: 'Running', ...fields } })
 const requiredIn = (field: string, name: string, place: (fields: object) => ReturnType<typeof status>): RuleCase =>
   aCase(field, `required ${name}`, place({}), place({ [name]: undefined }), {
     says: 'Required value',
@@ -33,22 +34,24 @@ const requiredIn = (field: string, name: string, place: (fields: object) => Retu
   })
 const names = (count: number) => Array.from({ length: count }, (_, index) => `x-${index}`)
 
-const CRON_JOB_CASES: readonly RuleCase[] = [
-  ...['name', 'uid', 'suspended'].map((name) => requiredIn('status.cronJob', name, cronJob)),
-  longest('status.cronJob.name', 253, (name) => cronJob({ name })),
-  longest('status.cronJob.uid', 64, (uid) => cronJob({ uid })),
-  time('status.cronJob.lastScheduleTime', (lastScheduleTime) => cronJob({ lastScheduleTime })),
-  aCase('status.cronJob.active', 'maxItems', cronJob({ active: names(20) }), cronJob({ active: names(21) }), {
+const SOURCE_CASES: readonly RuleCase[] = [
+  ...['apiGroup', 'kind', 'name', 'uid', 'suspended'].map((name) => requiredIn('status.source', name, source)),
+  longest('status.source.apiGroup', 253, (apiGroup) => source({ apiGroup })),
+  longest('status.source.kind', 63, (kind) => source({ kind })),
+  longest('status.source.name', 253, (name) => source({ name })),
+  longest('status.source.uid', 64, (uid) => source({ uid })),
+  time('status.source.lastScheduleTime', (lastScheduleTime) => source({ lastScheduleTime })),
+  aCase('status.source.active', 'maxItems', source({ active: names(20) }), source({ active: names(21) }), {
     says: 'must have at most 20 items',
   }),
-  longest('status.cronJob.active[]', 253, (name) => cronJob({ active: [name] }), 'n', {
-    at: 'status.cronJob.active[0]',
+  longest('status.source.active[]', 253, (name) => source({ active: [name] }), 'n', {
+    at: 'status.source.active[0]',
   }),
 ]
 
 const LAST_RUN_CASES: readonly RuleCase[] = [
-  ...['job', 'outcome'].map((name) => requiredIn('status.lastRun', name, lastRun)),
-  longest('status.lastRun.job', 253, (job) => lastRun({ job })),
+  ...['name', 'outcome'].map((name) => requiredIn('status.lastRun', name, lastRun)),
+  longest('status.lastRun.name', 253, (name) => lastRun({ name })),
   longest('status.lastRun.outcome', 63, (outcome) => lastRun({ outcome })),
   time('status.lastRun.startTime', (startTime) => lastRun({ startTime })),
   time('status.lastRun.completionTime', (completionTime) => lastRun({ completionTime })),
@@ -68,7 +71,12 @@ export const STATUS_CASES: readonly RuleCase[] = [
   longest('status.slug', 100, (slug) => status({ slug })),
   longest('status.state', 63, (state) => status({ state })),
   time('status.stateTime', (stateTime) => status({ stateTime })),
+  longest('status.reason', 63, (reason) => status({ reason })),
   longest('status.schedule', 200, (schedule) => status({ schedule })),
+  longest('status.cadence', 200, (cadence) => status({ cadence })),
+  aCase('status.periodSeconds', 'minimum', status({ periodSeconds: 0 }), status({ periodSeconds: -1 }), {
+    says: 'should be greater than or equal to 0',
+  }),
   longest('status.timeZone', 100, (timeZone) => status({ timeZone })),
   aCase('status.graceSeconds', 'minimum', status({ graceSeconds: 0 }), status({ graceSeconds: -1 }), {
     says: 'should be greater than or equal to 0',
@@ -94,7 +102,7 @@ export const STATUS_CASES: readonly RuleCase[] = [
   ),
   longest('status.published.kind', 63, (kind) => status({ published: { kind, name: 'x' } })),
   longest('status.published.name', 253, (name) => status({ published: { kind: 'Secret', name } })),
-  ...CRON_JOB_CASES,
+  ...SOURCE_CASES,
   ...LAST_RUN_CASES,
   aCase('status.conditions', 'maxItems', conditions(16), conditions(17), { says: 'must have at most 16 items' }),
   ...['type', 'status', 'reason', 'message', 'lastTransitionTime'].map(required),

@@ -30,6 +30,7 @@ async function watchOne() {
     random: () => 0,
     log: silentLog,
     metrics: { restarted() {}, contact() {}, objects() {} },
+    installation: () => 'i1',
     onChange: (key) => changes.push(key),
   })
   watch.start()
@@ -96,6 +97,16 @@ it.each([
   watch.put({ ...answered({}), status })
   expect(changes).toHaveLength(count)
   watch.put({ ...answered({ resourceVersion: '13' }), status })
+  expect(changes).toHaveLength(count)
+  await watch.stop()
+})
+
+it.each([
+  [0, 'i1'],
+  [1, 'i2'],
+])('%i change for a first status of the installation %s', async (count, installation) => {
+  const { watch, changes } = await watchOne()
+  watch.put({ ...answered({}), status: { installation } })
   expect(changes).toHaveLength(count)
   await watch.stop()
 })

@@ -91,8 +91,8 @@ const SOURCE: Source = {
   lastSuccessfulTime: null,
   active: [],
 }
-const CRON_JOB = { name: 'backup', uid: 'u', suspended: false, active: [] }
-const SHOWN = { job: 'backup-1', outcome: 'Succeeded', completionTime: toTime(NOW - 90_000) }
+const CRON_JOB = { apiGroup: 'batch', kind: 'CronJob', name: 'backup', uid: 'u', suspended: false, active: [] }
+const SHOWN = { name: 'backup-1', outcome: 'Succeeded', completionTime: toTime(NOW - 90_000) }
 
 it.each<[string, Partial<HeartbeatCheck['status'] & object>, [string, string], Partial<Source>, string[]]>([
   ['is as shown', {}, ['backup-1', 'Succeeded'], {}, []],
@@ -105,7 +105,7 @@ it.each<[string, Partial<HeartbeatCheck['status'] & object>, [string, string], P
   const object: HeartbeatCheck = {
     metadata: { namespace: 'shop', name: 'job', uid: 'u', resourceVersion: '7' },
     spec: { sourceRef: { kind: 'CronJob', name: 'backup' } },
-    status: { checkId: 'c', state: 'up', stateTime: toTime(NOW), cronJob: CRON_JOB, lastRun: SHOWN, ...status },
+    status: { checkId: 'c', state: 'up', stateTime: toTime(NOW), source: CRON_JOB, lastRun: SHOWN, ...status },
   }
   const row = ['shop', 'job', STATUSES.indexOf('up'), NOW, null, NOW + 60_000, job, outcome]
   const did: string[] = []

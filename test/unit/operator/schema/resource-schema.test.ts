@@ -74,6 +74,22 @@ describe('the definition', () => {
         expect(field.description, path).toMatch(/Default: |Give either periodSeconds or schedule/)
   })
 
+  it('explains a field in three sentences at most', () => {
+    for (const { path, field } of ours) expect(field.description!.split(/[.] (?=[A-Z])/).length, path).toBeLessThan(4)
+  })
+
+  it('has a format for every integer, a pattern for every rule that is one, and a type for every list', () => {
+    for (const { path, field } of ours) {
+      const isOfGeneration = path.endsWith('observedGeneration')
+      if (field.type === 'integer') expect(field.format, path).toBe(isOfGeneration ? 'int64' : 'int32')
+      if (field.type === 'array') expect(field['x-kubernetes-list-type'], path).toMatch(/^(set|map|atomic)$/)
+      const shape = field['x-kubernetes-validations']?.map(({ rule }) => /^self\.matches\(r'(.*)'\)$/.exec(rule)?.[1])
+      if (shape?.some(Boolean)) expect(shape, path).toContain(field.pattern)
+    }
+    expect(fieldAt('spec.schedule').pattern).toMatch(/^\^\(@\(yearly/)
+    expect(fieldAt('spec.sourceRef')['x-kubernetes-map-type']).toBe('atomic')
+  })
+
   it('bounds every text, map and list', () => {
     for (const { path, field } of ours) {
       const isBounded = field.enum !== undefined || field.format === 'date-time' || field.maxLength !== undefined
@@ -87,8 +103,7 @@ describe('the definition', () => {
     const defaults = ours.filter(({ field }) => field.default !== undefined)
     expect(Object.fromEntries(defaults.map(({ path, field }) => [path, field.default]))).toEqual({
       'spec.deletionPolicy': 'Delete',
-      'spec.publish.kind': 'Secret',
-      'spec.publish.key': 'HEARTBEAT_URL',
+      'spec.sourceRef.apiGroup': 'batch',
     })
   })
 
@@ -97,6 +112,7 @@ describe('the definition', () => {
     for (const reasons of Object.values(REASONS)) for (const reason of reasons) expect(description).toContain(reason)
     for (const path of [
       'spec.publish.kind',
+      'spec.sourceRef.apiGroup',
       'spec.sourceRef.kind',
       'status.lastRun.outcome',
       'status.published.kind',
@@ -123,18 +139,17 @@ describe('the definition', () => {
     expect(columns(false)).toEqual([
       ['State', '.status.state'],
       ['Ready', '.status.conditions[?(@.type=="Ready")].status'],
-      ['Schedule', '.status.schedule'],
-      ['Grace', '.status.graceSeconds'],
+      ['Schedule', '.status.cadence'],
       ['Last Ping', '.status.lastPingTime'],
       ['Last Run', '.status.lastRun.outcome'],
-      ['Reason', '.status.conditions[?(@.type=="Ready")].reason'],
+      ['Why', '.status.reason'],
       ['Age', '.metadata.creationTimestamp'],
     ])
     expect(columns(true)).toEqual([
+      ['Grace', '.status.graceSeconds'],
       ['Time Zone', '.status.timeZone'],
       ['Run Reason', '.status.lastRun.reason'],
       ['Published', '.status.published.name'],
-      ['Why', '.status.conditions[?(@.type=="Up")].reason'],
       ['Since', '.status.stateTime'],
     ])
   })
@@ -152,6 +167,7 @@ function* rulesOf({ path, field }: { path: string; field: Schema }): Generator<s
   for (const keyword of KEYWORDS) if (field[keyword] !== undefined) yield `${path} ${keyword}`
   if (field.format === 'date-time') yield `${path} format`
   for (const name of field.required ?? []) yield `${path} required ${name}`
+  if (field['x-kubernetes-list-type'] === 'set') yield `${path} x-kubernetes-list-type`
   if (field['x-kubernetes-list-map-keys'] !== undefined) yield `${path} x-kubernetes-list-map-keys`
   for (const { message } of field['x-kubernetes-validations'] ?? []) yield `${path} ${message}`
 }

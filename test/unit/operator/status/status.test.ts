@@ -103,7 +103,9 @@ function statusOf(findings: Partial<Findings> = {}, before?: HeartbeatCheckStatu
     downReason: null,
     ...findings,
   } as const
-  return computeStatus(resource(before), given, now)
+  const object = resource(before)
+  const spec = findings.followed === undefined ? object.spec : { sourceRef: REF }
+  return computeStatus({ ...object, spec }, given, now)
 }
 
 const condition = (status: HeartbeatCheckStatus, type: string) =>
@@ -157,10 +159,17 @@ describe('the conditions of the sync', () => {
 
 describe('a check that follows a CronJob', () => {
   it('shows the CronJob and the run, without what is not known', () => {
-    const { cronJob, lastRun } = statusOf({ followed: { source: SOURCE, lastRun: RUN } })
-    expect(cronJob).toEqual({ name: 'backup', uid: 'c1', suspended: false, active: [] })
+    const { source, lastRun } = statusOf({ followed: { source: SOURCE, lastRun: RUN } })
+    expect(source).toEqual({
+      apiGroup: 'batch',
+      kind: 'CronJob',
+      name: 'backup',
+      uid: 'c1',
+      suspended: false,
+      active: [],
+    })
     expect(lastRun).toEqual({
-      job: 'backup-1',
+      name: 'backup-1',
       outcome: 'Succeeded',
       startTime: RUN.startTime,
       completionTime: RUN.completionTime,
@@ -186,21 +195,21 @@ describe('a check that follows a CronJob', () => {
 
   it('shows 20 active Jobs at most', () => {
     const active = Array.from({ length: 21 }, (_, index) => `backup-${index}`)
-    const { cronJob } = statusOf({ followed: { source: { ...SOURCE, active }, lastRun: null } })
-    expect(cronJob?.active).toEqual(active.slice(0, 20))
+    const { source } = statusOf({ followed: { source: { ...SOURCE, active }, lastRun: null } })
+    expect(source?.active).toEqual(active.slice(0, 20))
   })
 
   it('shows no CronJob that is gone, and the last one seen while it may not be read', () => {
     const before = statusOf({ followed: { source: SOURCE, lastRun: RUN } })
     const gone = statusOf({ followed: { source: null, lastRun: RUN } }, before)
-    expect(gone).not.toHaveProperty('cronJob')
+    expect(gone).not.toHaveProperty('source')
     expect(gone.lastRun).toEqual(before.lastRun)
-    expect(statusOf({ followed: { source: undefined, lastRun: RUN } }, before).cronJob).toEqual(before.cronJob)
+    expect(statusOf({ followed: { source: undefined, lastRun: RUN } }, before).source).toEqual(before.source)
   })
 
   it.each<[string, HeartbeatCheckSpec, boolean]>([
     ['sourceRef', { sourceRef: REF }, false],
-    ['sourceRef with publish', { sourceRef: REF, publish: {} }, true],
+    ['sourceRef with publish', { sourceRef: REF, publish: { kind: 'Secret' } }, true],
     ['None', { periodSeconds: 60, publish: { kind: 'None' } }, false],
     ['a schedule of its own', { periodSeconds: 60 }, true],
   ])('has the condition Published only where something is to be published: %s', (_, spec, expected) => {
@@ -221,10 +230,15 @@ describe('the condition Up', () => {
     [{ status: 'down', expectedAt: null, dueAt: null }, 'overran', 'False Overran'],
     [{ status: 'down', expectedAt: null, dueAt: null }, null, 'False Missed'],
     [{ status: 'paused', expectedAt: null, dueAt: null }, null, 'Unknown Suspended'],
-  ])('of %j, down for %s, is %s', (state, downReason, expected) => {
-    const up = condition(statusOf({ check: record(state), downReason }), 'Up')!
-    expect(`${up.status} ${up.reason}`).toBe(expected)
-  })
+  ])(
+    'of %j, down for %s, is %s, and its reason is that of the status but for a job that is up',
+    (state, downReason, expected) => {
+      const status = statusOf({ check: record(state), downReason })
+      const up = condition(status, 'Up')!
+      expect(`${up.status} ${up.reason}`).toBe(expected)
+      expect(status.reason).toBe(up.status === 'True' ? undefined : up.reason)
+    },
+  )
 })
 
 describe('what is written', () => {
@@ -261,19 +275,22 @@ describe('what is written', () => {
     [86_400, 'every 1d'],
     [604_800, 'every 7d'],
     [31_536_000, 'every 365d'],
-  ])('says of a period of %i seconds: %s', (periodSeconds, schedule) => {
+  ])('says of a period of %i seconds: %s', (periodSeconds, cadence) => {
     const { spec, ...rest } = record()
     const status = statusOf({ check: { ...rest, spec: { ...spec, periodSeconds } } })
-    expect(status).toMatchObject({ schedule, graceSeconds: 600 })
-    expect(status).not.toHaveProperty('timeZone')
+    expect(status).toMatchObject({ periodSeconds, cadence, graceSeconds: 600 })
+    for (const field of ['schedule', 'timeZone']) expect(status).not.toHaveProperty(field)
   })
 
   it('has the schedule as it is written, and its zone, of what the service holds', () => {
     const { spec, ...rest } = record()
     const given = { periodSeconds: null, schedule: ' 0  2 * * MON', timeZone: 'Europe/Berlin', graceSeconds: 0 }
     const sync = { kind: 'stalled', reason: 'InvalidSpec', message: 'x' } as const
-    expect(statusOf({ check: { ...rest, spec: { ...spec, ...given } }, sync })).toMatchObject({
+    const status = statusOf({ check: { ...rest, spec: { ...spec, ...given } }, sync })
+    expect(status).not.toHaveProperty('periodSeconds')
+    expect(status).toMatchObject({
       schedule: ' 0  2 * * MON',
+      cadence: ' 0  2 * * MON',
       timeZone: 'Europe/Berlin',
       graceSeconds: 0,
     })
@@ -290,6 +307,7 @@ describe('what is written', () => {
     const status = statusOf({ check: { ...check, spec: held }, sync })
     expect('schedule' in status).toBe(expected)
     expect('timeZone' in status).toBe(expected)
+    expect('cadence' in status).toBe(expected)
     expect(status.graceSeconds).toBe(600)
   })
 
