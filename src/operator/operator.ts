@@ -7,6 +7,7 @@ import { CRONJOBS_OFF, type CronJobSettings } from '../domain/cron-job-settings.
 import type { KubernetesClient } from '../kubernetes/client.ts'
 import { createElector, type Elector } from '../kubernetes/elector.ts'
 import type { KubernetesMetrics } from '../kubernetes/metrics.ts'
+import type { Priority } from '../kubernetes/queue.ts'
 import { createRecorder } from '../kubernetes/recorder.ts'
 import { whenAborted } from '../runtime/abort.ts'
 import { backoffMs } from '../runtime/backoff.ts'
@@ -114,9 +115,9 @@ export function createOperator(options: OperatorOptions): Operator {
   let optIn: OptInController | undefined
 
   const watchMetrics = kubernetesMetrics.reflector(HEARTBEAT_CHECKS.plural)
-  const onChange = (key: string) => {
-    checks?.add(key)
-    optIn?.checkChanged(key)
+  const onChange = (key: string, priority: Priority) => {
+    checks?.add(key, priority)
+    optIn?.checkChanged(key, priority)
   }
   const watch = createCheckWatch({ client, namespaces, clock, random, stallMs, log, metrics: watchMetrics, onChange })
   const sourceMetrics = kubernetesMetrics.reflector

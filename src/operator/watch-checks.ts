@@ -2,7 +2,8 @@
 
 import { watchAreas } from '../kubernetes/areas.ts'
 import { ApiError, type KubernetesClient } from '../kubernetes/client.ts'
-import { type KubernetesObject, keyOf } from '../kubernetes/objects.ts'
+import { type KubernetesObject, keyOf, splitKey } from '../kubernetes/objects.ts'
+import type { Priority } from '../kubernetes/queue.ts'
 import type { ReflectorMetrics } from '../kubernetes/reflector.ts'
 import type { Clock } from '../runtime/clock.ts'
 import type { Log } from '../runtime/log.ts'
@@ -49,8 +50,8 @@ export interface CheckWatchOptions {
   readonly stallMs?: number | undefined
   readonly log: Log
   readonly metrics: ReflectorMetrics
-  /** A resource was created, deleted, or changed by others. */
-  readonly onChange: (key: string) => void
+  /** A resource was created, deleted, or changed by others. What the first list of a namespace shows may wait. */
+  readonly onChange: (key: string, priority: Priority) => void
 }
 
 export function createCheckWatch(options: CheckWatchOptions): CheckWatch {
@@ -66,7 +67,8 @@ export function createCheckWatch(options: CheckWatchOptions): CheckWatch {
     explain: explainProblem,
     onChange(key, { before, after }) {
       followers.note(key, after)
-      if (before === undefined || after === undefined || isRelevant(before, after)) onChange(key)
+      if (before !== undefined && after !== undefined && !isRelevant(before, after)) return
+      onChange(key, areas.isListed(splitKey(key).namespace) ? 'live' : 'background')
     },
   })
 
@@ -80,7 +82,7 @@ export function createCheckWatch(options: CheckWatchOptions): CheckWatch {
       areas.put(object)
       const after = areas.get(key)
       // The response may hold a change by others that the watch has not reported yet, and will not report after it.
-      if (before !== undefined && after !== undefined && isOthersWork(before, after)) onChange(key)
+      if (before !== undefined && after !== undefined && isOthersWork(before, after)) onChange(key, 'live')
     },
     keys: areas.keys,
     followersOf: followers.of,

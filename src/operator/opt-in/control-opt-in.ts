@@ -37,7 +37,7 @@ export interface OptInOptions {
 
 export interface OptInController extends Controller {
   /** A HeartbeatCheck was created, deleted, or changed by others. */
-  checkChanged(key: string): void
+  checkChanged(key: string, priority: Priority): void
   /** The label of a Namespace or its projects were changed, or its label is known now. */
   namespaceChanged(namespace: string): void
 }
@@ -221,9 +221,9 @@ export function createOptInController(term: Term, options: OptInOptions): OptInC
   const loops: { stop(): Promise<void> }[] = []
   return {
     name: 'opt-in',
-    checkChanged(key) {
+    checkChanged(key, priority) {
       isCountDue = true
-      if (sources.getSource(key) !== undefined) enqueue(key, 'live')
+      if (sources.getSource(key) !== undefined) enqueue(key, priority)
     },
     namespaceChanged,
     start() {

@@ -59,7 +59,7 @@ export interface CheckControllerOptions extends CheckSettings {
 
 export interface CheckController extends Controller {
   /** Its resource has changed. */
-  add(key: string): void
+  add(key: string, priority: Priority): void
   /** A run of the source that this resource follows is recorded. */
   noteRun(key: string, run: Pick<LastRun, 'outcome'>): void
   /** Resolves with the projects that the namespace may use, if this is none of them; else with null. `now`: of after the call. */
@@ -220,7 +220,7 @@ export function createCheckController(term: Term, options: CheckControllerOption
   const parts: { stop(): Promise<void> }[] = [pingTimes]
   return {
     name: 'checks',
-    add: (key) => work.add(key, 'live'),
+    add: work.add,
     noteRun: (key, run) => void (isMinorRun(run) ? offerTurn(key) : enqueue(key)),
     async findProjectsInstead(namespace, wanted, age) {
       const allowed = await projects.allowedProjects(namespace, age)

@@ -490,7 +490,7 @@ it('counts the CronJobs by whether they are watched, and none after the term', a
   sources.delete('shop/c')
   for (const listener of listeners) listener('shop/c', { before: aSource('c') } as Parameters<SourceListener>[1])
   checks.set('shop/b', aCheck('b'))
-  controller.checkChanged('shop/b')
+  controller.checkChanged('shop/b', 'live')
   await clock.advance(1_000)
   expect(await counts()).toEqual({ true: 2, false: 0, rejected: 0 })
   const stopping = controller.stop(0)
