@@ -9,6 +9,7 @@
  */
 
 import type { Clock } from '../runtime/clock.ts'
+import { createRate } from '../runtime/rate.ts'
 import { startLimit } from './call-limit.ts'
 import type { KubernetesClient } from './client.ts'
 import { ApiError, readErrorEvent } from './errors.ts'
@@ -109,8 +110,7 @@ export async function confirmGroups(
   signal: AbortSignal,
 ): Promise<boolean[]> {
   const count = groups.reduce((sum, group) => sum + group.length, 0)
-  const spacingMs = count > TOGETHER ? (REQUESTS * 1_000) / REQUESTS_PER_SECOND : 0
-  let index = 0
+  const rate = createRate(clock, REQUESTS_PER_SECOND / REQUESTS, count > TOGETHER ? 1 : TOGETHER)
   return await Promise.all(
     groups.map(async (group) => {
       const failed = new AbortController()
@@ -119,9 +119,7 @@ export async function confirmGroups(
       if (signal.aborted) fail()
       await Promise.all(
         group.map(async (one) => {
-          const waitMs = index * spacingMs
-          index += 1
-          if (waitMs > 0) await clock.sleep(waitMs, failed.signal)
+          await rate.take(failed.signal)
           if (failed.signal.aborted || !(await one.confirm(failed.signal))) fail()
         }),
       )

@@ -11,7 +11,7 @@
  */
 
 import { type BackoffSteps, backoffMs } from '../runtime/backoff.ts'
-import type { Clock } from '../runtime/clock.ts'
+import { after, type Clock } from '../runtime/clock.ts'
 import { createDelays, type Priority } from './delays.ts'
 import { createLine } from './line.ts'
 
@@ -80,7 +80,7 @@ export function createQueue(options: QueueOptions): Queue {
   const takers = new Set<(key: string | null) => void>()
   const failureCounts = new Map<string, number>()
   const delays = createDelays()
-  let timer: { readonly at: number; readonly disarm: AbortController } | undefined
+  let timer: { readonly at: number; readonly disarm: () => void } | undefined
   let liveInRow = 0
   let isStopped = false
 
@@ -187,14 +187,8 @@ export function createQueue(options: QueueOptions): Queue {
   function arm(): void {
     const at = delays.earliest()
     if (timer !== undefined && at !== undefined && timer.at <= at) return
-    timer?.disarm.abort()
-    timer = undefined
-    if (at === undefined) return
-    const disarm = new AbortController()
-    timer = { at, disarm }
-    void clock.sleep(Math.max(0, at - clock.now()), disarm.signal).then(() => {
-      if (!disarm.signal.aborted) ring()
-    })
+    timer?.disarm()
+    timer = at === undefined ? undefined : { at, disarm: after(clock, Math.max(0, at - clock.now()), ring) }
   }
 
   function ring(): void {
@@ -217,7 +211,7 @@ export function createQueue(options: QueueOptions): Queue {
       // Even if it is not drained: keys left behind at a loss of leadership are not a backlog of this process.
       for (const { priority } of waiting.values()) metrics?.depthChanged(priority, -1)
       isStopped = true
-      timer?.disarm.abort()
+      timer?.disarm()
       delays.clear()
       handOut()
     },

@@ -4,7 +4,7 @@
  * the queue: the next leader reconciles everything anyway.
  */
 
-import type { Clock } from '../runtime/clock.ts'
+import { after, type Clock } from '../runtime/clock.ts'
 import type { Priority, Queue } from './queue.ts'
 
 export type ReconcileResult =
@@ -115,12 +115,9 @@ export function createWorkers({ name, queue, count, reconcile, onError, metrics,
     async stop(graceMs) {
       stopping.abort()
       if (graceMs <= 0) ending.abort()
-      const ended = new AbortController()
-      void clock.sleep(graceMs, ended.signal).then(() => {
-        if (!ended.signal.aborted) ending.abort()
-      })
+      const stopTimer = after(clock, graceMs, () => ending.abort())
       await running
-      ended.abort()
+      stopTimer()
     },
   }
 }

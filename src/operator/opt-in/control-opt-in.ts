@@ -9,6 +9,7 @@ import { ApiError, isNamespaceGone } from '../../kubernetes/errors.ts'
 import { keyOf, splitKey } from '../../kubernetes/objects.ts'
 import type { Priority } from '../../kubernetes/queue.ts'
 import { createWorkers, type ReconcileResult } from '../../kubernetes/workers.ts'
+import { createRate } from '../../runtime/rate.ts'
 import { FIELD_MANAGER, HEARTBEAT_CHECKS, type HeartbeatCheck } from '../heartbeat-check.ts'
 import { type NamespaceWatch, watchLabelOf } from '../namespaces/watch-namespaces.ts'
 import type { SourceWatch } from '../sources/watch-sources.ts'
@@ -19,7 +20,6 @@ import { countWatched, type WatchedCounts } from './count-watched.ts'
 import { type Decision, decide } from './decide.ts'
 import { type OptInSource, plan, type Warning, type Write } from './plan.ts'
 import { createWarnings } from './warnings.ts'
-import { createWriteRate } from './write-rate.ts'
 
 export interface OptInOptions {
   readonly sources: Pick<SourceWatch, 'getSource' | 'sources' | 'hasSynced' | 'onSource'>
@@ -44,7 +44,10 @@ export interface OptInController extends Controller {
 
 const NAME = 'heartbeat-operator-opt-in'
 const WORKERS = 8
-/** Creations, changes and deletions. A new resource costs an API server 2 ms of processor time, and its reconcile 7 (docs/benchmarks.md). */
+/**
+ * Creations, changes and deletions: a label on a large Namespace must not load the API server with all at once. A new resource costs an API server 2 ms of processor time, and its reconcile 7
+ * (docs/benchmarks.md).
+ */
 const WRITES_PER_SECOND = 50
 /** Finds what no event reports, as a resource that another installation has given away. Reads caches only. */
 const RESYNC_MS = 600_000
@@ -64,7 +67,7 @@ export function createOptInController(term: Term, options: OptInOptions): OptInC
   const { sources, checks, namespaceWatch, resyncMs = RESYNC_MS } = options
   const queue = term.createQueue(NAME, BACKOFF)
   const warnings = createWarnings(term.recorder, clock)
-  const takeTurn = createWriteRate(clock, WRITES_PER_SECOND)
+  const rate = createRate(clock, WRITES_PER_SECOND)
   /** Keys of CronJobs that are to have a HeartbeatCheck, and cannot. */
   const rejected = new Set<string>()
   /** Keys by namespace: a cluster may have as many Namespaces as CronJobs. */
@@ -113,7 +116,7 @@ export function createOptInController(term: Term, options: OptInOptions): OptInC
       warn(key, source, found)
       return action.kind === 'none' ? DONE : LATER
     }
-    await takeTurn(signal)
+    await rate.take(signal)
     signal.throwIfAborted()
     const isOutdated =
       sources.getSource(key) !== source ||

@@ -5,7 +5,7 @@
  */
 
 import { ApiError, type KubernetesClient } from '../../kubernetes/client.ts'
-import type { Clock } from '../../runtime/clock.ts'
+import { after, type Clock } from '../../runtime/clock.ts'
 import type { PublishedTarget } from '../heartbeat-check.ts'
 import { TYPES, versionOf } from './published-object.ts'
 
@@ -54,7 +54,7 @@ export function createPublishedLooks({ client, clock, everyMs = LOOK_MS, onChang
   const entries = new Map<string, Entry>()
   const inFlight = new Set<Promise<void>>()
   const stopping = new AbortController()
-  let timer: { readonly at: number; readonly disarm: AbortController } | undefined
+  let timer: { readonly at: number; readonly disarm: () => void } | undefined
   let lastAt: number | undefined
 
   /** When the next look is due; undefined: never. */
@@ -71,14 +71,10 @@ export function createPublishedLooks({ client, clock, everyMs = LOOK_MS, onChang
   function arm(): void {
     const at = dueAt()
     if (timer !== undefined && at !== undefined && timer.at <= at) return
-    timer?.disarm.abort()
+    timer?.disarm()
     timer = undefined
     if (at === undefined || stopping.signal.aborted) return
-    const disarm = new AbortController()
-    timer = { at, disarm }
-    void clock.sleep(Math.max(0, at - clock.now()), disarm.signal).then(() => {
-      if (!disarm.signal.aborted) ring(at)
-    })
+    timer = { at, disarm: after(clock, Math.max(0, at - clock.now()), () => ring(at)) }
   }
 
   function ring(at: number): void {
@@ -128,7 +124,7 @@ export function createPublishedLooks({ client, clock, everyMs = LOOK_MS, onChang
     },
     async stop() {
       stopping.abort()
-      timer?.disarm.abort()
+      timer?.disarm()
       await Promise.all(inFlight)
     },
   }
