@@ -68,8 +68,6 @@ export interface OperatorOptions extends CheckSettings {
   readonly holderSeconds?: number
   /** How often it is recorded up to when all that Jobs report is known. Default: every two seconds. */
   readonly seenEveryMs?: number
-  /** More Events of one kind do not wait; what is lost is recorded again. */
-  readonly maxWaitingEvents?: number
 }
 
 export interface Operator {
@@ -142,8 +140,6 @@ export function createOperator(options: OperatorOptions): Operator {
     instance: identity,
     onProblem: (error) => log.warn({ error }, 'an Event could not be written'),
     onDropped: kubernetesMetrics.recorder.dropped,
-    isBusy: () => checks?.isBusy() ?? false,
-    ...(options.maxWaitingEvents === undefined ? {} : { maxWaiting: options.maxWaitingEvents }),
   })
 
   const onTaken = (isTaken: boolean) => metrics.clusterNameTaken.set(isTaken ? 1 : 0)

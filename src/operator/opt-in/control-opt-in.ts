@@ -12,6 +12,7 @@ import { createWorkers, type ReconcileResult } from '../../kubernetes/workers.ts
 import { createRate } from '../../runtime/rate.ts'
 import { FIELD_MANAGER, HEARTBEAT_CHECKS, type HeartbeatCheck } from '../heartbeat-check.ts'
 import { type NamespaceWatch, watchLabelOf } from '../namespaces/watch-namespaces.ts'
+import { typeOf } from '../sources/source-kinds.ts'
 import type { SourceWatch } from '../sources/watch-sources.ts'
 import type { Controller, Term } from '../term.ts'
 import type { CheckWatch } from '../watch-checks.ts'
@@ -19,7 +20,6 @@ import { type CopiedFields, readAnnotations } from './annotations.ts'
 import { countWatched, type WatchedCounts } from './count-watched.ts'
 import { type Decision, decide } from './decide.ts'
 import { type OptInSource, plan, type Warning, type Write } from './plan.ts'
-import { createWarnings } from './warnings.ts'
 
 export interface OptInOptions {
   readonly sources: Pick<SourceWatch, 'getSource' | 'sources' | 'hasSynced' | 'onSource'>
@@ -56,6 +56,8 @@ const BEHIND_MS = 1_000
 /** How soon a right or a quota that is granted has an effect. */
 const REJECTED_MS = 60_000
 const LOOK_MS = 1_000
+/** A fault that lasts has an Event in each half hour: the API server keeps Events for an hour. */
+const REPEAT_MS = 1_800_000
 /** After an outage of the API server nothing waits longer than this. */
 const BACKOFF = { firstMs: 200, maxMs: 10_000 }
 
@@ -66,7 +68,6 @@ export function createOptInController(term: Term, options: OptInOptions): OptInC
   const { client, clock, log, claims, cronJobs, metrics } = term
   const { sources, checks, namespaceWatch, resyncMs = RESYNC_MS } = options
   const queue = term.createQueue(NAME, BACKOFF)
-  const warnings = createWarnings(term.recorder, clock)
   const rate = createRate(clock, WRITES_PER_SECOND)
   /** Keys of CronJobs that are to have a HeartbeatCheck, and cannot. */
   const rejected = new Set<string>()
@@ -98,7 +99,6 @@ export function createOptInController(term: Term, options: OptInOptions): OptInC
   async function reconcile(key: string, signal: AbortSignal): Promise<ReconcileResult> {
     const source = sources.getSource(key)
     if (source === undefined) {
-      warnings.forget(key)
       rejected.delete(key)
       return DONE
     }
@@ -143,8 +143,18 @@ export function createOptInController(term: Term, options: OptInOptions): OptInC
     }
   }
 
-  function warn(key: string, source: OptInSource, found: readonly Warning[]): void {
-    warnings.report(key, source, found)
+  function warn(key: string, { metadata }: OptInSource, found: readonly Warning[]): void {
+    const { namespace, name, uid, resourceVersion } = metadata
+    const regarding = { ...typeOf('CronJob'), namespace, name, uid, resourceVersion }
+    const halfHour = Math.floor(clock.now() / REPEAT_MS)
+    for (const { reason, note } of found)
+      term.recorder.record(regarding, {
+        type: 'Warning',
+        reason,
+        note,
+        action: 'Watch',
+        id: `${reason} ${note} ${halfHour}`,
+      })
     const isRejected = found.some(({ reason }) => reason === 'NameTaken' || reason === 'NotCreated')
     if (isRejected === rejected.has(key)) return
     isCountDue = true

@@ -14,7 +14,6 @@ import { createForeignResources, type ForeignMemory } from '../ownership/foreign
 import { createFormerChecks } from '../ownership/former-checks.ts'
 import { ownershipOf } from '../ownership/ownership.ts'
 import { createPublishedLooks } from '../publish/look-at-published.ts'
-import { createLostEvents } from '../status/lost-events.ts'
 import { createPingTimes } from '../status/ping-times.ts'
 import { isMinorRun } from '../status/status.ts'
 import type { Controller, Term } from '../term.ts'
@@ -66,8 +65,6 @@ export interface CheckController extends Controller {
   findProjectsInstead(namespace: string, project: string, age: 'cached' | 'now'): Promise<readonly string[] | null>
   /** The annotation of a Namespace has changed. */
   projectsChanged(namespace: string): void
-  /** More resources wait than are reconciled. */
-  isBusy(): boolean
 }
 
 /** Workers mostly wait for the API server, which handles 16 concurrent requests at less cost each than one by one. */
@@ -78,8 +75,6 @@ const POLL_MS = 15_000
 const STORAGE_MS = 60_000
 /** How often it is looked at whether sources that are awaited are listed. */
 const SOURCES_MS = 500
-/** How often Events that were lost are recorded again. */
-const LOST_EVENTS_MS = 1_000
 /** How often for each resource whether its source may be read. */
 const RIGHTS_MS = 5_000
 
@@ -111,7 +106,6 @@ export function createCheckController(term: Term, options: CheckControllerOption
       enqueue(key)
     },
   })
-  const lostEvents = createLostEvents({ recorder, enqueue: (key) => enqueue(key, 'background') })
   const base = { client, cache: watch, context, cluster, claims }
   const onCount = (count: number) => metrics.installationConflicts.set(count)
   const formerChecks = createFormerChecks({ ...base, pingUrl, clock, random, log })
@@ -151,7 +145,6 @@ export function createCheckController(term: Term, options: CheckControllerOption
     revival,
     namespaces: projects,
     recorder,
-    onEventsLost: lostEvents.add,
     looks,
     pingTimes,
     pingUrl,
@@ -227,10 +220,8 @@ export function createCheckController(term: Term, options: CheckControllerOption
       return findProjectsInstead(context, { cluster, namespace, allowed, wanted })
     },
     projectsChanged,
-    isBusy,
     start() {
       parts.push(term.startLoop('poll', pollMs, poll))
-      parts.push(term.startLoop('lost-events', LOST_EVENTS_MS, async () => lostEvents.retry()))
       if (namespaces === null) {
         const migrateStorage = createStorageMigration({ client, clock, log })
         parts.push(term.startLoop('storage', options.storageMs ?? STORAGE_MS, migrateStorage))

@@ -9,7 +9,6 @@ import { splitKey } from '../../kubernetes/objects.ts'
 import type { Recorder } from '../../kubernetes/recorder.ts'
 import type { ReconcileResult } from '../../kubernetes/workers.ts'
 import { findDeclaredCheck } from '../../store/checks/declared-checks.ts'
-import { createDroppedLabels } from '../declare/dropped-labels.ts'
 import { isSourceAwaited } from '../declare/follow-source.ts'
 import { createFinalizers } from '../deletion/ensure-finalizer.ts'
 import { createFinalizer } from '../deletion/finalize.ts'
@@ -39,8 +38,6 @@ export interface ReconcilerOptions extends FullSyncOptions {
   /** Whether other resources wait to be reconciled. */
   readonly isBusy: () => boolean
   readonly onFinalizerForced: () => void
-  /** Called with the key of a resource when Events of its flips were lost. */
-  readonly onEventsLost?: (key: string) => void
   /** Called with the key of a resource whose source is not known yet: it is to be reconciled when that is known. */
   readonly onSourceAwaited?: (key: string) => void
 }
@@ -58,10 +55,9 @@ export function createReconciler(options: ReconcilerOptions): Reconciler {
   const finalize = createFinalizer(options)
   const finalizers = createFinalizers(options)
   const syncs = createSyncs(now)
-  const droppedLabels = createDroppedLabels(recordEvent)
   /** By key: notes of takeovers whose status or URL is not written yet. */
   const takeovers = new Map<string, string>()
-  const sync = createFullSync(options, { recordEvent, finalizers, syncs, droppedLabels })
+  const sync = createFullSync(options, { recordEvent, finalizers, syncs })
 
   async function reconcile(key: string, signal: AbortSignal): Promise<ReconcileResult> {
     const hasTurn = pingTimes.take(key)
@@ -126,7 +122,7 @@ export function createReconciler(options: ReconcilerOptions): Reconciler {
   }
 
   function forget(key: string): void {
-    for (const part of [syncs, looks, droppedLabels]) part.forget(key)
+    for (const part of [syncs, looks]) part.forget(key)
     takeovers.delete(key)
   }
 
