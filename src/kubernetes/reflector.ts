@@ -14,10 +14,7 @@
  *
  * An incomplete list is discarded: objects that it lacks may exist.
  *
- * Why not ListWatch, the informer of `@kubernetes/client-node`: in 2.0.1 (dist/cache.js, `doneHandler`) a watch that ends with any
- * error but 410 or a timeout calls the error callbacks and stops for good, and so does a list that fails (kubernetes-client/javascript
- * #795, #1933). It lists without pages, does not notice a silent connection, and cannot take in our own writes. The library has no
- * work queue, leader election or Event recorder either.
+ * Why not ListWatch, the informer of `@kubernetes/client-node`: README.md.
  */
 
 import { backoffMs } from '../runtime/backoff.ts'
