@@ -7,7 +7,7 @@
 import type { Clock } from '../runtime/clock.ts'
 import { type CallOptions, createCalls, type StreamOptions } from './call.ts'
 import type { Connection } from './connection.ts'
-import { TransportError } from './errors.ts'
+import { hasStatus, TransportError } from './errors.ts'
 import type { KubernetesObject, ObjectName, ResourceType } from './objects.ts'
 import { describeLocation, pathOf, type Query, queryOf, type ResourceLocation } from './resource-path.ts'
 import { createTransport, type Request, type RequestMetrics } from './transport.ts'
@@ -15,14 +15,6 @@ import { createWarningReader } from './warnings.ts'
 import type { WatchEvent } from './watch-lines.ts'
 
 export type { CallOptions } from './call.ts'
-export {
-  ApiError,
-  hasReason,
-  isNamespaceGoing,
-  type StatusCause,
-  type StatusDetails,
-  TransportError,
-} from './errors.ts'
 export type { RequestMetrics } from './transport.ts'
 export type { WatchEvent } from './watch-lines.ts'
 
@@ -190,6 +182,21 @@ export function createClient(options: ClientOptions): KubernetesClient {
       return call({ verb: 'raw', method, path, description, body }, { ...options, isText: true })
     },
     close: transport.close,
+  }
+}
+
+/** Resolves with null where there is no such object, or no such kind. */
+export async function getOrNull<T extends KubernetesObject>(
+  client: Pick<KubernetesClient, 'get'>,
+  type: ResourceType,
+  name: ObjectName,
+  options?: GetOptions,
+): Promise<T | null> {
+  try {
+    return await client.get<T>(type, name, options)
+  } catch (error) {
+    if (hasStatus(error, 404)) return null
+    throw error
   }
 }
 

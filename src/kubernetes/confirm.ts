@@ -12,7 +12,7 @@ import type { Clock } from '../runtime/clock.ts'
 import { createRate } from '../runtime/rate.ts'
 import { startLimit } from './call-limit.ts'
 import type { KubernetesClient } from './client.ts'
-import { ApiError, readErrorEvent } from './errors.ts'
+import { hasStatus, readErrorEvent } from './errors.ts'
 import type { KubernetesObject, ResourceType } from './objects.ts'
 import { compareVersions, isNewer } from './resource-version.ts'
 
@@ -57,7 +57,7 @@ export async function confirmPosition(options: ConfirmOptions): Promise<Confirma
     if (!isLevel) return signal.aborted ? 'unknown' : 'behind'
     return delivered.isAll ? 'confirmed' : 'unknown'
   } catch (error) {
-    return error instanceof ApiError && error.status === 410 ? 'behind' : 'unknown'
+    return hasStatus(error, 410) ? 'behind' : 'unknown'
   } finally {
     end()
   }

@@ -2,8 +2,6 @@
 
 import type { StatusDetails } from './objects.ts'
 
-export type { StatusCause, StatusDetails } from './objects.ts'
-
 /** The API server rejected the request. `message` is the server's: it names the field and the reason. */
 export class ApiError extends Error {
   override readonly name = 'ApiError'
@@ -34,6 +32,15 @@ export class TransportError extends Error {
 
 export function hasReason(error: unknown, reason: string): error is ApiError {
   return error instanceof ApiError && error.reason === reason
+}
+
+export function hasStatus(error: unknown, ...statuses: readonly number[]): error is ApiError {
+  return error instanceof ApiError && statuses.includes(error.status)
+}
+
+/** A retry would repeat it: a missing right, a used up quota, an admission rule, an immutable object. A person has to change that. */
+export function isRejected(error: unknown): error is ApiError {
+  return hasStatus(error, 400, 403, 405, 413, 422) && !isNamespaceGoing(error)
 }
 
 /** The namespace is being deleted: nothing can be created in it, and each of its objects gets its own deletion. */

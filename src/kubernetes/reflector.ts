@@ -18,9 +18,9 @@
  */
 
 import { backoffMs } from '../runtime/backoff.ts'
-import { ApiError, type KubernetesClient, type ListPage, TransportError, type WatchEvent } from './client.ts'
+import type { KubernetesClient, ListPage, WatchEvent } from './client.ts'
 import { confirmPosition } from './confirm.ts'
-import { readErrorEvent } from './errors.ts'
+import { ApiError, readErrorEvent, TransportError } from './errors.ts'
 import { createHandlers, type HandlerOptions, type ProblemKind } from './handlers.ts'
 import { createObjectCache, isSameState, type KeyedChange } from './object-cache.ts'
 import { type CachedObject, type KubernetesObject, keyOf, type ResourceType } from './objects.ts'

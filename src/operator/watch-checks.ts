@@ -1,7 +1,8 @@
 /** The HeartbeatChecks of the cluster, or of some of its namespaces, in one cache. A standby keeps it up to date too. */
 
 import { watchAreas } from '../kubernetes/areas.ts'
-import { ApiError, type KubernetesClient } from '../kubernetes/client.ts'
+import type { KubernetesClient } from '../kubernetes/client.ts'
+import { hasStatus } from '../kubernetes/errors.ts'
 import { type KubernetesObject, keyOf, splitKey } from '../kubernetes/objects.ts'
 import type { Priority } from '../kubernetes/queue.ts'
 import type { ReflectorMetrics } from '../kubernetes/reflector.ts'
@@ -149,7 +150,7 @@ function trim(raw: KubernetesObject): HeartbeatCheck {
 }
 
 function explainProblem(error: unknown): string | null {
-  return error instanceof ApiError && error.status === 404
+  return hasStatus(error, 404)
     ? `the cluster does not know HeartbeatChecks of version ${VERSION}: apply manifests/crd.yaml; it is looked for again`
     : null
 }

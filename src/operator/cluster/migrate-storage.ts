@@ -5,7 +5,8 @@
  * to v1 after an upgrade, and back to v1alpha1 before a rollback (docs/operations.md, "Back to the release before").
  */
 
-import { ApiError, hasReason, type KubernetesClient } from '../../kubernetes/client.ts'
+import type { KubernetesClient } from '../../kubernetes/client.ts'
+import { ApiError, hasReason } from '../../kubernetes/errors.ts'
 import { type KubernetesObject, keyOf, type ObjectName, type ResourceType } from '../../kubernetes/objects.ts'
 import { backoffMs } from '../../runtime/backoff.ts'
 import type { Clock } from '../../runtime/clock.ts'

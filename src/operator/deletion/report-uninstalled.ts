@@ -1,6 +1,7 @@
 /** What the status of a HeartbeatCheck says once its operator is uninstalled: nothing keeps it true any more. */
 
-import { ApiError, type KubernetesClient, TransportError } from '../../kubernetes/client.ts'
+import type { KubernetesClient } from '../../kubernetes/client.ts'
+import { ApiError, hasStatus, TransportError } from '../../kubernetes/errors.ts'
 import { type Condition, type ResourceType, toTime } from '../../kubernetes/objects.ts'
 import type { Clock } from '../../runtime/clock.ts'
 import { type HeartbeatCheck, STATUS_FIELD_MANAGER } from '../heartbeat-check.ts'
@@ -37,7 +38,7 @@ export function createUninstalledReporter(
       await client.mergePatch(type, { namespace: namespace!, name }, patch, writing)
     } catch (error) {
       if (!(error instanceof ApiError || error instanceof TransportError)) throw error
-      isForbidden ||= error instanceof ApiError && error.status === 403
+      isForbidden ||= hasStatus(error, 403)
     }
   }
 }

@@ -4,7 +4,8 @@
  * A controller of single namespaces reads these by name, once a minute (read-namespaces.ts).
  */
 
-import { ApiError, type KubernetesClient } from '../../kubernetes/client.ts'
+import type { KubernetesClient } from '../../kubernetes/client.ts'
+import { hasStatus } from '../../kubernetes/errors.ts'
 import type { KubernetesObject } from '../../kubernetes/objects.ts'
 import { createReflector, type Reflector } from '../../kubernetes/reflector.ts'
 import { whenAborted } from '../../runtime/abort.ts'
@@ -60,7 +61,7 @@ export function startNamespaceWatch(options: NamespaceWatchOptions): NamespaceWa
           if (after !== undefined) reportChange(before, after, onChange)
         },
         onProblem(error) {
-          if (error instanceof ApiError && error.status === 403) denied.resolve()
+          if (hasStatus(error, 403)) denied.resolve()
           else log.warn({ error }, 'the watch of Namespaces was interrupted; it is taken up again')
         },
       })

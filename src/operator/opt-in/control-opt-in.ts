@@ -4,8 +4,7 @@
  * project of an annotation; the API server gets one request for each HeartbeatCheck that is to be different.
  */
 
-import { hasReason, isNamespaceGoing } from '../../kubernetes/client.ts'
-import { ApiError, isNamespaceGone } from '../../kubernetes/errors.ts'
+import { type ApiError, hasReason, isNamespaceGoing, isNamespaceGone, isRejected } from '../../kubernetes/errors.ts'
 import { keyOf, splitKey } from '../../kubernetes/objects.ts'
 import type { Priority } from '../../kubernetes/queue.ts'
 import { createWorkers, type ReconcileResult } from '../../kubernetes/workers.ts'
@@ -134,7 +133,7 @@ export function createOptInController(term: Term, options: OptInOptions): OptInC
       // Another write came first: of a person, of the leader before, of the garbage collector.
       if (hasReason(error, 'Conflict') || hasReason(error, 'AlreadyExists')) return LATER
       if (action.kind !== 'create' && hasReason(error, 'NotFound')) return DONE
-      if (!isRejection(error)) throw error
+      if (!isRejected(error)) throw error
       warn(key, source, [...found, describeRejection(action, error)])
       // The Events name each CronJob, and there may be thousands.
       if (!isRejectionLogged) log.warn({ error, cronJob: key }, 'the API server rejects HeartbeatChecks of CronJobs')
@@ -262,10 +261,6 @@ function isRelevant({ metadata: before }: OptInSource, { metadata: after }: OptI
     JSON.stringify([before.labels, before.annotations]) !== JSON.stringify([after.labels, after.annotations])
   )
 }
-
-/** A right is missing, a quota is used up, an admission rule rejects it: a person has to change that. */
-const isRejection = (error: unknown): error is ApiError =>
-  error instanceof ApiError && [400, 403, 405, 413, 422].includes(error.status)
 
 const REJECTED = { create: 'NotCreated', update: 'NotUpdated', delete: 'NotDeleted' } as const
 

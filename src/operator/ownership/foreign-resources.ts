@@ -5,7 +5,8 @@
  */
 
 import { isDeepStrictEqual } from 'node:util'
-import { ApiError, type KubernetesClient } from '../../kubernetes/client.ts'
+import type { KubernetesClient } from '../../kubernetes/client.ts'
+import { hasStatus } from '../../kubernetes/errors.ts'
 import { splitKey } from '../../kubernetes/objects.ts'
 import type { Recorder } from '../../kubernetes/recorder.ts'
 import type { ReconcileResult } from '../../kubernetes/workers.ts'
@@ -70,7 +71,7 @@ export function createForeignResources(options: ForeignOptions): ForeignResource
     try {
       cache.put(await client.mergePatch(HEARTBEAT_CHECKS, { namespace: namespace!, name }, patch, options))
     } catch (error) {
-      if (!(error instanceof ApiError && error.status === 404)) throw error
+      if (!hasStatus(error, 404)) throw error
     }
   }
 

@@ -4,7 +4,8 @@
  * with more than MAX_CHECKS objects the interval grows instead of the rate. Only for what was published in this term as leader.
  */
 
-import { ApiError, type KubernetesClient } from '../../kubernetes/client.ts'
+import type { KubernetesClient } from '../../kubernetes/client.ts'
+import { hasStatus } from '../../kubernetes/errors.ts'
 import { after, type Clock } from '../../runtime/clock.ts'
 import type { PublishedTarget } from '../heartbeat-check.ts'
 import { TYPES, versionOf } from './published-object.ts'
@@ -106,7 +107,7 @@ export function createPublishedLooks({ client, clock, everyMs = LOOK_MS, onChang
       if (versionOf(found) === version) return
     } catch (error) {
       // The full sync reports a missing right. Any other error says nothing about the object.
-      if (!(error instanceof ApiError && [403, 404].includes(error.status))) return
+      if (!hasStatus(error, 403, 404)) return
     }
     // A full sync may have written it meanwhile.
     if (entries.get(key)?.version === version) onChange(key)

@@ -4,7 +4,7 @@
  * between, a flip costs only a read of the database and a status.
  */
 
-import { ApiError, isNamespaceGoing } from '../../kubernetes/client.ts'
+import { hasStatus, isNamespaceGoing } from '../../kubernetes/errors.ts'
 import { splitKey } from '../../kubernetes/objects.ts'
 import type { Recorder } from '../../kubernetes/recorder.ts'
 import type { ReconcileResult } from '../../kubernetes/workers.ts'
@@ -109,8 +109,7 @@ export function createReconciler(options: ReconcilerOptions): Reconciler {
       return finalizers.isPostponed(key) ? { kind: 'again', afterMs: 0, priority: 'background' } : reconciled.result
     } catch (error) {
       if (isNamespaceGoing(error)) return { kind: 'done' }
-      if (error instanceof ApiError && error.status === 404 && (await finalizers.retireIfGone(key)))
-        return { kind: 'done' }
+      if (hasStatus(error, 404) && (await finalizers.retireIfGone(key))) return { kind: 'done' }
       const current = cache.get(key)
       if (current !== undefined && ownershipOf(current, claims).kind === 'foreign')
         return { kind: 'again', afterMs: 0, priority: 'live' }

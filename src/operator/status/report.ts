@@ -6,7 +6,8 @@
 
 import { isFlapping } from '../../domain/check.ts'
 import { AppError } from '../../domain/errors.ts'
-import { ApiError, type KubernetesClient } from '../../kubernetes/client.ts'
+import type { KubernetesClient } from '../../kubernetes/client.ts'
+import { hasStatus } from '../../kubernetes/errors.ts'
 import type { Condition } from '../../kubernetes/objects.ts'
 import type { Occurrence, Recorder, Regarding } from '../../kubernetes/recorder.ts'
 import type { CheckRecord } from '../../store/checks/checks.ts'
@@ -126,7 +127,7 @@ export function createReporter({
     try {
       cache.put(await replace(isMarked(object) ? await handOver(await readSame()) : object))
     } catch (error) {
-      if (!(error instanceof ApiError && error.status === 409)) throw error
+      if (!hasStatus(error, 409)) throw error
       // The resource has changed since we read it.
       const current = await readSame()
       if (current === null) throw error
@@ -197,7 +198,7 @@ export function createReporter({
     try {
       return await claim(object)
     } catch (error) {
-      if (!(error instanceof ApiError && error.status === 409)) throw error
+      if (!hasStatus(error, 409)) throw error
       const current = await client.get<HeartbeatCheck>(HEARTBEAT_CHECKS, placeOf(object))
       const { uid } = current.metadata
       cache.put(current)

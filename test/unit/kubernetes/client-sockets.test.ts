@@ -2,8 +2,8 @@
 
 import { inspect } from 'node:util'
 import { describe, expect, it } from 'vitest'
-import { TransportError } from '../../../src/kubernetes/client.ts'
 import { confirmPosition } from '../../../src/kubernetes/confirm.ts'
+import { TransportError } from '../../../src/kubernetes/errors.ts'
 import { CONFIG_MAPS, type FakeApiServer } from '../../support/fake-api-server.ts'
 import { aConfigMap, anyRequest, client, clock, failureOf, readWatch, server, store, useFakeServer } from './calling.ts'
 import { untilSo } from './until-done.ts'

@@ -1,6 +1,6 @@
 import { inspect } from 'node:util'
 import { describe, expect, it } from 'vitest'
-import { ApiError, hasReason, TransportError } from '../../../src/kubernetes/client.ts'
+import { ApiError, hasReason, TransportError } from '../../../src/kubernetes/errors.ts'
 import { CONFIG_MAPS, type SeenRequest } from '../../support/fake-api-server.ts'
 import {
   A,

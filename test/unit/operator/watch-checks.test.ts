@@ -1,7 +1,8 @@
 /** What the operator's cache makes of the answers to its own writes. */
 
 import { describe, expect, it } from 'vitest'
-import { ApiError, type KubernetesClient } from '../../../src/kubernetes/client.ts'
+import type { KubernetesClient } from '../../../src/kubernetes/client.ts'
+import { ApiError } from '../../../src/kubernetes/errors.ts'
 import type { HeartbeatCheck } from '../../../src/operator/heartbeat-check.ts'
 import { RESTORE_RIGHTS } from '../../../src/operator/names.ts'
 import { createCheckWatch } from '../../../src/operator/watch-checks.ts'
