@@ -10,13 +10,13 @@ import type { Priority } from '../../kubernetes/queue.ts'
 import { createWorkers, type ReconcileResult } from '../../kubernetes/workers.ts'
 import { createRate } from '../../runtime/rate.ts'
 import { FIELD_MANAGER, HEARTBEAT_CHECKS, type HeartbeatCheck } from '../heartbeat-check.ts'
+import type { WatchedCounts } from '../metrics.ts'
 import { type NamespaceWatch, watchLabelOf } from '../namespaces/watch-namespaces.ts'
 import { typeOf } from '../sources/source-kinds.ts'
 import type { SourceWatch } from '../sources/watch-sources.ts'
 import type { Controller, Term } from '../term.ts'
 import type { CheckWatch } from '../watch-checks.ts'
 import { type CopiedFields, readAnnotations } from './annotations.ts'
-import { countWatched, type WatchedCounts } from './count-watched.ts'
 import { type Decision, decide } from './decide.ts'
 import { type OptInSource, plan, type Warning, type Write } from './plan.ts'
 
@@ -74,13 +74,11 @@ export function createOptInController(term: Term, options: OptInOptions): OptInC
   const inNamespace = new Map<string, Set<string>>()
   /** Namespaces whose CronJobs wait until the HeartbeatChecks there are listed, perhaps for ever. */
   const unlisted = new Set<string>()
-  let isCountDue = true
   let isRejectionLogged = false
   for (const source of sources.sources()) index(keyOf(source.metadata), source)
   const stopListening = sources.onSource((key, { before, after }) => {
     index(key, after)
-    if (before === undefined || after === undefined) isCountDue = true
-    else if (!isRelevant(before, after)) return
+    if (before !== undefined && after !== undefined && !isRelevant(before, after)) return
     // Thousands come with the first list.
     queue.add(key, sources.hasSynced() ? 'live' : 'background')
   })
@@ -154,10 +152,7 @@ export function createOptInController(term: Term, options: OptInOptions): OptInC
         action: 'Watch',
         id: `${reason} ${note} ${halfHour}`,
       })
-    const isRejected = found.some(({ reason }) => reason === 'NameTaken' || reason === 'NotCreated')
-    if (isRejected === rejected.has(key)) return
-    isCountDue = true
-    if (isRejected) rejected.add(key)
+    if (found.some(({ reason }) => reason === 'NameTaken' || reason === 'NotCreated')) rejected.add(key)
     else rejected.delete(key)
   }
 
@@ -219,26 +214,27 @@ export function createOptInController(term: Term, options: OptInOptions): OptInC
       unlisted.delete(namespace)
       namespaceChanged(namespace)
     }
-    if (!isCountDue) return
-    isCountDue = false
-    show(countWatched(sources.sources(), checks.followersOf, rejected))
   }
 
-  function show(counts: WatchedCounts): void {
-    metrics.cronJobs.set({ watched: 'true' }, counts.watched)
-    metrics.cronJobs.set({ watched: 'false' }, counts.unwatched)
-    metrics.cronJobs.set({ watched: 'rejected' }, counts.rejected)
+  function countWatched(): WatchedCounts {
+    const counts = { true: 0, false: 0, rejected: 0 }
+    for (const { metadata } of sources.sources()) {
+      const key = keyOf(metadata)
+      const [follower] = checks.followersOf(key)
+      counts[follower !== undefined ? 'true' : rejected.has(key) ? 'rejected' : 'false'] += 1
+    }
+    return counts
   }
 
   const loops: { stop(): Promise<void> }[] = []
   return {
     name: 'opt-in',
     checkChanged(key, priority) {
-      isCountDue = true
       if (sources.getSource(key) !== undefined) enqueue(key, priority)
     },
     namespaceChanged,
     start() {
+      metrics.countCronJobs(countWatched)
       // Its first run is now: labels may have changed while no process led.
       const resync = async () => enqueueAll()
       loops.push(term.startLoop('look-at-cronjobs', LOOK_MS, look), term.startLoop('opt-in', resyncMs, resync))
@@ -248,7 +244,7 @@ export function createOptInController(term: Term, options: OptInOptions): OptInC
       stopListening()
       queue.stop()
       await Promise.all([workers.stop(drainMs), ...loops.map((loop) => loop.stop())])
-      show({ watched: 0, unwatched: 0, rejected: 0 })
+      metrics.countCronJobs(null)
     },
   }
 }
