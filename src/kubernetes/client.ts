@@ -72,7 +72,6 @@ export interface DeleteOptions extends CallOptions {
   /** Preconditions: Conflict when the object was replaced (uid) or changed (resourceVersion). */
   readonly uid?: string
   readonly resourceVersion?: string
-  readonly propagationPolicy?: 'Background' | 'Foreground' | 'Orphan'
 }
 
 /** The part of an object that a caller writes; the server adds the rest. */
@@ -172,9 +171,9 @@ export function createClient(options: ClientOptions): KubernetesClient {
       return (await call({ ...request, body: patch, contentType: 'application/merge-patch+json' }, options)) as T
     },
     async delete(type, name, options = {}) {
-      const { uid, resourceVersion, propagationPolicy } = options
+      const { uid, resourceVersion } = options
       const preconditions = uid === undefined && resourceVersion === undefined ? undefined : { uid, resourceVersion }
-      const body = { apiVersion: 'v1', kind: 'DeleteOptions', preconditions, propagationPolicy }
+      const body = { apiVersion: 'v1', kind: 'DeleteOptions', preconditions }
       await call({ ...requestOf('delete', 'DELETE', type, name), body }, options)
     },
     raw(method, path, body, options) {

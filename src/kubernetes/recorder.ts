@@ -16,7 +16,7 @@
 import { type Clock, waitForEvent } from '../runtime/clock.ts'
 import { createRate, type Rate } from '../runtime/rate.ts'
 import type { KubernetesClient } from './client.ts'
-import { ApiError, hasReason, isNamespaceGoing, isNamespaceGone } from './errors.ts'
+import { ApiError, hasStatus, isNamespaceGoing, isNamespaceGone } from './errors.ts'
 import {
   describeEvent,
   EVENTS,
@@ -195,7 +195,7 @@ export function createRecorder(options: RecorderOptions): Recorder {
         return
       } catch (error) {
         // The server keeps Events for an hour.
-        if (!hasReason(error, 'NotFound')) throw error
+        if (!hasStatus(error, 404)) throw error
       }
     }
     try {
@@ -203,7 +203,7 @@ export function createRecorder(options: RecorderOptions): Recorder {
       await client.create(EVENTS, { ...event, ...aggregate }, writing)
     } catch (error) {
       // Written by an earlier try whose response was lost, or by another process.
-      if (!hasReason(error, 'AlreadyExists')) throw error
+      if (!(hasStatus(error, 409) && error.reason === 'AlreadyExists')) throw error
     }
   }
 

@@ -6,7 +6,7 @@
  */
 
 import type { KubernetesClient } from '../../kubernetes/client.ts'
-import { ApiError, hasReason } from '../../kubernetes/errors.ts'
+import { ApiError, hasStatus } from '../../kubernetes/errors.ts'
 import { type KubernetesObject, keyOf, type ObjectName, type ResourceType } from '../../kubernetes/objects.ts'
 import { backoffMs } from '../../runtime/backoff.ts'
 import type { Clock } from '../../runtime/clock.ts'
@@ -85,7 +85,7 @@ export function createStorageMigration(options: StorageMigrationOptions): (stopp
       await client.mergePatch(DEFINITIONS, { name: DEFINITION_NAME }, patch, { subresource: 'status' })
       log.info({ version, count, former: others }, 'all HeartbeatChecks are stored in the version of the definition')
     } catch (error) {
-      if (hasReason(error, 'NotFound')) return
+      if (hasStatus(error, 404)) return
       if (!(error instanceof ApiError && error.status === 403)) throw error
       if (!isRightMissing)
         log.warn(
@@ -143,7 +143,7 @@ async function storeAnew(
       await client.mergePatch(HEARTBEAT_CHECKS, name, {})
       count += 1
     } catch (error) {
-      if (hasReason(error, 'NotFound')) continue
+      if (hasStatus(error, 404)) continue
       if (!(error instanceof ApiError && [400, 403, 409, 422].includes(error.status))) throw error
       rejected.push({ name, why: `${keyOf(name)} (${error.message})` })
     }

@@ -9,7 +9,7 @@
  */
 
 import type { KubernetesClient } from '../../kubernetes/client.ts'
-import { ApiError, hasReason, hasStatus, TransportError } from '../../kubernetes/errors.ts'
+import { ApiError, hasStatus, TransportError } from '../../kubernetes/errors.ts'
 import { createLeaseObserver, readLease } from '../../kubernetes/lease.ts'
 import { keyOf, type ResourceType } from '../../kubernetes/objects.ts'
 import type { Clock } from '../../runtime/clock.ts'
@@ -171,7 +171,7 @@ async function releaseIn(
         isListing = true
       }
     } catch (error) {
-      if (hasReason(error, 'NotFound')) return 'no such resource'
+      if (hasStatus(error, 404)) return 'no such resource'
       // The list expired between two pages: the next round begins with a new one.
       const isExpired = hasStatus(error, 410)
       // A namespace that was deleted, or has lost its Role, keeps no other waiting.

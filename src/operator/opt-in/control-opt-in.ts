@@ -4,7 +4,7 @@
  * project of an annotation; the API server gets one request for each HeartbeatCheck that is to be different.
  */
 
-import { type ApiError, hasReason, isNamespaceGoing, isNamespaceGone, isRejected } from '../../kubernetes/errors.ts'
+import { type ApiError, hasStatus, isNamespaceGoing, isNamespaceGone, isRejected } from '../../kubernetes/errors.ts'
 import { keyOf, splitKey } from '../../kubernetes/objects.ts'
 import type { Priority } from '../../kubernetes/queue.ts'
 import { createWorkers, type ReconcileResult } from '../../kubernetes/workers.ts'
@@ -129,8 +129,8 @@ export function createOptInController(term: Term, options: OptInOptions): OptInC
     } catch (error) {
       if (isNamespaceGoing(error) || isNamespaceGone(error)) return DONE
       // Another write came first: of a person, of the leader before, of the garbage collector.
-      if (hasReason(error, 'Conflict') || hasReason(error, 'AlreadyExists')) return LATER
-      if (action.kind !== 'create' && hasReason(error, 'NotFound')) return DONE
+      if (hasStatus(error, 409)) return LATER
+      if (action.kind !== 'create' && hasStatus(error, 404)) return DONE
       if (!isRejected(error)) throw error
       warn(key, source, [...found, describeRejection(action, error)])
       // The Events name each CronJob, and there may be thousands.

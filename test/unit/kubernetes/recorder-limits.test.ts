@@ -188,7 +188,7 @@ describe('faults', () => {
     expect(problems).toEqual([])
   })
 
-  it.each([403, 404, 422])('a rejection is reported and not retried: %i', async (status) => {
+  it.each([403, 404, 409, 422])('a rejection is reported and not retried: %i', async (status) => {
     const { recorder, behaviour, dropped, problems, clock } = aRecorder()
     behaviour.fail = refusal(status, 'Refused')
     recorder.record(aRegarding(), anOccurrence())
