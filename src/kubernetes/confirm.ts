@@ -8,7 +8,7 @@
  *    connection of its own, delivers what the first watch has to deliver as well, at once or within a moment.
  */
 
-import type { Clock } from '../runtime/clock.ts'
+import { type Clock, waitForEvent } from '../runtime/clock.ts'
 import { createRate } from '../runtime/rate.ts'
 import { startLimit } from './call-limit.ts'
 import type { KubernetesClient } from './client.ts'
@@ -26,8 +26,8 @@ export interface ConfirmOptions {
   readonly where: { readonly namespace?: string; readonly labelSelector?: string; readonly fieldSelector?: string }
   /** The version up to which the cache holds all. */
   readonly position: () => string
-  /** Resolves when the position moves, and with the signal. */
-  readonly whenMoved: (signal: AbortSignal) => Promise<void>
+  /** Calls `listener` when the position has moved, until the returned function is called. */
+  readonly onMoved: (listener: () => void) => () => void
   readonly clock: Clock
   readonly signal: AbortSignal
 }
@@ -83,9 +83,8 @@ export async function confirmPosition(options: ConfirmOptions): Promise<Confirma
   }
 
   async function reach(version: string): Promise<boolean> {
-    const moment = startLimit(clock, MOMENT_MS, signal)
-    while (!hasReached(version) && !moment.signal.aborted) await options.whenMoved(moment.signal)
-    moment.end()
+    const listen = (onReached: () => void) => options.onMoved(() => hasReached(version) && onReached())
+    if (!hasReached(version)) await waitForEvent(clock, MOMENT_MS, signal, listen)
     return hasReached(version)
   }
 }

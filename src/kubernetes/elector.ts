@@ -9,7 +9,7 @@
  * resolved, and then released.
  */
 
-import type { Clock } from '../runtime/clock.ts'
+import { after, type Clock } from '../runtime/clock.ts'
 import { createLeaseLock, type Held, type LeaseLockOptions } from './lease.ts'
 
 export interface Elector {
@@ -99,27 +99,29 @@ export function createElector(options: ElectorOptions): Elector {
   /** Resolves when the work has ended; `held` is then undefined if the lease was lost. */
   async function lead(): Promise<void> {
     const working = new AbortController()
-    const ended = new AbortController()
     const over = new AbortController()
+    let stopTimer = () => {}
     const stopWork = () => working.abort(new Error(`${namespace}/${name}: the elector was stopped`))
     stopping.signal.addEventListener('abort', stopWork, { once: true })
 
     const lose = (why: string) => {
       if (over.signal.aborted) return
       over.abort()
-      const untilExpiry = sinceRenewal(leaseMs)
+      const untilExpiryMs = Math.max(0, sinceRenewal(leaseMs))
       held = undefined
       notify(false)
       working.abort(new Error(`the lease ${namespace}/${name} was lost: ${why}`))
       report(`was lost: ${why}`)
-      void reportOverrun(untilExpiry, ended.signal)
+      // Another leader may be working too.
+      const overrun = 'has expired while the work of its former holder goes on: another may lead already'
+      stopTimer = after(clock, untilExpiryMs, () => report(overrun))
     }
 
     notify(true)
     void watchTrust(over.signal, lose)
     const renewing = keepRenewing(over.signal, lose)
     await perform(working.signal)
-    ended.abort()
+    stopTimer()
     over.abort()
     await renewing
     stopping.signal.removeEventListener('abort', stopWork)
@@ -154,12 +156,6 @@ export function createElector(options: ElectorOptions): Elector {
         if (!over.aborted) report('could not be renewed', error)
       }
     }
-  }
-
-  /** Reports work that goes on after the lease has expired: another leader may be working too. */
-  async function reportOverrun(untilExpiryMs: number, ended: AbortSignal): Promise<void> {
-    await clock.sleep(Math.max(0, untilExpiryMs), ended)
-    if (!ended.aborted) report('has expired while the work of its former holder goes on: another may lead already')
   }
 
   async function release(lease: Held): Promise<void> {

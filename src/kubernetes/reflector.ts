@@ -286,23 +286,16 @@ export function createReflector<T extends CachedObject, Raw extends KubernetesOb
     for (const mover of movers) mover()
   }
 
-  function whenMoved(signal: AbortSignal): Promise<void> {
-    return new Promise((resolve) => {
-      const mover = () => {
-        movers.delete(mover)
-        signal.removeEventListener('abort', mover)
-        resolve()
-      }
-      movers.add(mover)
-      signal.addEventListener('abort', mover, { once: true })
-    })
+  function onMoved(listener: () => void): () => void {
+    movers.add(listener)
+    return () => movers.delete(listener)
   }
 
   async function confirm(asked: AbortSignal): Promise<boolean> {
     if (isListDue) return false
     const { position } = cache
     const watched = watching
-    const result = await confirmPosition({ client, type, where, position, whenMoved, clock, signal: asked })
+    const result = await confirmPosition({ client, type, where, position, onMoved, clock, signal: asked })
     // Not one that has begun since.
     if (result === 'behind' && watched !== undefined && watched === watching) {
       isBehind = true

@@ -120,11 +120,12 @@ function ask(listed: string | Error, delivered: readonly string[] | Error = [], 
     type: CONFIG_MAPS,
     where: {},
     position: () => state.position,
-    whenMoved: (limit) =>
-      new Promise((resolve) => {
-        state.move = resolve
-        limit.addEventListener('abort', () => resolve())
-      }),
+    onMoved(listener) {
+      state.move = listener
+      return () => {
+        state.move = () => {}
+      }
+    },
     clock,
     signal,
   })
