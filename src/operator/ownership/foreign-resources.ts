@@ -1,7 +1,7 @@
 /**
  * Resources of other installations (design, section 6). They are neither reconciled nor finalized: their finalizer belongs to their
- * owner. Each gets the conditions Ready and Stalled and an Event once per start of this process; when its owner overwrites the
- * conditions, they stay as the owner wrote them.
+ * owner. Each gets the conditions Ready and Stalled once per start of this process, and one Event; when its owner overwrites
+ * the conditions, they stay as the owner wrote them.
  */
 
 import { isDeepStrictEqual } from 'node:util'
@@ -56,7 +56,8 @@ export function createForeignResources(options: ForeignOptions): ForeignResource
     const message = describeForeign(installation, claims)
     await writeConditions(object, message)
     memory.reported.set(key, uid)
-    const event = { type: 'Warning', reason: 'ManagedElsewhere', action: 'Reconcile', note: message } as const
+    const id = `ManagedElsewhere ${installation}`
+    const event = { type: 'Warning', reason: 'ManagedElsewhere', action: 'Reconcile', note: message, id } as const
     recorder.record(regarding(object), event)
   }
 
