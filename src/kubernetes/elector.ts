@@ -9,6 +9,7 @@
  * resolved, and then released.
  */
 
+import { callSafely } from '../runtime/call-safely.ts'
 import { after, type Clock } from '../runtime/clock.ts'
 import { createLeaseLock, type Held, type LeaseLockOptions } from './lease.ts'
 
@@ -194,11 +195,7 @@ export function createElector(options: ElectorOptions): Elector {
 
   function report(problem: string, error?: unknown): void {
     const reason = error === undefined ? '' : `: ${error instanceof Error ? error.message : String(error)}`
-    try {
-      onProblem(new Error(`lease ${namespace}/${name} ${problem}${reason}`, { cause: error }))
-    } catch {
-      // The election continues when its reporter fails.
-    }
+    callSafely(() => onProblem(new Error(`lease ${namespace}/${name} ${problem}${reason}`, { cause: error })))
   }
 
   return {

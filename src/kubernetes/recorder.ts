@@ -13,6 +13,7 @@
  * retried for some minutes; a rejected Event is logged and dropped, in silence when its namespace is being deleted.
  */
 
+import { callSafely } from '../runtime/call-safely.ts'
 import { type Clock, waitForEvent } from '../runtime/clock.ts'
 import { createRate, type Rate } from '../runtime/rate.ts'
 import type { KubernetesClient } from './client.ts'
@@ -95,7 +96,7 @@ export function createRecorder(options: RecorderOptions): Recorder {
       const reason = add(regarding, occurrence)
       if (reason === null) return
       drop(reason)
-      if (reason === 'rate_limited') call(occurrence.onWritten)
+      if (reason === 'rate_limited') callSafely(occurrence.onWritten)
     } catch (error) {
       report('could not be recorded', occurrence, error)
     }
@@ -112,7 +113,7 @@ export function createRecorder(options: RecorderOptions): Recorder {
       begin(key, regarding, occurrence)
     } else if (occurrence.id === undefined) repeat(key, series)
     // A repeat without an id is counted, and that is all.
-    if (occurrence.id === undefined || !waiting.has(key)) call(occurrence.onWritten)
+    if (occurrence.id === undefined || !waiting.has(key)) callSafely(occurrence.onWritten)
     else if (occurrence.onWritten !== undefined) waiting.get(key)!.whenWritten.push(occurrence.onWritten)
     return null
   }
@@ -166,7 +167,7 @@ export function createRecorder(options: RecorderOptions): Recorder {
       series.writtenCount = count
       series.writtenAt = clock.now()
       queue.forget(key)
-      for (const onWritten of series.whenWritten.splice(0)) call(onWritten)
+      for (const onWritten of series.whenWritten.splice(0)) callSafely(onWritten)
     }
     // It was repeated while it was created.
     if (series.count > 1 && series.writtenCount === 1) return
@@ -223,26 +224,14 @@ export function createRecorder(options: RecorderOptions): Recorder {
     waiting.delete(key)
     written.delete(key)
     // What is lost is not written: it is to be recorded again.
-    if (!isStopped && !isTransient(error)) for (const onWritten of series.whenWritten) call(onWritten)
+    if (!isStopped && !isTransient(error)) for (const onWritten of series.whenWritten) callSafely(onWritten)
   }
 
-  const drop = (reason: DropReason) => call(() => onDropped?.(reason))
-
-  function call(callback: (() => void) | undefined): void {
-    try {
-      callback?.()
-    } catch {
-      // The recorder goes on when a callback fails.
-    }
-  }
+  const drop = (reason: DropReason) => callSafely(() => onDropped?.(reason))
 
   function report(problem: string, occurrence: Occurrence, error: unknown): void {
-    try {
-      const why = error instanceof Error ? error.message : String(error)
-      onProblem?.(new Error(`the event ${occurrence.reason} ${problem}: ${why}`, { cause: error }))
-    } catch {
-      // The caller goes on when its reporter fails.
-    }
+    const why = error instanceof Error ? error.message : String(error)
+    callSafely(() => onProblem?.(new Error(`the event ${occurrence.reason} ${problem}: ${why}`, { cause: error })))
   }
 
   return {

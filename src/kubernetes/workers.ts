@@ -4,6 +4,7 @@
  * the queue: the next leader reconciles everything anyway.
  */
 
+import { callSafely } from '../runtime/call-safely.ts'
 import { after, type Clock } from '../runtime/clock.ts'
 import type { Priority, Queue } from './queue.ts'
 
@@ -75,7 +76,7 @@ export function createWorkers({ name, queue, count, reconcile, onError, metrics,
         return null
       }
       queue.addBackedOff(key)
-      report(error, key)
+      callSafely(() => onError(error, key))
       return isCrash(error) ? 'panicked' : 'error'
     }
   }
@@ -95,14 +96,6 @@ export function createWorkers({ name, queue, count, reconcile, onError, metrics,
         return 'stalled'
       default:
         throw new TypeError(`${name}: the reconcile of ${key} returned a result of an unknown kind`)
-    }
-  }
-
-  function report(error: unknown, key: string): void {
-    try {
-      onError(error, key)
-    } catch {
-      // A worker continues when its reporter fails.
     }
   }
 
