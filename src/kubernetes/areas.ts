@@ -2,7 +2,8 @@
 
 import type { Clock } from '../runtime/clock.ts'
 import type { Log } from '../runtime/log.ts'
-import { ApiError, type KubernetesClient } from './client.ts'
+import type { KubernetesClient } from './client.ts'
+import { hasStatus } from './errors.ts'
 import { type CachedObject, type KubernetesObject, keyOf, type ResourceType, splitKey } from './objects.ts'
 import {
   type Change,
@@ -173,7 +174,7 @@ export function watchAreas<T extends CachedObject>(options: AreasOptions<T>): Ar
 function createRights(client: ReadClient): { readonly client: ReadClient; missing(): Verb | null } {
   const denied = new Set<Verb>()
   const note = (verb: Verb, error: unknown) => {
-    if (error instanceof ApiError && error.status === 403) denied.add(verb)
+    if (hasStatus(error, 403)) denied.add(verb)
     return error
   }
   return {

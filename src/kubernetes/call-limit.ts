@@ -1,4 +1,4 @@
-import type { Clock } from '../runtime/clock.ts'
+import { after, type Clock } from '../runtime/clock.ts'
 import { TransportError } from './errors.ts'
 
 /** A signal that aborts after a time or with the caller's signal, until end() detaches it from both. */
@@ -37,23 +37,19 @@ export function startLimit(
   reason: unknown = ENDED,
 ): CallLimit {
   const limit = new AbortController()
-  const kept = new AbortController()
   const follow = () => limit.abort(signal?.reason)
   if (signal?.aborted) follow()
   signal?.addEventListener('abort', follow, { once: true })
-  void clock.sleep(ms, kept.signal).then(() => {
-    if (kept.signal.aborted) return
-    limit.abort(reason)
-  })
+  const keep = after(clock, ms, () => limit.abort(reason))
   return {
     signal: limit.signal,
     explain(description, last) {
       if (!(limit.signal.reason instanceof DeadlineExceeded)) return signal?.reason ?? last
       return new TransportError(`${description}: no response within ${ms / 1_000} s`, { cause: last })
     },
-    keep: () => kept.abort(ENDED),
+    keep,
     end() {
-      kept.abort(ENDED)
+      keep()
       signal?.removeEventListener('abort', follow)
     },
   }

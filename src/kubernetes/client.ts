@@ -7,7 +7,7 @@
 import type { Clock } from '../runtime/clock.ts'
 import { type CallOptions, createCalls, type StreamOptions } from './call.ts'
 import type { Connection } from './connection.ts'
-import { TransportError } from './errors.ts'
+import { hasStatus, TransportError } from './errors.ts'
 import type { KubernetesObject, ObjectName, ResourceType } from './objects.ts'
 import { describeLocation, pathOf, type Query, queryOf, type ResourceLocation } from './resource-path.ts'
 import { createTransport, type Request, type RequestMetrics } from './transport.ts'
@@ -15,14 +15,6 @@ import { createWarningReader } from './warnings.ts'
 import type { WatchEvent } from './watch-lines.ts'
 
 export type { CallOptions } from './call.ts'
-export {
-  ApiError,
-  hasReason,
-  isNamespaceGoing,
-  type StatusCause,
-  type StatusDetails,
-  TransportError,
-} from './errors.ts'
 export type { RequestMetrics } from './transport.ts'
 export type { WatchEvent } from './watch-lines.ts'
 
@@ -80,7 +72,6 @@ export interface DeleteOptions extends CallOptions {
   /** Preconditions: Conflict when the object was replaced (uid) or changed (resourceVersion). */
   readonly uid?: string
   readonly resourceVersion?: string
-  readonly propagationPolicy?: 'Background' | 'Foreground' | 'Orphan'
 }
 
 /** The part of an object that a caller writes; the server adds the rest. */
@@ -180,9 +171,9 @@ export function createClient(options: ClientOptions): KubernetesClient {
       return (await call({ ...request, body: patch, contentType: 'application/merge-patch+json' }, options)) as T
     },
     async delete(type, name, options = {}) {
-      const { uid, resourceVersion, propagationPolicy } = options
+      const { uid, resourceVersion } = options
       const preconditions = uid === undefined && resourceVersion === undefined ? undefined : { uid, resourceVersion }
-      const body = { apiVersion: 'v1', kind: 'DeleteOptions', preconditions, propagationPolicy }
+      const body = { apiVersion: 'v1', kind: 'DeleteOptions', preconditions }
       await call({ ...requestOf('delete', 'DELETE', type, name), body }, options)
     },
     raw(method, path, body, options) {
@@ -190,6 +181,21 @@ export function createClient(options: ClientOptions): KubernetesClient {
       return call({ verb: 'raw', method, path, description, body }, { ...options, isText: true })
     },
     close: transport.close,
+  }
+}
+
+/** Resolves with null where there is no such object, or no such kind. */
+export async function getOrNull<T extends KubernetesObject>(
+  client: Pick<KubernetesClient, 'get'>,
+  type: ResourceType,
+  name: ObjectName,
+  options?: GetOptions,
+): Promise<T | null> {
+  try {
+    return await client.get<T>(type, name, options)
+  } catch (error) {
+    if (hasStatus(error, 404)) return null
+    throw error
   }
 }
 

@@ -8,10 +8,11 @@
  *    connection of its own, delivers what the first watch has to deliver as well, at once or within a moment.
  */
 
-import type { Clock } from '../runtime/clock.ts'
+import { type Clock, waitForEvent } from '../runtime/clock.ts'
+import { createRate } from '../runtime/rate.ts'
 import { startLimit } from './call-limit.ts'
 import type { KubernetesClient } from './client.ts'
-import { ApiError, readErrorEvent } from './errors.ts'
+import { hasStatus, readErrorEvent } from './errors.ts'
 import type { KubernetesObject, ResourceType } from './objects.ts'
 import { compareVersions, isNewer } from './resource-version.ts'
 
@@ -25,8 +26,8 @@ export interface ConfirmOptions {
   readonly where: { readonly namespace?: string; readonly labelSelector?: string; readonly fieldSelector?: string }
   /** The version up to which the cache holds all. */
   readonly position: () => string
-  /** Resolves when the position moves, and with the signal. */
-  readonly whenMoved: (signal: AbortSignal) => Promise<void>
+  /** Calls `listener` when the position has moved, until the returned function is called. */
+  readonly onMoved: (listener: () => void) => () => void
   readonly clock: Clock
   readonly signal: AbortSignal
 }
@@ -56,7 +57,7 @@ export async function confirmPosition(options: ConfirmOptions): Promise<Confirma
     if (!isLevel) return signal.aborted ? 'unknown' : 'behind'
     return delivered.isAll ? 'confirmed' : 'unknown'
   } catch (error) {
-    return error instanceof ApiError && error.status === 410 ? 'behind' : 'unknown'
+    return hasStatus(error, 410) ? 'behind' : 'unknown'
   } finally {
     end()
   }
@@ -82,9 +83,8 @@ export async function confirmPosition(options: ConfirmOptions): Promise<Confirma
   }
 
   async function reach(version: string): Promise<boolean> {
-    const moment = startLimit(clock, MOMENT_MS, signal)
-    while (!hasReached(version) && !moment.signal.aborted) await options.whenMoved(moment.signal)
-    moment.end()
+    const listen = (onReached: () => void) => options.onMoved(() => hasReached(version) && onReached())
+    if (!hasReached(version)) await waitForEvent(clock, MOMENT_MS, signal, listen)
     return hasReached(version)
   }
 }
@@ -109,8 +109,7 @@ export async function confirmGroups(
   signal: AbortSignal,
 ): Promise<boolean[]> {
   const count = groups.reduce((sum, group) => sum + group.length, 0)
-  const spacingMs = count > TOGETHER ? (REQUESTS * 1_000) / REQUESTS_PER_SECOND : 0
-  let index = 0
+  const rate = createRate(clock, REQUESTS_PER_SECOND / REQUESTS, count > TOGETHER ? 1 : TOGETHER)
   return await Promise.all(
     groups.map(async (group) => {
       const failed = new AbortController()
@@ -119,9 +118,7 @@ export async function confirmGroups(
       if (signal.aborted) fail()
       await Promise.all(
         group.map(async (one) => {
-          const waitMs = index * spacingMs
-          index += 1
-          if (waitMs > 0) await clock.sleep(waitMs, failed.signal)
+          await rate.take(failed.signal)
           if (failed.signal.aborted || !(await one.confirm(failed.signal))) fail()
         }),
       )

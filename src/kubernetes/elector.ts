@@ -1,15 +1,16 @@
 /**
  * Leader election on a Lease, by client-go's rules and times.
  *
- * A leader trusts its lease for `renewMs` after it sent the last renewal that was accepted; no other candidate can acquire it
- * before `leaseMs` after that. The difference is the time in which the leader's work must end.
+ * A leader trusts its lease for `RENEW_MS` after it sent the last renewal that was accepted; no other candidate can acquire it
+ * before `LEASE_MS` after that. The difference is the time in which the leader's work must end.
  *
  * Loss: the signal of `onLeading` aborts, renewals stop (work that never ends must not block a new leader for ever), and the
  * election starts again when `onLeading` has resolved. Clean stop: the signal aborts, the lease is renewed until `onLeading` has
  * resolved, and then released.
  */
 
-import type { Clock } from '../runtime/clock.ts'
+import { callSafely } from '../runtime/call-safely.ts'
+import { after, type Clock } from '../runtime/clock.ts'
 import { createLeaseLock, type Held, type LeaseLockOptions } from './lease.ts'
 
 export interface Elector {
@@ -34,10 +35,6 @@ export interface ElectorOptions {
   readonly clock: Clock
   /** From 0 to below 1. */
   readonly random?: () => number
-  readonly leaseMs?: number
-  /** A leader without a successful renewal for so long stops. */
-  readonly renewMs?: number
-  readonly retryMs?: number
   /** Runs while leading. When it ends by itself, the lease is released and the election starts again. */
   onLeading(signal: AbortSignal): Promise<void>
   /** Called with true when the lease is acquired, with false when it is lost or released. */
@@ -50,6 +47,12 @@ export interface ElectorOptions {
   readonly onHeld?: LeaseLockOptions['onHeld']
 }
 
+const LEASE_MS = 15_000
+/** A leader without a successful renewal for so long stops. It must be less than the lease, or two could lead at once. */
+const RENEW_MS = 10_000
+const RETRY_MS = 2_000
+/** After a request that hangs there is time for another before the deadline. */
+const REQUEST_MS = RENEW_MS / 2
 /** client-go's: each wait of a candidate is up to 1.2 times longer, at random, so that candidates do not retry together. */
 const JITTER = 1.2
 /** Candidates that wait for the same expiry are spread over this part of a retry. */
@@ -58,13 +61,8 @@ const EXPIRY_JITTER = 0.1
 const MAX_FAILED_RETRIES = 2
 
 export function createElector(options: ElectorOptions): Elector {
-  const { namespace, name, clock, random = Math.random, onLeading, onChange, onProblem } = options
-  const { leaseMs = 15_000, renewMs = 10_000, retryMs = 2_000, metrics } = options
-  if (!(leaseMs > renewMs && renewMs > retryMs * JITTER))
-    throw new RangeError(`lease ${name}: leaseMs > renewMs > ${JITTER} * retryMs must hold, or two could lead at once`)
-  // After a request that hangs there is time for another before the deadline.
-  const requestMs = renewMs / 2
-  const lock = createLeaseLock({ ...options, name: { namespace, name }, leaseMs, requestMs })
+  const { namespace, name, clock, random = Math.random, onLeading, onChange, onProblem, metrics } = options
+  const lock = createLeaseLock({ ...options, name: { namespace, name }, leaseMs: LEASE_MS, requestMs: REQUEST_MS })
   const stopping = new AbortController()
   let held: Held | undefined
   let wasLeader = false
@@ -76,7 +74,7 @@ export function createElector(options: ElectorOptions): Elector {
     while (!stopping.signal.aborted) {
       const acquired = await acquire()
       if (acquired === 'not held' || acquired === 'failed') {
-        const longestMs = acquired === 'failed' ? retryMs * MAX_FAILED_RETRIES : Number.POSITIVE_INFINITY
+        const longestMs = acquired === 'failed' ? RETRY_MS * MAX_FAILED_RETRIES : Number.POSITIVE_INFINITY
         await clock.sleep(Math.min(untilNextTryMs(), longestMs), stopping.signal)
         continue
       }
@@ -99,27 +97,29 @@ export function createElector(options: ElectorOptions): Elector {
   /** Resolves when the work has ended; `held` is then undefined if the lease was lost. */
   async function lead(): Promise<void> {
     const working = new AbortController()
-    const ended = new AbortController()
     const over = new AbortController()
+    let stopTimer = () => {}
     const stopWork = () => working.abort(new Error(`${namespace}/${name}: the elector was stopped`))
     stopping.signal.addEventListener('abort', stopWork, { once: true })
 
     const lose = (why: string) => {
       if (over.signal.aborted) return
       over.abort()
-      const untilExpiry = sinceRenewal(leaseMs)
+      const untilExpiryMs = Math.max(0, sinceRenewal(LEASE_MS))
       held = undefined
       notify(false)
       working.abort(new Error(`the lease ${namespace}/${name} was lost: ${why}`))
       report(`was lost: ${why}`)
-      void reportOverrun(untilExpiry, ended.signal)
+      // Another leader may be working too.
+      const overrun = 'has expired while the work of its former holder goes on: another may lead already'
+      stopTimer = after(clock, untilExpiryMs, () => report(overrun))
     }
 
     notify(true)
     void watchTrust(over.signal, lose)
     const renewing = keepRenewing(over.signal, lose)
     await perform(working.signal)
-    ended.abort()
+    stopTimer()
     over.abort()
     await renewing
     stopping.signal.removeEventListener('abort', stopWork)
@@ -136,15 +136,15 @@ export function createElector(options: ElectorOptions): Elector {
   /** Separate from the renewals, because those may hang. */
   async function watchTrust(over: AbortSignal, lose: (why: string) => void): Promise<void> {
     while (!over.aborted) {
-      const leftMs = sinceRenewal(renewMs)
-      if (leftMs <= 0) return lose(`not renewed within ${renewMs} ms`)
+      const leftMs = sinceRenewal(RENEW_MS)
+      if (leftMs <= 0) return lose(`not renewed within ${RENEW_MS} ms`)
       await clock.sleep(leftMs, over)
     }
   }
 
   async function keepRenewing(over: AbortSignal, lose: (why: string) => void): Promise<void> {
     while (!over.aborted && held !== undefined) {
-      await clock.sleep(retryMs, over)
+      await clock.sleep(RETRY_MS, over)
       if (over.aborted) return
       try {
         const renewed = await lock.renew(held, over)
@@ -154,12 +154,6 @@ export function createElector(options: ElectorOptions): Elector {
         if (!over.aborted) report('could not be renewed', error)
       }
     }
-  }
-
-  /** Reports work that goes on after the lease has expired: another leader may be working too. */
-  async function reportOverrun(untilExpiryMs: number, ended: AbortSignal): Promise<void> {
-    await clock.sleep(Math.max(0, untilExpiryMs), ended)
-    if (!ended.aborted) report('has expired while the work of its former holder goes on: another may lead already')
   }
 
   async function release(lease: Held): Promise<void> {
@@ -181,11 +175,11 @@ export function createElector(options: ElectorOptions): Elector {
     const retryInMs = retryWithJitterMs()
     // A longer sleep would extend the time without a leader.
     const expiryMs = lock.untilExpiryMs() ?? 0
-    return expiryMs > 0 && expiryMs < retryInMs ? expiryMs + retryMs * EXPIRY_JITTER * random() : retryInMs
+    return expiryMs > 0 && expiryMs < retryInMs ? expiryMs + RETRY_MS * EXPIRY_JITTER * random() : retryInMs
   }
 
   function retryWithJitterMs(): number {
-    return retryMs * (1 + JITTER * random())
+    return RETRY_MS * (1 + JITTER * random())
   }
 
   function notify(isLeader: boolean): void {
@@ -201,11 +195,7 @@ export function createElector(options: ElectorOptions): Elector {
 
   function report(problem: string, error?: unknown): void {
     const reason = error === undefined ? '' : `: ${error instanceof Error ? error.message : String(error)}`
-    try {
-      onProblem(new Error(`lease ${namespace}/${name} ${problem}${reason}`, { cause: error }))
-    } catch {
-      // The election continues when its reporter fails.
-    }
+    callSafely(() => onProblem(new Error(`lease ${namespace}/${name} ${problem}${reason}`, { cause: error })))
   }
 
   return {
@@ -216,7 +206,7 @@ export function createElector(options: ElectorOptions): Elector {
       stopping.abort()
       await running
     },
-    isLeader: () => held !== undefined && sinceRenewal(renewMs) > 0,
+    isLeader: () => held !== undefined && sinceRenewal(RENEW_MS) > 0,
   }
 }
 

@@ -1,8 +1,7 @@
 /** The errors of the client. Of a body they hold only the API server's message for people: bodies may be Secrets. */
 
+import { STATUS_CODES } from 'node:http'
 import type { StatusDetails } from './objects.ts'
-
-export type { StatusCause, StatusDetails } from './objects.ts'
 
 /** The API server rejected the request. `message` is the server's: it names the field and the reason. */
 export class ApiError extends Error {
@@ -10,7 +9,7 @@ export class ApiError extends Error {
   /** `patch configmaps shop/prices`. */
   readonly request: string
   readonly status: number
-  /** metav1.StatusReason. Distinguishes the two meanings of 409: `Conflict` and `AlreadyExists`. */
+  /** metav1.StatusReason. Distinguishes the two meanings of 409: `Conflict` (also of a quota) and `AlreadyExists`. */
   readonly reason: string
   readonly details: StatusDetails | null
   readonly retryAfterSeconds: number | null
@@ -32,8 +31,13 @@ export class TransportError extends Error {
   override readonly name = 'TransportError'
 }
 
-export function hasReason(error: unknown, reason: string): error is ApiError {
-  return error instanceof ApiError && error.reason === reason
+export function hasStatus(error: unknown, ...statuses: readonly number[]): error is ApiError {
+  return error instanceof ApiError && statuses.includes(error.status)
+}
+
+/** A retry would repeat it: a missing right, a used up quota, an admission rule, an immutable object. A person has to change that. */
+export function isRejected(error: unknown): error is ApiError {
+  return hasStatus(error, 400, 403, 405, 413, 422) && !isNamespaceGoing(error)
 }
 
 /** The namespace is being deleted: nothing can be created in it, and each of its objects gets its own deletion. */
@@ -44,24 +48,7 @@ export function isNamespaceGoing(error: unknown): boolean {
 
 /** The request names a namespace that does not exist, perhaps no longer. */
 export function isNamespaceGone(error: unknown): boolean {
-  return hasReason(error, 'NotFound') && error.details?.kind === 'namespaces'
-}
-
-/** For responses that are not a metav1.Status, such as those of a proxy. */
-const REASONS: Record<number, string> = {
-  400: 'BadRequest',
-  401: 'Unauthorized',
-  403: 'Forbidden',
-  404: 'NotFound',
-  405: 'MethodNotAllowed',
-  409: 'Conflict',
-  410: 'Gone',
-  413: 'RequestEntityTooLarge',
-  422: 'Invalid',
-  429: 'TooManyRequests',
-  500: 'InternalError',
-  503: 'ServiceUnavailable',
-  504: 'Timeout',
+  return hasStatus(error, 404) && error.details?.kind === 'namespaces'
 }
 
 interface Status {
@@ -94,7 +81,8 @@ function fromStatus(request: string, body: Status, status: number, retryAfterSec
   return new ApiError({
     request,
     status,
-    reason: body.reason || (REASONS[status] ?? 'Unknown'),
+    // A proxy sends none.
+    reason: body.reason || (STATUS_CODES[status] ?? 'Unknown').replaceAll(' ', ''),
     message: body.message || `the server responded ${status} to: ${request}`,
     details,
     retryAfterSeconds: retryAfterSeconds ?? details?.retryAfterSeconds ?? null,

@@ -25,10 +25,11 @@ export interface Occurrence {
   readonly note: string
   /** Makes the Event's name: occurrences with one id, also of several processes, are written once. */
   readonly id?: string
-  /** It waits behind other Events, and until the backlog of work has ended (recorder.ts). */
-  readonly isPatient?: boolean
-  /** Called once. `done`: the Event is written, or dropped for good. `lost`: it may be recorded again later. Only with an id; never after a stop. */
-  readonly onSettled?: (result: 'done' | 'lost') => void
+  /**
+   * Called once when the Event is written or dropped for good; without an id, when it is counted. Not called for one that
+   * is lost, as when too many wait or the API server is away for minutes: the occurrence is to be recorded again.
+   */
+  readonly onWritten?: () => void
 }
 
 /** The reporting controller, a qualified name such as `example.com/controller`, and its instance. */
@@ -66,10 +67,11 @@ export function describeEvent(
 /** Returns the namespace of the object's Events: the server accepts those of cluster-scoped objects only in `default`. */
 export const namespaceOf = ({ namespace }: Pick<Regarding, 'namespace'>) => namespace || 'default'
 
+/** It begins with the namespace: in the queue, Events of one namespace do not hold up those of another. */
 export function keyOfEvent({ apiVersion, kind, namespace, name, uid }: Regarding, occurrence: Occurrence): string {
   const { type, reason, action, note, id } = occurrence
   const what = id === undefined ? [type, reason, action, note] : [id]
-  return JSON.stringify([apiVersion, kind, namespace, name, uid, ...what])
+  return `${namespace}/${JSON.stringify([apiVersion, kind, name, uid, ...what])}`
 }
 
 /** Returns a name like client-go's: the object's name, a dot, and 16 hex digits, random or made from `id`. */

@@ -3,6 +3,7 @@
  * delivered in batches, between which the event loop runs.
  */
 
+import { callSafely } from '../runtime/call-safely.ts'
 import { type Clock, yieldTurn } from '../runtime/clock.ts'
 import type { Change, KeyedChange } from './object-cache.ts'
 
@@ -43,13 +44,7 @@ export function createHandlers<T, Raw = T>(options: HandlerOptions<T, Raw>): Han
     }
   }
 
-  function report(error: unknown, kind: ProblemKind): void {
-    try {
-      onProblem(error, kind)
-    } catch {
-      // The reporter itself failed; the cache must stay correct.
-    }
-  }
+  const report = (error: unknown, kind: ProblemKind) => callSafely(() => onProblem(error, kind))
 
   return {
     deliver,

@@ -7,8 +7,8 @@
  */
 
 import type { Clock } from '../runtime/clock.ts'
-import type { CallOptions, KubernetesClient } from './client.ts'
-import { ApiError, hasReason } from './errors.ts'
+import { type CallOptions, getOrNull, type KubernetesClient } from './client.ts'
+import { hasStatus } from './errors.ts'
 import { type KubernetesObject, type LeaseSpec, type ObjectName, type ResourceType, toMicroTime } from './objects.ts'
 
 export const LEASES: ResourceType = { group: 'coordination.k8s.io', version: 'v1', plural: 'leases' }
@@ -73,7 +73,7 @@ export function createLeaseLock(options: LeaseLockOptions): LeaseLock {
       // Not aborted by a stop: a lease acquired without our knowledge would block all candidates until it expires.
       return seen === null ? await create(now) : await write(seen, now)
     } catch (error) {
-      if (isConflict(error)) return undefined
+      if (hasStatus(error, 409)) return undefined
       throw error
     }
   }
@@ -101,7 +101,7 @@ export function createLeaseLock(options: LeaseLockOptions): LeaseLock {
         return
       } catch (error) {
         // A renewal that was aborted may still have arrived.
-        if (!isConflict(error) || tries === MAX_RELEASE_TRIES) throw error
+        if (!hasStatus(error, 409) || tries === MAX_RELEASE_TRIES) throw error
       }
       const seen = await read()
       if (seen === null || observe(seen).holderIdentity !== identity) return
@@ -154,14 +154,8 @@ export function createLeaseLock(options: LeaseLockOptions): LeaseLock {
 }
 
 /** Returns null when there is no such Lease. */
-export async function readLease(client: Pick<KubernetesClient, 'get'>, name: ObjectName, options: CallOptions) {
-  try {
-    return await client.get<Lease>(LEASES, name, options)
-  } catch (error) {
-    if (hasReason(error, 'NotFound')) return null
-    throw error
-  }
-}
+export const readLease = (client: Pick<KubernetesClient, 'get'>, name: ObjectName, options: CallOptions) =>
+  getOrNull<Lease>(client, LEASES, name, options)
 
 /** Notes since when a lease has been as it is. `defaultMs` is the duration of a lease that has none. */
 export function createLeaseObserver(clock: Pick<Clock, 'now'>, defaultMs: number) {
@@ -188,8 +182,4 @@ export function createLeaseObserver(clock: Pick<Clock, 'now'>, defaultMs: number
     untilExpiryMs,
     isFree: () => holder() === null || (untilExpiryMs() ?? 0) <= 0,
   }
-}
-
-function isConflict(error: unknown): boolean {
-  return error instanceof ApiError && error.status === 409
 }

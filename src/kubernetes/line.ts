@@ -53,21 +53,14 @@ type Turns = ReturnType<typeof createTurns>
 /** Each item once, first in, first out. */
 function createTurns() {
   const items = new Set<string>()
-  // Kept: a new iterator steps over all entries removed before, which took 100,000 keys three times as long.
-  let iterator = items.values()
   return {
     push: (item: string) => void items.add(item),
     remove: (item: string) => void items.delete(item),
     size: () => items.size,
     shift(): string | undefined {
-      let { value } = iterator.next()
-      if (value === undefined) {
-        // An iterator that has reached the end stays there.
-        iterator = items.values()
-        value = iterator.next().value
-      }
-      if (value !== undefined) items.delete(value)
-      return value
+      const [first] = items
+      if (first !== undefined) items.delete(first)
+      return first
     },
   }
 }

@@ -45,22 +45,23 @@ const RECONCILE_SECONDS = [
 ]
 
 /** As controller-runtime counts: stalls and panics are errors, and each has a counter of its own besides. */
-const RESULT_LABELS = {
-  success: 'success',
-  requeue_after: 'requeue_after',
-  error: 'error',
-  stalled: 'error',
-  panicked: 'error',
-} as const satisfies Record<ReconcileOutcome, string>
+const resultOf = (outcome: ReconcileOutcome) => (outcome === 'stalled' || outcome === 'panicked' ? 'error' : outcome)
 
 export function createKubernetesMetrics(registry: Registry): KubernetesMetrics {
+  const dropped = metricsOn(registry).counter(
+    'kubernetes_events_dropped_total',
+    'Kubernetes Events that were dropped instead of written, by reason',
+    { reason: DROP_REASONS },
+  )
   return {
     queue: keep(createQueueMetrics(registry)),
     workers: keep(createWorkerMetrics(registry)),
     elector: keep(createElectorMetrics(registry)),
     requests: createRequestMetrics(registry),
     reflector: keep(createReflectorMetrics(registry)),
-    recorder: createRecorderMetrics(registry),
+    recorder: {
+      dropped: (reason) => dropped.inc({ reason }),
+    },
   }
 }
 
@@ -179,7 +180,7 @@ function createWorkerMetrics(registry: Registry): KubernetesMetrics['workers'] {
     return {
       activeChanged: (by) => active.inc(labels, by),
       reconciled(outcome, seconds) {
-        const result = RESULT_LABELS[outcome]
+        const result = resultOf(outcome)
         total.inc({ controller, result })
         time.observe(labels, seconds)
         if (result === 'error') errors.inc(labels)
@@ -247,13 +248,4 @@ function createReflectorMetrics(registry: Registry): KubernetesMetrics['reflecto
       objects: (held) => objects.set({ resource }, held),
     }
   }
-}
-
-function createRecorderMetrics(registry: Registry): KubernetesMetrics['recorder'] {
-  const dropped = metricsOn(registry).counter(
-    'kubernetes_events_dropped_total',
-    'Kubernetes Events that were dropped instead of written, by reason',
-    { reason: DROP_REASONS },
-  )
-  return { dropped: (reason) => dropped.inc({ reason }) }
 }

@@ -3,13 +3,15 @@
  *
  * A key waits at most once, and no two workers process it at once; a key that is added while it is processed is queued again
  * by done(). `waiting` holds the keys to process (client-go's dirty set), `processing` those of the workers. Live changes go
- * before background work (start-up, resync). Each of the two is taken round robin by namespace: thousands of keys of one namespace
- * do not hold up a key of another (client-go takes all in their order). Delayed adds wait in a heap under one timer; the earliest of several for one key
- * wins. After stop() adds are ignored, delayed ones are dropped, and take() returns the rest, then null.
+ * before background work (start-up, resync); but after MAX_LIVE of them in a row a background key has its turn, so that
+ * changes without end hold up no resync. Each of the two is taken round robin by namespace: thousands of keys of one
+ * namespace do not hold up a key of another (client-go takes all in their order). Delayed adds wait in a heap under one
+ * timer; the earliest of several for one key wins. After stop() adds are ignored, delayed ones are dropped, and take()
+ * returns the rest, then null.
  */
 
 import { type BackoffSteps, backoffMs } from '../runtime/backoff.ts'
-import type { Clock } from '../runtime/clock.ts'
+import { after, type Clock } from '../runtime/clock.ts'
 import { createDelays, type Priority } from './delays.ts'
 import { createLine } from './line.ts'
 
@@ -66,6 +68,8 @@ interface Waiting {
 }
 
 const BACKOFF = { firstMs: 100, maxMs: 300_000 }
+/** So many live keys in a row go before a background key that waits. */
+const MAX_LIVE = 20
 
 export function createQueue(options: QueueOptions): Queue {
   const { clock, metrics, backoff = BACKOFF, random = Math.random } = options
@@ -76,7 +80,8 @@ export function createQueue(options: QueueOptions): Queue {
   const takers = new Set<(key: string | null) => void>()
   const failureCounts = new Map<string, number>()
   const delays = createDelays()
-  let timer: { readonly at: number; readonly disarm: AbortController } | undefined
+  let timer: { readonly at: number; readonly disarm: () => void } | undefined
+  let liveInRow = 0
   let isStopped = false
 
   metrics?.begin(() => {
@@ -119,9 +124,13 @@ export function createQueue(options: QueueOptions): Queue {
   }
 
   function next(): string | undefined {
-    const key = lines.live.shift() ?? lines.background.shift()
+    const isTurnOfBackground = liveInRow >= MAX_LIVE
+    const ahead = isTurnOfBackground ? lines.background.shift() : undefined
+    const key = ahead ?? lines.live.shift() ?? lines.background.shift()
     if (key === undefined) return undefined
     const { priority, since } = waiting.get(key)!
+    // Where no background key waits for its turn, a row begins anew.
+    liveInRow = priority === 'live' && !isTurnOfBackground ? liveInRow + 1 : 0
     waiting.delete(key)
     if (!isStopped) metrics?.depthChanged(priority, -1)
     metrics?.waited(secondsSince(since))
@@ -178,14 +187,8 @@ export function createQueue(options: QueueOptions): Queue {
   function arm(): void {
     const at = delays.earliest()
     if (timer !== undefined && at !== undefined && timer.at <= at) return
-    timer?.disarm.abort()
-    timer = undefined
-    if (at === undefined) return
-    const disarm = new AbortController()
-    timer = { at, disarm }
-    void clock.sleep(Math.max(0, at - clock.now()), disarm.signal).then(() => {
-      if (!disarm.signal.aborted) ring()
-    })
+    timer?.disarm()
+    timer = at === undefined ? undefined : { at, disarm: after(clock, Math.max(0, at - clock.now()), ring) }
   }
 
   function ring(): void {
@@ -208,7 +211,7 @@ export function createQueue(options: QueueOptions): Queue {
       // Even if it is not drained: keys left behind at a loss of leadership are not a backlog of this process.
       for (const { priority } of waiting.values()) metrics?.depthChanged(priority, -1)
       isStopped = true
-      timer?.disarm.abort()
+      timer?.disarm()
       delays.clear()
       handOut()
     },

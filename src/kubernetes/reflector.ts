@@ -14,16 +14,13 @@
  *
  * An incomplete list is discarded: objects that it lacks may exist.
  *
- * Why not ListWatch, the informer of `@kubernetes/client-node`: in 2.0.1 (dist/cache.js, `doneHandler`) a watch that ends with any
- * error but 410 or a timeout calls the error callbacks and stops for good, and so does a list that fails (kubernetes-client/javascript
- * #795, #1933). It lists without pages, does not notice a silent connection, and cannot take in our own writes. The library has no
- * work queue, leader election or Event recorder either.
+ * Why not ListWatch, the informer of `@kubernetes/client-node`: README.md.
  */
 
 import { backoffMs } from '../runtime/backoff.ts'
-import { ApiError, type KubernetesClient, type ListPage, TransportError, type WatchEvent } from './client.ts'
+import type { KubernetesClient, ListPage, WatchEvent } from './client.ts'
 import { confirmPosition } from './confirm.ts'
-import { readErrorEvent } from './errors.ts'
+import { ApiError, readErrorEvent, TransportError } from './errors.ts'
 import { createHandlers, type HandlerOptions, type ProblemKind } from './handlers.ts'
 import { createObjectCache, isSameState, type KeyedChange } from './object-cache.ts'
 import { type CachedObject, type KubernetesObject, keyOf, type ResourceType } from './objects.ts'
@@ -289,23 +286,16 @@ export function createReflector<T extends CachedObject, Raw extends KubernetesOb
     for (const mover of movers) mover()
   }
 
-  function whenMoved(signal: AbortSignal): Promise<void> {
-    return new Promise((resolve) => {
-      const mover = () => {
-        movers.delete(mover)
-        signal.removeEventListener('abort', mover)
-        resolve()
-      }
-      movers.add(mover)
-      signal.addEventListener('abort', mover, { once: true })
-    })
+  function onMoved(listener: () => void): () => void {
+    movers.add(listener)
+    return () => movers.delete(listener)
   }
 
   async function confirm(asked: AbortSignal): Promise<boolean> {
     if (isListDue) return false
     const { position } = cache
     const watched = watching
-    const result = await confirmPosition({ client, type, where, position, whenMoved, clock, signal: asked })
+    const result = await confirmPosition({ client, type, where, position, onMoved, clock, signal: asked })
     // Not one that has begun since.
     if (result === 'behind' && watched !== undefined && watched === watching) {
       isBehind = true

@@ -1,4 +1,4 @@
-import type { Clock } from '../runtime/clock.ts'
+import { after, type Clock } from '../runtime/clock.ts'
 
 export interface StallTimer {
   /** Aborts when the timer fires, and with the signal that was given. */
@@ -20,32 +20,34 @@ export interface StallTimerOptions {
   readonly signal: AbortSignal
 }
 
-/** One sleep at a time, and none for each restart(): a busy watch receives thousands of events a second. */
 export function startStallTimer({ clock, stallMs, untilMs, signal }: StallTimerOptions): StallTimer {
   const ended = new AbortController()
   let restartedAt = clock.now()
   let hasFired = false
-  const follow = () => ended.abort(signal.reason)
-  if (signal.aborted) follow()
-  signal.addEventListener('abort', follow, { once: true })
+  let stopTimer = () => {}
 
-  void (async () => {
-    while (!ended.signal.aborted) {
-      const waitMs = Math.min(untilMs, restartedAt + stallMs) - clock.now()
-      if (waitMs > 0) {
-        await clock.sleep(waitMs, ended.signal)
-        continue
-      }
-      fire()
-    }
-  })()
+  function stop(): void {
+    stopTimer()
+    signal.removeEventListener('abort', stop)
+    ended.abort(signal.reason)
+  }
 
   function fire(): void {
     if (ended.signal.aborted) return
     hasFired = true
-    ended.abort()
+    stop()
   }
 
+  /** One timer at a time, and none for each restart(): a busy watch receives thousands of events a second. */
+  function arm(): void {
+    const waitMs = Math.min(untilMs, restartedAt + stallMs) - clock.now()
+    if (waitMs > 0) stopTimer = after(clock, waitMs, arm)
+    else fire()
+  }
+
+  signal.addEventListener('abort', stop, { once: true })
+  if (signal.aborted) stop()
+  else arm()
   return {
     signal: ended.signal,
     restart() {
@@ -53,9 +55,6 @@ export function startStallTimer({ clock, stallMs, untilMs, signal }: StallTimerO
     },
     hasFired: () => hasFired,
     fire,
-    stop() {
-      signal.removeEventListener('abort', follow)
-      ended.abort()
-    },
+    stop,
   }
 }

@@ -4,7 +4,8 @@
  * the queue: the next leader reconciles everything anyway.
  */
 
-import type { Clock } from '../runtime/clock.ts'
+import { callSafely } from '../runtime/call-safely.ts'
+import { after, type Clock } from '../runtime/clock.ts'
 import type { Priority, Queue } from './queue.ts'
 
 export type ReconcileResult =
@@ -75,7 +76,7 @@ export function createWorkers({ name, queue, count, reconcile, onError, metrics,
         return null
       }
       queue.addBackedOff(key)
-      report(error, key)
+      callSafely(() => onError(error, key))
       return isCrash(error) ? 'panicked' : 'error'
     }
   }
@@ -98,14 +99,6 @@ export function createWorkers({ name, queue, count, reconcile, onError, metrics,
     }
   }
 
-  function report(error: unknown, key: string): void {
-    try {
-      onError(error, key)
-    } catch {
-      // A worker continues when its reporter fails.
-    }
-  }
-
   return {
     start() {
       if (isStarted) return
@@ -115,12 +108,9 @@ export function createWorkers({ name, queue, count, reconcile, onError, metrics,
     async stop(graceMs) {
       stopping.abort()
       if (graceMs <= 0) ending.abort()
-      const ended = new AbortController()
-      void clock.sleep(graceMs, ended.signal).then(() => {
-        if (!ended.signal.aborted) ending.abort()
-      })
+      const stopTimer = after(clock, graceMs, () => ending.abort())
       await running
-      ended.abort()
+      stopTimer()
     },
   }
 }

@@ -1,4 +1,9 @@
-import { type Counter, type Gauge, metricsOn, type Registry } from '../runtime/metrics.ts'
+import { type Counter, Gauge, metricsOn, type Registry } from '../runtime/metrics.ts'
+
+/** CronJobs, by the label `watched`: followed by a HeartbeatCheck, in need of none, or rejected. */
+export type WatchedCounts = Record<'true' | 'false' | 'rejected', number>
+
+const NONE: WatchedCounts = { true: 0, false: 0, rejected: 0 }
 
 export interface OperatorMetrics {
   readonly publishes: Counter<'result'>
@@ -6,12 +11,23 @@ export interface OperatorMetrics {
   readonly orphans: Counter
   readonly clusterNameTaken: Gauge
   readonly installationConflicts: Gauge
-  readonly cronJobs: Gauge<'watched'>
+  /** The CronJobs are counted at each scrape; null: no more. */
+  readonly countCronJobs: (count: (() => WatchedCounts) | null) => void
   readonly jobsRecorded: Counter<'outcome'>
 }
 
 export function createOperatorMetrics(registry: Registry): OperatorMetrics {
   const { counter, gauge } = metricsOn(registry)
+  let count = () => NONE
+  new Gauge({
+    name: 'heartbeat_cronjobs',
+    help: 'CronJobs of the watched namespaces, by whether a HeartbeatCheck follows them; rejected: it cannot be created; 0 unless this process leads',
+    labelNames: ['watched'],
+    registers: [registry],
+    collect() {
+      for (const [watched, value] of Object.entries(count())) this.set({ watched }, value)
+    },
+  })
   return {
     publishes: counter('heartbeat_publish_total', 'Ping URLs published in a Secret or ConfigMap, by result', {
       result: ['written', 'unchanged', 'refused'],
@@ -32,11 +48,9 @@ export function createOperatorMetrics(registry: Registry): OperatorMetrics {
       'heartbeat_installation_conflicts',
       'HeartbeatChecks of the watched namespaces that belong to another installation and are not reconciled',
     ),
-    cronJobs: gauge(
-      'heartbeat_cronjobs',
-      'CronJobs of the watched namespaces, by whether a HeartbeatCheck follows them; rejected: it cannot be created; 0 unless this process leads',
-      { watched: ['true', 'false', 'rejected'] },
-    ),
+    countCronJobs(by) {
+      count = by ?? (() => NONE)
+    },
     jobsRecorded: counter('heartbeat_jobs_recorded_total', 'Jobs of CronJobs whose end was recorded, by outcome', {
       outcome: ['succeeded', 'failed', 'deleted'],
     }),

@@ -7,6 +7,7 @@ import { CRONJOBS_OFF, type CronJobSettings } from '../domain/cron-job-settings.
 import type { KubernetesClient } from '../kubernetes/client.ts'
 import { createElector, type Elector } from '../kubernetes/elector.ts'
 import type { KubernetesMetrics } from '../kubernetes/metrics.ts'
+import type { Priority } from '../kubernetes/queue.ts'
 import { createRecorder } from '../kubernetes/recorder.ts'
 import { whenAborted } from '../runtime/abort.ts'
 import { backoffMs } from '../runtime/backoff.ts'
@@ -61,8 +62,6 @@ export interface OperatorOptions extends CheckSettings {
   readonly holderSeconds?: number
   /** How often it is recorded up to when all that Jobs report is known. Default: every two seconds. */
   readonly seenEveryMs?: number
-  /** More Events of one kind do not wait; what is lost is recorded again. */
-  readonly maxWaitingEvents?: number
 }
 
 export interface Operator {
@@ -108,9 +107,9 @@ export function createOperator(options: OperatorOptions): Operator {
   let optIn: OptInController | undefined
 
   const watchMetrics = kubernetesMetrics.reflector(HEARTBEAT_CHECKS.plural)
-  const onChange = (key: string) => {
-    checks?.add(key)
-    optIn?.checkChanged(key)
+  const onChange = (key: string, priority: Priority) => {
+    checks?.add(key, priority)
+    optIn?.checkChanged(key, priority)
   }
   let installation: string | null = null
   const watch = createCheckWatch({
@@ -146,8 +145,6 @@ export function createOperator(options: OperatorOptions): Operator {
     instance: identity,
     onProblem: (error) => log.warn({ error }, 'an Event could not be written'),
     onDropped: kubernetesMetrics.recorder.dropped,
-    isBusy: () => checks?.isBusy() ?? false,
-    ...(options.maxWaitingEvents === undefined ? {} : { maxWaiting: options.maxWaitingEvents }),
   })
 
   const onTaken = (isTaken: boolean) => metrics.clusterNameTaken.set(isTaken ? 1 : 0)

@@ -10,7 +10,7 @@ import type { KubernetesMetrics } from '../kubernetes/metrics.ts'
 import { createQueue, type Queue } from '../kubernetes/queue.ts'
 import type { Recorder } from '../kubernetes/recorder.ts'
 import type { BackoffSteps } from '../runtime/backoff.ts'
-import type { Clock } from '../runtime/clock.ts'
+import { after, type Clock } from '../runtime/clock.ts'
 import type { Log } from '../runtime/log.ts'
 import { createLoop, type Loop } from '../runtime/loop.ts'
 import type { Context } from '../store/context.ts'
@@ -101,10 +101,11 @@ export function openTerm(shared: Shared, options: TermOptions): OpenTerm {
   return {
     term,
     async close(parts, drainMs) {
-      const drained = new AbortController()
-      void clock.sleep(drainMs, drained.signal).then(() => cut.abort(new Error('the term as leader has ended')))
+      const end = () => cut.abort(new Error('the term as leader has ended'))
+      const stopTimer = after(clock, drainMs, end)
       await Promise.all(parts.map((part) => part.stop(drainMs)))
-      drained.abort()
+      stopTimer()
+      end()
     },
   }
 }

@@ -1,8 +1,10 @@
 /** The HeartbeatChecks of the cluster, or of some of its namespaces, in one cache. A standby keeps it up to date too. */
 
 import { watchAreas } from '../kubernetes/areas.ts'
-import { ApiError, type KubernetesClient } from '../kubernetes/client.ts'
-import { type KubernetesObject, keyOf } from '../kubernetes/objects.ts'
+import type { KubernetesClient } from '../kubernetes/client.ts'
+import { hasStatus } from '../kubernetes/errors.ts'
+import { type KubernetesObject, keyOf, splitKey } from '../kubernetes/objects.ts'
+import type { Priority } from '../kubernetes/queue.ts'
 import type { ReflectorMetrics } from '../kubernetes/reflector.ts'
 import type { Clock } from '../runtime/clock.ts'
 import type { Log } from '../runtime/log.ts'
@@ -50,8 +52,8 @@ export interface CheckWatchOptions {
   readonly metrics: ReflectorMetrics
   /** The id of this installation; null while it is not known. Default: not known. */
   readonly installation?: () => string | null
-  /** A resource was created, deleted, or changed by others. */
-  readonly onChange: (key: string) => void
+  /** A resource was created, deleted, or changed by others. What the first list of a namespace shows may wait. */
+  readonly onChange: (key: string, priority: Priority) => void
 }
 
 export function createCheckWatch(options: CheckWatchOptions): CheckWatch {
@@ -67,7 +69,8 @@ export function createCheckWatch(options: CheckWatchOptions): CheckWatch {
     explain: explainProblem,
     onChange(key, { before, after }) {
       followers.note(key, after)
-      if (before === undefined || after === undefined || isRelevant(before, after, installation())) onChange(key)
+      if (before !== undefined && after !== undefined && !isRelevant(before, after, installation())) return
+      onChange(key, areas.isListed(splitKey(key).namespace) ? 'live' : 'background')
     },
   })
 
@@ -81,7 +84,8 @@ export function createCheckWatch(options: CheckWatchOptions): CheckWatch {
       areas.put(object)
       const after = areas.get(key)
       // The response may hold a change by others that the watch has not reported yet, and will not report after it.
-      if (before !== undefined && after !== undefined && isOthersWork(before, after, installation())) onChange(key)
+      if (before !== undefined && after !== undefined && isOthersWork(before, after, installation()))
+        onChange(key, 'live')
     },
     keys: areas.keys,
     followersOf: followers.of,
@@ -151,7 +155,7 @@ function trim(raw: KubernetesObject): HeartbeatCheck {
 }
 
 function explainProblem(error: unknown): string | null {
-  return error instanceof ApiError && error.status === 404
+  return hasStatus(error, 404)
     ? `the cluster does not know HeartbeatChecks of version ${VERSION}: apply crds/heartbeatchecks.yaml; it is looked for again`
     : null
 }

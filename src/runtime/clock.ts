@@ -21,6 +21,38 @@ export const systemClock: Clock = {
     setTimer(Math.min(ms, MAX_TIMER_MS), undefined, signal === undefined ? {} : { signal }).catch(() => {}),
 }
 
+/** An explicit reason spares each wait an AbortError with its stack. */
+const OVER = 'over'
+
+/** Calls `act` after `ms` by `clock` unless the returned function is called first. */
+export function after(clock: Clock, ms: number, act: () => void): () => void {
+  const over = new AbortController()
+  void clock.sleep(ms, over.signal).then(() => {
+    if (!over.signal.aborted) act()
+  })
+  return () => over.abort(OVER)
+}
+
+/**
+ * Waits for an event, for `ms` at most. `listen` gets what to call when the event has come, and returns how to stop
+ * listening. Resolves too when `signal` aborts.
+ */
+export async function waitForEvent(
+  clock: Clock,
+  ms: number,
+  signal: AbortSignal,
+  listen: (onEvent: () => void) => () => void,
+): Promise<void> {
+  const over = new AbortController()
+  const end = () => over.abort(OVER)
+  if (signal.aborted) return
+  signal.addEventListener('abort', end, { once: true })
+  const unlisten = listen(end)
+  await clock.sleep(ms, over.signal)
+  unlisten()
+  signal.removeEventListener('abort', end)
+}
+
 /** Resolves in the next turn of the event loop, so that long work in pieces does not block other work. */
 export const yieldTurn = (): Promise<void> => setImmediate()
 

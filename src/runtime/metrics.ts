@@ -2,7 +2,8 @@
 
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client'
 
-export type { Counter, Gauge, Histogram, Registry }
+export type { Counter, Histogram, Registry }
+export { Gauge }
 
 export const SECONDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10]
 

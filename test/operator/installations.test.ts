@@ -115,6 +115,17 @@ describe('a resource of another installation', () => {
     await eventually('it is no conflict any more', async () => (await conflicts(second)) === 0)
   })
 
+  it('has one Event, also after a restart of the operator that does not have it', async () => {
+    await makeInOne('again')
+    for (const _ of ['first', 'second']) {
+      // A stop writes the Events that wait.
+      await using second = await start(two)
+      await reconciledBy('again', second)
+    }
+    const events = await place.events('again')
+    expect(events.filter(({ reason }) => reason === 'ManagedElsewhere')).toHaveLength(1)
+  })
+
   it('F1: gets the conditions Ready and Stalled and no other change, once', async () => {
     const { url } = await makeInOne('stopped')
     const before = await place.get('stopped')

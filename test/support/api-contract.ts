@@ -4,7 +4,8 @@
  */
 
 import { beforeAll, describe, expect, it } from 'vitest'
-import { ApiError, type KubernetesClient, type WatchEvent } from '../../src/kubernetes/client.ts'
+import type { KubernetesClient, WatchEvent } from '../../src/kubernetes/client.ts'
+import { ApiError } from '../../src/kubernetes/errors.ts'
 import type { KubernetesObject, ResourceType } from '../../src/kubernetes/objects.ts'
 import { eventually } from './until.ts'
 

@@ -4,7 +4,8 @@
  */
 
 import { registerCluster } from '../../checks/declare/register-cluster.ts'
-import { ApiError, type KubernetesClient } from '../../kubernetes/client.ts'
+import type { KubernetesClient } from '../../kubernetes/client.ts'
+import { hasStatus } from '../../kubernetes/errors.ts'
 import { limitClient } from '../../kubernetes/limit-client.ts'
 import type { KubernetesObject } from '../../kubernetes/objects.ts'
 import type { Log } from '../../runtime/log.ts'
@@ -69,7 +70,7 @@ export function createClusterRegistration(options: ClusterRegistrationOptions): 
       return (await limitClient(client, signal).get<KubernetesObject>(NAMESPACES, { name: SYSTEM_NAMESPACE })).metadata
         .uid
     } catch (error) {
-      if (error instanceof ApiError && error.status === 403) return null
+      if (hasStatus(error, 403)) return null
       throw error
     }
   }

@@ -7,7 +7,8 @@
  */
 
 import { retireCheck } from '../../checks/declare/retire-check.ts'
-import { ApiError, type KubernetesClient } from '../../kubernetes/client.ts'
+import { getOrNull, type KubernetesClient } from '../../kubernetes/client.ts'
+import { hasStatus, isRejected } from '../../kubernetes/errors.ts'
 import type { KubernetesObject } from '../../kubernetes/objects.ts'
 import type { Recorder } from '../../kubernetes/recorder.ts'
 import type { Context } from '../../store/context.ts'
@@ -20,7 +21,7 @@ import {
   targetOf,
 } from '../heartbeat-check.ts'
 import { NAMESPACES } from '../namespaces/namespaces.ts'
-import { DataInDanger, disownUrl, findPublishedUrls, isRejection, withdrawUrl } from '../publish/publish.ts'
+import { DataInDanger, disownUrl, findPublishedUrls, withdrawUrl } from '../publish/publish.ts'
 import { regarding } from '../status/report.ts'
 
 export interface FinalizerOptions {
@@ -76,7 +77,7 @@ export function createFinalizer(options: FinalizerOptions): (object: HeartbeatCh
     try {
       await removeFinalizer(client, object)
     } catch (error) {
-      if (!isGone(error)) throw error
+      if (!hasStatus(error, 404)) throw error
     }
   }
 }
@@ -145,7 +146,7 @@ async function releaseTarget(client: KubernetesClient, object: HeartbeatCheck, t
   } catch (error) {
     // What we may not take out of an object of others is a URL without a check. The garbage collector takes what is
     // only ours.
-    if (isGone(error) || (!isRetained && isRejection(error))) return
+    if (hasStatus(error, 404) || (!isRetained && isRejected(error))) return
     const isUnread = error instanceof DataInDanger && !error.isCertain
     // Where the right was never granted, nothing was published.
     const isKnown = isSameTarget(object.status?.published, target)
@@ -157,15 +158,13 @@ async function releaseTarget(client: KubernetesClient, object: HeartbeatCheck, t
 /** The binding that grants a right goes with the namespace, perhaps before the resource. False without the right to know. */
 async function isNamespaceEnding(client: KubernetesClient, name: string): Promise<boolean> {
   try {
-    const { metadata } = await client.get<KubernetesObject>(NAMESPACES, { name })
-    return metadata.deletionTimestamp !== undefined
+    const found = await getOrNull<KubernetesObject>(client, NAMESPACES, { name })
+    return found === null || found.metadata.deletionTimestamp !== undefined
   } catch (error) {
-    if (error instanceof ApiError && [403, 404].includes(error.status)) return error.status === 404
+    if (hasStatus(error, 403)) return false
     throw error
   }
 }
-
-const isGone = (error: unknown): boolean => error instanceof ApiError && error.status === 404
 
 /** The resource version is a precondition, because the list also holds the finalizers of others. */
 function writeFinalizers(client: KubernetesClient, { metadata }: HeartbeatCheck, finalizers: readonly string[]) {

@@ -8,7 +8,8 @@
  * database may be gone by now.
  */
 
-import { ApiError, hasReason, type KubernetesClient, TransportError } from '../../kubernetes/client.ts'
+import type { KubernetesClient } from '../../kubernetes/client.ts'
+import { ApiError, hasStatus, TransportError } from '../../kubernetes/errors.ts'
 import { createLeaseObserver, readLease } from '../../kubernetes/lease.ts'
 import { keyOf } from '../../kubernetes/objects.ts'
 import type { Clock } from '../../runtime/clock.ts'
@@ -156,11 +157,11 @@ async function releaseOnce(
         isListing = true
       }
     } catch (error) {
-      if (hasReason(error, 'NotFound')) return 'no such resource'
+      if (hasStatus(error, 404)) return 'no such resource'
       // The list expired between two pages: the next round begins with a new one.
-      const isExpired = error instanceof ApiError && error.status === 410
+      const isExpired = hasStatus(error, 410)
       // A namespace that was deleted, or has lost its Role, keeps no other waiting.
-      const isBarred = isListing && namespace !== undefined && error instanceof ApiError && error.status === 403
+      const isBarred = isListing && namespace !== undefined && hasStatus(error, 403)
       if (!isExpired && !isBarred) throw error
       found += 1
       if (isBarred) failures.push({ key: `those of the namespace ${namespace}`, message: error.message })
@@ -194,7 +195,7 @@ async function release(
     return 'released'
   } catch (error) {
     // Without the right every other one would fail too.
-    const isForbidden = error instanceof ApiError && error.status === 403
+    const isForbidden = hasStatus(error, 403)
     if (isForbidden || !(error instanceof ApiError || error instanceof TransportError)) throw error
     return { key: keyOf(object.metadata), message: error.message }
   }
@@ -227,7 +228,7 @@ function describeLeft(failures: readonly Failure[]): string {
 function explain(error: unknown, signal: AbortSignal | undefined): unknown {
   if (error instanceof ReleaseError) return error
   if (signal?.aborted) return new ReleaseError('stopped before the end: run this again')
-  if (error instanceof ApiError && error.status === 403)
+  if (hasStatus(error, 403))
     return new ReleaseError(
       `a right is missing (get of the Lease ${LEASE_NAME}; list and patch of HeartbeatChecks): ${error.message}`,
     )

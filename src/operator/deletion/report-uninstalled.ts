@@ -1,6 +1,7 @@
 /** What the status of a HeartbeatCheck says once its operator is uninstalled: nothing keeps it true any more. */
 
-import { ApiError, type KubernetesClient, TransportError } from '../../kubernetes/client.ts'
+import type { KubernetesClient } from '../../kubernetes/client.ts'
+import { ApiError, hasStatus, TransportError } from '../../kubernetes/errors.ts'
 import { type Condition, toTime } from '../../kubernetes/objects.ts'
 import type { Clock } from '../../runtime/clock.ts'
 import { HEARTBEAT_CHECKS, type HeartbeatCheck, STATUS_FIELD_MANAGER } from '../heartbeat-check.ts'
@@ -33,7 +34,7 @@ export function createUninstalledReporter(client: Pick<KubernetesClient, 'mergeP
       await client.mergePatch(HEARTBEAT_CHECKS, { namespace: namespace!, name }, patch, writing)
     } catch (error) {
       if (!(error instanceof ApiError || error instanceof TransportError)) throw error
-      isForbidden ||= error instanceof ApiError && error.status === 403
+      isForbidden ||= hasStatus(error, 403)
     }
   }
 }

@@ -1,4 +1,5 @@
-import { ApiError, type KubernetesClient } from '../../kubernetes/client.ts'
+import type { KubernetesClient } from '../../kubernetes/client.ts'
+import { hasStatus } from '../../kubernetes/errors.ts'
 import { HEARTBEAT_CHECKS } from '../heartbeat-check.ts'
 
 /**
@@ -13,7 +14,7 @@ export async function resourceExists(
     await client.get(HEARTBEAT_CHECKS, location)
     return 'yes'
   } catch (error) {
-    if (!(error instanceof ApiError && [403, 404].includes(error.status))) throw error
+    if (!hasStatus(error, 403, 404)) throw error
     return error.status === 404 && error.details?.name === location.name ? 'no' : 'unknown'
   }
 }

@@ -5,7 +5,8 @@
 
 import type { Place, Revival } from '../../checks/declare/declare-check.ts'
 import { AppError } from '../../domain/errors.ts'
-import { ApiError, type KubernetesClient } from '../../kubernetes/client.ts'
+import type { KubernetesClient } from '../../kubernetes/client.ts'
+import { hasStatus } from '../../kubernetes/errors.ts'
 import type { KubernetesObject } from '../../kubernetes/objects.ts'
 import type { Clock } from '../../runtime/clock.ts'
 import { PROJECTS_ANNOTATION } from '../heartbeat-check.ts'
@@ -81,7 +82,7 @@ export function createNamespaces(
       denials.delete(name)
       return found
     } catch (error) {
-      if (!(error instanceof ApiError && [403, 404].includes(error.status))) throw error
+      if (!hasStatus(error, 403, 404)) throw error
       if (error.status === 404) return null
       remember(denials, name, error.message)
       if (missingSince[right] === undefined) return null

@@ -4,10 +4,10 @@
  * A controller of single namespaces reads these by name, once a minute (read-namespaces.ts).
  */
 
-import { ApiError, type KubernetesClient } from '../../kubernetes/client.ts'
+import type { KubernetesClient } from '../../kubernetes/client.ts'
+import { hasStatus } from '../../kubernetes/errors.ts'
 import type { KubernetesObject } from '../../kubernetes/objects.ts'
-import { createReflector, type Reflector } from '../../kubernetes/reflector.ts'
-import { whenAborted } from '../../runtime/abort.ts'
+import { createReflector } from '../../kubernetes/reflector.ts'
 import type { Clock } from '../../runtime/clock.ts'
 import type { Log } from '../../runtime/log.ts'
 import { PROJECTS_ANNOTATION, WATCH_LABEL } from '../heartbeat-check.ts'
@@ -37,57 +37,34 @@ export interface NamespaceChange {
   readonly isOfLabel: boolean
 }
 
-/** A right that is granted later is noticed so soon. */
-const DENIED_RETRY_MS = 60_000
-
 export function startNamespaceWatch(options: NamespaceWatchOptions): NamespaceWatch {
   const { client, clock, random, stallMs, log, onChange } = options
-  const stopping = new AbortController()
-  let current: Reflector<KubernetesObject> | undefined
-  let isReported = false
-
-  async function run(): Promise<void> {
-    while (!stopping.signal.aborted) {
-      const denied = Promise.withResolvers<void>()
-      const reflector = createReflector<KubernetesObject>({
-        client,
-        type: NAMESPACES,
-        ...(stallMs === undefined ? {} : { stallMs }),
-        clock,
-        random,
-        trim,
-        onChange(_, { before, after }) {
-          if (after !== undefined) reportChange(before, after, onChange)
-        },
-        onProblem(error) {
-          if (error instanceof ApiError && error.status === 403) denied.resolve()
-          else log.warn({ error }, 'the watch of Namespaces was interrupted; it is taken up again')
-        },
-      })
-      current = reflector
-      reflector.start()
-      await Promise.race([denied.promise, whenAborted(stopping.signal)])
-      current = undefined
-      await reflector.stop()
-      if (stopping.signal.aborted) return
-      if (!isReported)
+  let deniedAt = Number.NEGATIVE_INFINITY
+  const reflector = createReflector<KubernetesObject>({
+    client,
+    type: NAMESPACES,
+    ...(stallMs === undefined ? {} : { stallMs }),
+    clock,
+    random,
+    trim,
+    onChange(_, { before, after }) {
+      if (after !== undefined) reportChange(before, after, onChange)
+    },
+    onProblem(error) {
+      if (!hasStatus(error, 403)) log.warn({ error }, 'the watch of Namespaces was interrupted; it is taken up again')
+      else if (deniedAt === Number.NEGATIVE_INFINITY)
         log.info(
           {},
           `no right to list and watch Namespaces: a changed annotation of one takes up to 10 minutes to act, and a label ${WATCH_LABEL} on one has no effect`,
         )
-      isReported = true
-      await clock.sleep(DENIED_RETRY_MS, stopping.signal)
-    }
-  }
-
-  const running = run()
-  return {
-    // Also while the first list is taken in: what it has of one is complete.
-    get: (name) => current?.get(name),
-    async stop() {
-      stopping.abort()
-      await running
+      if (hasStatus(error, 403)) deniedAt = clock.now()
     },
+  })
+  reflector.start()
+  return {
+    // Also while the first list is taken in: what it has of one is complete. What was known before a denial may be old.
+    get: (name) => (reflector.lastContactAt() > deniedAt ? reflector.get(name) : undefined),
+    stop: reflector.stop,
   }
 }
 

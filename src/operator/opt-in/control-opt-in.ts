@@ -4,22 +4,21 @@
  * project of an annotation; the API server gets one request for each HeartbeatCheck that is to be different.
  */
 
-import { hasReason, isNamespaceGoing } from '../../kubernetes/client.ts'
-import { ApiError, isNamespaceGone } from '../../kubernetes/errors.ts'
+import { type ApiError, hasStatus, isNamespaceGoing, isNamespaceGone, isRejected } from '../../kubernetes/errors.ts'
 import { keyOf, splitKey } from '../../kubernetes/objects.ts'
 import type { Priority } from '../../kubernetes/queue.ts'
 import { createWorkers, type ReconcileResult } from '../../kubernetes/workers.ts'
+import { createRate } from '../../runtime/rate.ts'
 import { FIELD_MANAGER, HEARTBEAT_CHECKS, type HeartbeatCheck } from '../heartbeat-check.ts'
+import type { WatchedCounts } from '../metrics.ts'
 import { type NamespaceWatch, watchLabelOf } from '../namespaces/watch-namespaces.ts'
+import { typeOf } from '../sources/source-kinds.ts'
 import type { SourceWatch } from '../sources/watch-sources.ts'
 import type { Controller, Term } from '../term.ts'
 import type { CheckWatch } from '../watch-checks.ts'
 import { type CopiedFields, readAnnotations } from './annotations.ts'
-import { countWatched, type WatchedCounts } from './count-watched.ts'
 import { type Decision, decide } from './decide.ts'
 import { type OptInSource, plan, type Warning, type Write } from './plan.ts'
-import { createWarnings } from './warnings.ts'
-import { createWriteRate } from './write-rate.ts'
 
 export interface OptInOptions {
   readonly sources: Pick<SourceWatch, 'getSource' | 'sources' | 'hasSynced' | 'onSource'>
@@ -37,14 +36,17 @@ export interface OptInOptions {
 
 export interface OptInController extends Controller {
   /** A HeartbeatCheck was created, deleted, or changed by others. */
-  checkChanged(key: string): void
+  checkChanged(key: string, priority: Priority): void
   /** The label of a Namespace or its projects were changed, or its label is known now. */
   namespaceChanged(namespace: string): void
 }
 
 const NAME = 'heartbeat-operator-opt-in'
 const WORKERS = 8
-/** Creations, changes and deletions. A new resource costs an API server 2 ms of processor time, and its reconcile 7 (docs/benchmarks.md). */
+/**
+ * Creations, changes and deletions: a label on a large Namespace must not load the API server with all at once. A new resource costs an API server 2 ms of processor time, and its reconcile 7
+ * (docs/benchmarks.md).
+ */
 const WRITES_PER_SECOND = 50
 /** Finds what no event reports, as a resource that another installation has given away. Reads caches only. */
 const RESYNC_MS = 600_000
@@ -53,6 +55,8 @@ const BEHIND_MS = 1_000
 /** How soon a right or a quota that is granted has an effect. */
 const REJECTED_MS = 60_000
 const LOOK_MS = 1_000
+/** A fault that lasts has an Event in each half hour: the API server keeps Events for an hour. */
+const REPEAT_MS = 1_800_000
 /** After an outage of the API server nothing waits longer than this. */
 const BACKOFF = { firstMs: 200, maxMs: 10_000 }
 
@@ -63,21 +67,18 @@ export function createOptInController(term: Term, options: OptInOptions): OptInC
   const { client, clock, log, claims, cronJobs, metrics } = term
   const { sources, checks, namespaceWatch, resyncMs = RESYNC_MS } = options
   const queue = term.createQueue(NAME, BACKOFF)
-  const warnings = createWarnings(term.recorder, clock)
-  const takeTurn = createWriteRate(clock, WRITES_PER_SECOND)
+  const rate = createRate(clock, WRITES_PER_SECOND)
   /** Keys of CronJobs that are to have a HeartbeatCheck, and cannot. */
   const rejected = new Set<string>()
   /** Keys by namespace: a cluster may have as many Namespaces as CronJobs. */
   const inNamespace = new Map<string, Set<string>>()
   /** Namespaces whose CronJobs wait until the HeartbeatChecks there are listed, perhaps for ever. */
   const unlisted = new Set<string>()
-  let isCountDue = true
   let isRejectionLogged = false
   for (const source of sources.sources()) index(keyOf(source.metadata), source)
   const stopListening = sources.onSource((key, { before, after }) => {
     index(key, after)
-    if (before === undefined || after === undefined) isCountDue = true
-    else if (!isRelevant(before, after)) return
+    if (before !== undefined && after !== undefined && !isRelevant(before, after)) return
     // Thousands come with the first list.
     queue.add(key, sources.hasSynced() ? 'live' : 'background')
   })
@@ -95,7 +96,6 @@ export function createOptInController(term: Term, options: OptInOptions): OptInC
   async function reconcile(key: string, signal: AbortSignal): Promise<ReconcileResult> {
     const source = sources.getSource(key)
     if (source === undefined) {
-      warnings.forget(key)
       rejected.delete(key)
       return DONE
     }
@@ -113,7 +113,7 @@ export function createOptInController(term: Term, options: OptInOptions): OptInC
       warn(key, source, found)
       return action.kind === 'none' ? DONE : LATER
     }
-    await takeTurn(signal)
+    await rate.take(signal)
     signal.throwIfAborted()
     const isOutdated =
       sources.getSource(key) !== source ||
@@ -129,9 +129,9 @@ export function createOptInController(term: Term, options: OptInOptions): OptInC
     } catch (error) {
       if (isNamespaceGoing(error) || isNamespaceGone(error)) return DONE
       // Another write came first: of a person, of the leader before, of the garbage collector.
-      if (hasReason(error, 'Conflict') || hasReason(error, 'AlreadyExists')) return LATER
-      if (action.kind !== 'create' && hasReason(error, 'NotFound')) return DONE
-      if (!isRejection(error)) throw error
+      if (hasStatus(error, 409)) return LATER
+      if (action.kind !== 'create' && hasStatus(error, 404)) return DONE
+      if (!isRejected(error)) throw error
       warn(key, source, [...found, describeRejection(action, error)])
       // The Events name each CronJob, and there may be thousands.
       if (!isRejectionLogged) log.warn({ error, cronJob: key }, 'the API server rejects HeartbeatChecks of CronJobs')
@@ -140,12 +140,19 @@ export function createOptInController(term: Term, options: OptInOptions): OptInC
     }
   }
 
-  function warn(key: string, source: OptInSource, found: readonly Warning[]): void {
-    warnings.report(key, source, found)
-    const isRejected = found.some(({ reason }) => reason === 'NameTaken' || reason === 'NotCreated')
-    if (isRejected === rejected.has(key)) return
-    isCountDue = true
-    if (isRejected) rejected.add(key)
+  function warn(key: string, { metadata }: OptInSource, found: readonly Warning[]): void {
+    const { namespace, name, uid, resourceVersion } = metadata
+    const regarding = { ...typeOf('CronJob'), namespace, name, uid, resourceVersion }
+    const halfHour = Math.floor(clock.now() / REPEAT_MS)
+    for (const { reason, note } of found)
+      term.recorder.record(regarding, {
+        type: 'Warning',
+        reason,
+        note,
+        action: 'Watch',
+        id: `${reason} ${note} ${halfHour}`,
+      })
+    if (found.some(({ reason }) => reason === 'NameTaken' || reason === 'NotCreated')) rejected.add(key)
     else rejected.delete(key)
   }
 
@@ -207,26 +214,27 @@ export function createOptInController(term: Term, options: OptInOptions): OptInC
       unlisted.delete(namespace)
       namespaceChanged(namespace)
     }
-    if (!isCountDue) return
-    isCountDue = false
-    show(countWatched(sources.sources(), checks.followersOf, rejected))
   }
 
-  function show(counts: WatchedCounts): void {
-    metrics.cronJobs.set({ watched: 'true' }, counts.watched)
-    metrics.cronJobs.set({ watched: 'false' }, counts.unwatched)
-    metrics.cronJobs.set({ watched: 'rejected' }, counts.rejected)
+  function countWatched(): WatchedCounts {
+    const counts = { true: 0, false: 0, rejected: 0 }
+    for (const { metadata } of sources.sources()) {
+      const key = keyOf(metadata)
+      const [follower] = checks.followersOf(key)
+      counts[follower !== undefined ? 'true' : rejected.has(key) ? 'rejected' : 'false'] += 1
+    }
+    return counts
   }
 
   const loops: { stop(): Promise<void> }[] = []
   return {
     name: 'opt-in',
-    checkChanged(key) {
-      isCountDue = true
-      if (sources.getSource(key) !== undefined) enqueue(key, 'live')
+    checkChanged(key, priority) {
+      if (sources.getSource(key) !== undefined) enqueue(key, priority)
     },
     namespaceChanged,
     start() {
+      metrics.countCronJobs(countWatched)
       // Its first run is now: labels may have changed while no process led.
       const resync = async () => enqueueAll()
       loops.push(term.startLoop('look-at-cronjobs', LOOK_MS, look), term.startLoop('opt-in', resyncMs, resync))
@@ -236,7 +244,7 @@ export function createOptInController(term: Term, options: OptInOptions): OptInC
       stopListening()
       queue.stop()
       await Promise.all([workers.stop(drainMs), ...loops.map((loop) => loop.stop())])
-      show({ watched: 0, unwatched: 0, rejected: 0 })
+      metrics.countCronJobs(null)
     },
   }
 }
@@ -249,10 +257,6 @@ function isRelevant({ metadata: before }: OptInSource, { metadata: after }: OptI
     JSON.stringify([before.labels, before.annotations]) !== JSON.stringify([after.labels, after.annotations])
   )
 }
-
-/** A right is missing, a quota is used up, an admission rule rejects it: a person has to change that. */
-const isRejection = (error: unknown): error is ApiError =>
-  error instanceof ApiError && [400, 403, 405, 413, 422].includes(error.status)
 
 const REJECTED = { create: 'NotCreated', update: 'NotUpdated', delete: 'NotDeleted' } as const
 

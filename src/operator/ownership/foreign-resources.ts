@@ -1,11 +1,12 @@
 /**
  * Resources of other installations (design, section 6). They are neither reconciled nor finalized: their finalizer belongs to their
- * owner. Each gets the conditions Ready and Stalled and an Event once per start of this process; when its owner overwrites the
- * conditions, they stay as the owner wrote them.
+ * owner. Each gets the conditions Ready and Stalled once per start of this process, and one Event; when its owner overwrites
+ * the conditions, they stay as the owner wrote them.
  */
 
 import { isDeepStrictEqual } from 'node:util'
-import { ApiError, type KubernetesClient } from '../../kubernetes/client.ts'
+import type { KubernetesClient } from '../../kubernetes/client.ts'
+import { hasStatus } from '../../kubernetes/errors.ts'
 import { splitKey } from '../../kubernetes/objects.ts'
 import type { Recorder } from '../../kubernetes/recorder.ts'
 import type { ReconcileResult } from '../../kubernetes/workers.ts'
@@ -55,7 +56,8 @@ export function createForeignResources(options: ForeignOptions): ForeignResource
     const message = describeForeign(installation, claims)
     await writeConditions(object, message)
     memory.reported.set(key, uid)
-    const event = { type: 'Warning', reason: 'ManagedElsewhere', action: 'Reconcile', note: message } as const
+    const id = `ManagedElsewhere ${installation}`
+    const event = { type: 'Warning', reason: 'ManagedElsewhere', action: 'Reconcile', note: message, id } as const
     recorder.record(regarding(object), event)
   }
 
@@ -70,7 +72,7 @@ export function createForeignResources(options: ForeignOptions): ForeignResource
     try {
       cache.put(await client.mergePatch(HEARTBEAT_CHECKS, { namespace: namespace!, name }, patch, options))
     } catch (error) {
-      if (!(error instanceof ApiError && error.status === 404)) throw error
+      if (!hasStatus(error, 404)) throw error
     }
   }
 

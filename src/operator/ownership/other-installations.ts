@@ -6,7 +6,8 @@
  * and also where our own would be.
  */
 
-import { ApiError, type KubernetesClient } from '../../kubernetes/client.ts'
+import type { KubernetesClient } from '../../kubernetes/client.ts'
+import { hasStatus } from '../../kubernetes/errors.ts'
 import { LEASES, type Lease, readLease } from '../../kubernetes/lease.ts'
 import { INSTALLATION_ANNOTATION, LEASE_NAME } from '../heartbeat-check.ts'
 import type { Claims } from './ownership.ts'
@@ -86,5 +87,5 @@ function explain({ metadata }: Lease): string {
 }
 
 function isForbidden(error: unknown): boolean {
-  return error instanceof ApiError && error.status === 403
+  return hasStatus(error, 403)
 }

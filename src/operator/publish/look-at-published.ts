@@ -4,8 +4,9 @@
  * with more than MAX_CHECKS objects the interval grows instead of the rate. Only for what was published in this term as leader.
  */
 
-import { ApiError, type KubernetesClient } from '../../kubernetes/client.ts'
-import type { Clock } from '../../runtime/clock.ts'
+import type { KubernetesClient } from '../../kubernetes/client.ts'
+import { hasStatus } from '../../kubernetes/errors.ts'
+import { after, type Clock } from '../../runtime/clock.ts'
 import type { PublishedTarget } from '../heartbeat-check.ts'
 import { TYPES, versionOf } from './published-object.ts'
 
@@ -54,7 +55,7 @@ export function createPublishedLooks({ client, clock, everyMs = LOOK_MS, onChang
   const entries = new Map<string, Entry>()
   const inFlight = new Set<Promise<void>>()
   const stopping = new AbortController()
-  let timer: { readonly at: number; readonly disarm: AbortController } | undefined
+  let timer: { readonly at: number; readonly disarm: () => void } | undefined
   let lastAt: number | undefined
 
   /** When the next look is due; undefined: never. */
@@ -71,14 +72,10 @@ export function createPublishedLooks({ client, clock, everyMs = LOOK_MS, onChang
   function arm(): void {
     const at = dueAt()
     if (timer !== undefined && at !== undefined && timer.at <= at) return
-    timer?.disarm.abort()
+    timer?.disarm()
     timer = undefined
     if (at === undefined || stopping.signal.aborted) return
-    const disarm = new AbortController()
-    timer = { at, disarm }
-    void clock.sleep(Math.max(0, at - clock.now()), disarm.signal).then(() => {
-      if (!disarm.signal.aborted) ring(at)
-    })
+    timer = { at, disarm: after(clock, Math.max(0, at - clock.now()), () => ring(at)) }
   }
 
   function ring(at: number): void {
@@ -110,7 +107,7 @@ export function createPublishedLooks({ client, clock, everyMs = LOOK_MS, onChang
       if (versionOf(found) === version) return
     } catch (error) {
       // The full sync reports a missing right. Any other error says nothing about the object.
-      if (!(error instanceof ApiError && [403, 404].includes(error.status))) return
+      if (!hasStatus(error, 403, 404)) return
     }
     // A full sync may have written it meanwhile.
     if (entries.get(key)?.version === version) onChange(key)
@@ -128,7 +125,7 @@ export function createPublishedLooks({ client, clock, everyMs = LOOK_MS, onChang
     },
     async stop() {
       stopping.abort()
-      timer?.disarm.abort()
+      timer?.disarm()
       await Promise.all(inFlight)
     },
   }

@@ -5,7 +5,8 @@
  * watch: look-at-published.ts finds changes by others.
  */
 
-import { ApiError, isNamespaceGoing, type KubernetesClient, type NewObject } from '../../kubernetes/client.ts'
+import { getOrNull, type KubernetesClient, type NewObject } from '../../kubernetes/client.ts'
+import { ApiError, hasStatus, isRejected } from '../../kubernetes/errors.ts'
 import type { ObjectName } from '../../kubernetes/objects.ts'
 import type { UrlHolder } from '../../store/checks/retained-checks.ts'
 import {
@@ -74,7 +75,7 @@ export async function publishUrl(
   try {
     return await write(client, check, target, url, { beforeSharing, findHolder })
   } catch (error) {
-    if (!isRejection(error)) throw error
+    if (!isRejected(error)) throw error
     return {
       kind: 'rejected',
       reason: 'PublishRefused',
@@ -149,7 +150,7 @@ async function createNew(
     // Costs the API server a third less than an apply.
     return await create(client, target, wanted)
   } catch (error) {
-    if (error instanceof ApiError && error.status === 409) return null
+    if (hasStatus(error, 409)) return null
     throw error
   }
 }
@@ -171,7 +172,7 @@ export async function withdrawUrl(client: KubernetesClient, check: HeartbeatChec
     return leave(client, check, found, { apiVersion: 'v1', kind: target.kind, metadata: location })
   const { uid, resourceVersion } = found.metadata
   await client.delete(TYPES[target.kind], location, { uid, resourceVersion }).catch((error) => {
-    if (!(error instanceof ApiError && error.status === 404)) throw error
+    if (!hasStatus(error, 404)) throw error
   })
 }
 
@@ -216,7 +217,7 @@ async function findToRelease(client: KubernetesClient, check: HeartbeatCheck, ta
   try {
     return await findOurs(client, check, target)
   } catch (error) {
-    if (!isForbidden(error)) throw error
+    if (!hasStatus(error, 403)) throw error
     throw new DataInDanger(error, check, target, false)
   }
 }
@@ -258,7 +259,7 @@ export async function releaseFormer(
     return null
   } catch (error) {
     const cause = error instanceof DataInDanger ? error.cause : error
-    if (!isRejection(cause)) throw cause
+    if (!isRejected(cause)) throw cause
     return explainRejection(cause, check, former, url, 'released')
   }
 }
@@ -296,7 +297,7 @@ export async function findPublishedId(
     const [id = null] = publicIdsIn(await readUrls(client, check, target))
     return id
   } catch (error) {
-    if (!isForbidden(error)) throw error
+    if (!hasStatus(error, 403)) throw error
     throw new Stalled('PublishRefused', explainRejection(error, check, target, null, 'read'))
   }
 }
@@ -310,7 +311,7 @@ export async function findPublishedUrls(
   try {
     return await readUrls(client, check, target)
   } catch (error) {
-    if (isForbidden(error)) return []
+    if (hasStatus(error, 403)) return []
     throw error
   }
 }
@@ -322,10 +323,6 @@ async function readUrls(
 ): Promise<string[]> {
   const found = await findOurs(client, check, target)
   return found === null ? [] : urlsIn(found)
-}
-
-function isForbidden(error: unknown): error is ApiError {
-  return error instanceof ApiError && error.status === 403
 }
 
 /** What is removed from it, or left in it, are the fields that our field manager owns. */
@@ -340,16 +337,5 @@ async function findOurs(
   return relation === 'ours' || relation === 'orphaned' ? found : null
 }
 
-async function findObject(client: Pick<KubernetesClient, 'get'>, kind: PublishTarget['kind'], location: ObjectName) {
-  try {
-    return await client.get<PublishedObject>(TYPES[kind], location)
-  } catch (error) {
-    if (error instanceof ApiError && error.status === 404) return null
-    throw error
-  }
-}
-
-/** A rejection that a retry would repeat: an immutable Secret, a missing right, an admission rule. */
-export function isRejection(error: unknown): error is ApiError {
-  return error instanceof ApiError && [400, 403, 422].includes(error.status) && !isNamespaceGoing(error)
-}
+const findObject = (client: Pick<KubernetesClient, 'get'>, kind: PublishTarget['kind'], location: ObjectName) =>
+  getOrNull<PublishedObject>(client, TYPES[kind], location)

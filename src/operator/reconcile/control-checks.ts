@@ -13,7 +13,6 @@ import { createForeignResources, type ForeignMemory } from '../ownership/foreign
 import { createFormerChecks } from '../ownership/former-checks.ts'
 import { ownershipOf } from '../ownership/ownership.ts'
 import { createPublishedLooks } from '../publish/look-at-published.ts'
-import { createLostEvents } from '../status/lost-events.ts'
 import { createPingTimes } from '../status/ping-times.ts'
 import { isMinorRun } from '../status/status.ts'
 import type { Controller, Term } from '../term.ts'
@@ -57,15 +56,13 @@ export interface CheckControllerOptions extends CheckSettings {
 
 export interface CheckController extends Controller {
   /** Its resource has changed. */
-  add(key: string): void
+  add(key: string, priority: Priority): void
   /** A run of the source that this resource follows is recorded. */
   noteRun(key: string, run: Pick<LastRun, 'outcome'>): void
   /** Resolves with the projects that the namespace may use, if this is none of them; else with null. `now`: of after the call. */
   findProjectsInstead(namespace: string, project: string, age: 'cached' | 'now'): Promise<readonly string[] | null>
   /** The annotation of a Namespace has changed. */
   projectsChanged(namespace: string): void
-  /** More resources wait than are reconciled. */
-  isBusy(): boolean
 }
 
 /** Workers mostly wait for the API server, which handles 16 concurrent requests at less cost each than one by one. */
@@ -75,8 +72,6 @@ const POLL_MS = 15_000
 /** How often the version in which HeartbeatChecks are stored is looked at. */
 /** How often it is looked at whether sources that are awaited are listed. */
 const SOURCES_MS = 500
-/** How often Events that were lost are recorded again. */
-const LOST_EVENTS_MS = 1_000
 /** How often for each resource whether its source may be read. */
 const RIGHTS_MS = 5_000
 
@@ -108,7 +103,6 @@ export function createCheckController(term: Term, options: CheckControllerOption
       enqueue(key)
     },
   })
-  const lostEvents = createLostEvents({ recorder, enqueue: (key) => enqueue(key, 'background') })
   const base = { client, cache: watch, context, cluster, claims }
   const onCount = (count: number) => metrics.installationConflicts.set(count)
   const formerChecks = createFormerChecks({ ...base, pingUrl, clock, random, log })
@@ -148,7 +142,6 @@ export function createCheckController(term: Term, options: CheckControllerOption
     revival,
     namespaces: projects,
     recorder,
-    onEventsLost: lostEvents.add,
     looks,
     pingTimes,
     pingUrl,
@@ -217,17 +210,15 @@ export function createCheckController(term: Term, options: CheckControllerOption
   const parts: { stop(): Promise<void> }[] = [pingTimes]
   return {
     name: 'checks',
-    add: (key) => work.add(key, 'live'),
+    add: work.add,
     noteRun: (key, run) => void (isMinorRun(run) ? offerTurn(key) : enqueue(key)),
     async findProjectsInstead(namespace, wanted, age) {
       const allowed = await projects.allowedProjects(namespace, age)
       return findProjectsInstead(context, { cluster, namespace, allowed, wanted })
     },
     projectsChanged,
-    isBusy,
     start() {
       parts.push(term.startLoop('poll', pollMs, poll))
-      parts.push(term.startLoop('lost-events', LOST_EVENTS_MS, async () => lostEvents.retry()))
       if (sourceFollower !== null) {
         parts.push(term.startLoop('sources', SOURCES_MS, async () => sourceFollower.look()))
         parts.push(term.startLoop('rights', RIGHTS_MS, async () => sourceFollower.lookAtRights()))

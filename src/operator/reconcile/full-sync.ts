@@ -16,7 +16,7 @@ import {
   type ResolvedDeclaration,
   readDeclaration,
 } from '../declare/declare.ts'
-import type { DroppedLabels } from '../declare/dropped-labels.ts'
+import { describeDroppedLabels } from '../declare/dropped-labels.ts'
 import { type FollowOptions, followSource } from '../declare/follow-source.ts'
 import type { Finalizers } from '../deletion/ensure-finalizer.ts'
 import { type CheckDeclaration, type HeartbeatCheck, publishesNothing } from '../heartbeat-check.ts'
@@ -44,7 +44,6 @@ export interface FullSyncOptions extends DeclareOptions, PublisherOptions, Claim
 export interface FullSyncParts extends Pick<Reporter, 'recordEvent'> {
   readonly finalizers: Pick<Finalizers, 'ensure' | 'ensureOrPostpone'>
   readonly syncs: Pick<Syncs, 'begin' | 'keep'>
-  readonly droppedLabels: Pick<DroppedLabels, 'warn'>
 }
 
 export interface Reconciled {
@@ -73,10 +72,7 @@ export function againAt(at: number, now: number): ReconcileResult {
   return { kind: 'again', afterMs: Math.max(1_000, at - now) }
 }
 
-export function createFullSync(
-  options: FullSyncOptions,
-  { recordEvent, finalizers, syncs, droppedLabels }: FullSyncParts,
-): FullSync {
+export function createFullSync(options: FullSyncOptions, { recordEvent, finalizers, syncs }: FullSyncParts): FullSync {
   const { context, cluster, looks, now, random, resyncMs } = options
   const publish = createPublisher(options, recordEvent)
 
@@ -134,7 +130,8 @@ export function createFullSync(
         const { type, ...event } = CHANGES[change === 'replaced' && declaration.publish === null ? 'begun' : change]
         recordEvent(object, type, event)
       }
-      droppedLabels.warn(key, object, declaration)
+      const dropped = describeDroppedLabels(declaration)
+      if (dropped !== null) recordEvent(object, 'Warning', dropped)
       signal.throwIfAborted()
       // Before a URL of ours replaces the one of the owner, which would put its own back.
       if (takeOver !== null) object = await takeOver(object, declared)

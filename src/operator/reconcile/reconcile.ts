@@ -4,12 +4,11 @@
  * between, a flip costs only a read of the database and a status.
  */
 
-import { ApiError, isNamespaceGoing } from '../../kubernetes/client.ts'
+import { hasStatus, isNamespaceGoing } from '../../kubernetes/errors.ts'
 import { splitKey } from '../../kubernetes/objects.ts'
 import type { Recorder } from '../../kubernetes/recorder.ts'
 import type { ReconcileResult } from '../../kubernetes/workers.ts'
 import { findDeclaredCheck } from '../../store/checks/declared-checks.ts'
-import { createDroppedLabels } from '../declare/dropped-labels.ts'
 import { isSourceAwaited } from '../declare/follow-source.ts'
 import { createFinalizers } from '../deletion/ensure-finalizer.ts'
 import { createFinalizer } from '../deletion/finalize.ts'
@@ -40,8 +39,6 @@ export interface ReconcilerOptions extends FullSyncOptions {
   /** Whether other resources wait to be reconciled. */
   readonly isBusy: () => boolean
   readonly onFinalizerForced: () => void
-  /** Called with the key of a resource when Events of its flips were lost. */
-  readonly onEventsLost?: (key: string) => void
   /** Called with the key of a resource whose source is not known yet: it is to be reconciled when that is known. */
   readonly onSourceAwaited?: (key: string) => void
 }
@@ -59,11 +56,10 @@ export function createReconciler(options: ReconcilerOptions): Reconciler {
   const finalize = createFinalizer(options)
   const finalizers = createFinalizers(options)
   const syncs = createSyncs(now)
-  const droppedLabels = createDroppedLabels(recordEvent)
   const ownerWait = createOwnerWait(options)
   /** By key: notes of takeovers whose status or URL is not written yet. */
   const takeovers = new Map<string, string>()
-  const sync = createFullSync(options, { recordEvent, finalizers, syncs, droppedLabels })
+  const sync = createFullSync(options, { recordEvent, finalizers, syncs })
 
   async function reconcile(key: string, signal: AbortSignal): Promise<ReconcileResult> {
     const hasTurn = pingTimes.take(key)
@@ -117,8 +113,7 @@ export function createReconciler(options: ReconcilerOptions): Reconciler {
       return finalizers.isPostponed(key) ? { kind: 'again', afterMs: 0, priority: 'background' } : reconciled.result
     } catch (error) {
       if (isNamespaceGoing(error)) return { kind: 'done' }
-      if (error instanceof ApiError && error.status === 404 && (await finalizers.retireIfGone(key)))
-        return { kind: 'done' }
+      if (hasStatus(error, 404) && (await finalizers.retireIfGone(key))) return { kind: 'done' }
       const current = cache.get(key)
       if (current !== undefined && ownershipOf(current, claims).kind === 'foreign')
         return { kind: 'again', afterMs: 0, priority: 'live' }
@@ -130,7 +125,7 @@ export function createReconciler(options: ReconcilerOptions): Reconciler {
   }
 
   function forget(key: string): void {
-    for (const part of [syncs, looks, droppedLabels, ownerWait]) part.forget(key)
+    for (const part of [syncs, looks, ownerWait]) part.forget(key)
     takeovers.delete(key)
   }
 

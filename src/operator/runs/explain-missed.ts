@@ -7,8 +7,9 @@
 import type { Instant } from '../../domain/check.ts'
 import type { KubernetesClient } from '../../kubernetes/client.ts'
 import type { CoreEvent, ResourceType } from '../../kubernetes/objects.ts'
-import type { Clock } from '../../runtime/clock.ts'
+import { type Clock, waitForEvent } from '../../runtime/clock.ts'
 import type { Log } from '../../runtime/log.ts'
+import { createRate } from '../../runtime/rate.ts'
 import type { DeadlineDetail } from '../../store/jobs/cron-jobs.ts'
 import type { FollowedCheck } from '../../store/jobs/followed-checks.ts'
 import {
@@ -49,8 +50,8 @@ const MAX_AHEAD = 1_000
 /** Missed at once, as after an outage: twice what a cluster is expected to have. Deadlines beyond are judged without a detail. */
 const MAX_DUE = 20_000
 const LISTS_PER_SECOND = 5
-/** What is reserved beyond is left to the next call, in which others may be more urgent. */
-const BACKLOG_MS = 2_000
+/** Of two seconds. More are left to the next call, in which others may be more urgent. */
+const MAX_WAITING = 11
 /** Repeats are counted in one Event, so an object has few; the oldest come first. */
 const MAX_EVENTS = 500
 const LIST_MS = 5_000
@@ -68,7 +69,9 @@ export function createMissedExplainer(options: MissedExplainerOptions): MissedEx
   const { listDue, client, sources, clock, log } = options
   /** By check and due time. */
   let readings = new Map<string, Reading>()
-  const reserve = createSchedule(clock)
+  const rate = createRate(clock, LISTS_PER_SECOND)
+  /** Lists that wait for their turn. */
+  let waiting = 0
   let hasWarned = false
 
   async function read({ kind, namespace, uid }: Subject, signal: AbortSignal): Promise<Warning | null> {
@@ -90,12 +93,13 @@ export function createMissedExplainer(options: MissedExplainerOptions): MissedEx
     const subject = findSubject(slot)
     if (subject === null) return null
     if (known?.subject.uid === subject.uid) return known
-    const waitMs = reserve()
-    if (waitMs === null) return null
+    if (waiting >= MAX_WAITING) return null
+    waiting += 1
     const reading: Reading = {
       subject,
       warning: null,
-      done: clock.sleep(waitMs, signal).then(async () => {
+      done: rate.take(signal).then(async () => {
+        waiting -= 1
         if (!signal.aborted) reading.warning = await read(subject, signal)
       }),
     }
@@ -137,7 +141,7 @@ export function createMissedExplainer(options: MissedExplainerOptions): MissedEx
       }
       // Those of runs that have started are forgotten, and those of deadlines that have passed.
       readings = next
-      await waitFor(
+      await waitForAll(
         due.flatMap(({ reading }) => reading?.done ?? []),
         clock,
         signal,
@@ -150,22 +154,10 @@ export function createMissedExplainer(options: MissedExplainerOptions): MissedEx
   }
 }
 
-async function waitFor(readings: readonly Promise<void>[], clock: Clock, signal: AbortSignal): Promise<void> {
+async function waitForAll(readings: readonly Promise<void>[], clock: Clock, signal: AbortSignal): Promise<void> {
   if (readings.length === 0) return
-  const timer = new AbortController()
-  const patience = clock.sleep(PATIENCE_MS, AbortSignal.any([signal, timer.signal]))
-  await Promise.race([Promise.all(readings), patience])
-  timer.abort()
-}
-
-/** Returns a function that reserves the next turn, and returns how long to wait for it; null: too many wait. */
-function createSchedule(clock: Clock): () => number | null {
-  let nextAt = 0
-  return () => {
-    const now = clock.now()
-    const at = Math.max(now, nextAt)
-    if (at - now > BACKLOG_MS) return null
-    nextAt = at + 1_000 / LISTS_PER_SECOND
-    return at - now
-  }
+  await waitForEvent(clock, PATIENCE_MS, signal, (onAll) => {
+    void Promise.all(readings).then(onAll)
+    return () => {}
+  })
 }

@@ -1,6 +1,6 @@
 /** Why a run failed, as soon as its pods are seen: the watch of pods may be a moment behind that of Jobs, and pods go with their Job. */
 
-import type { Clock } from '../../runtime/clock.ts'
+import { type Clock, waitForEvent } from '../../runtime/clock.ts'
 import { explainFailure, type Failure } from '../reasons/explain-failure.ts'
 import type { LogReader } from '../reasons/read-logs.ts'
 import type { TrimmedPod } from '../reasons/trim-pod.ts'
@@ -32,16 +32,11 @@ export function createFailureExplainer({ sources, clock, signal, logs }: Failure
   async function whenPodsAreSeen(run: SourceRun): Promise<void> {
     const isSeen = () => sources.podsOf(run.metadata).filter(hasFailed).length >= run.failedPods
     if (isSeen()) return
-    const seen = new AbortController()
-    const end = sources.onPod((jobUid) => {
-      if (jobUid === run.metadata.uid && isSeen()) seen.abort()
-    })
-    const stop = () => seen.abort()
-    if (signal.aborted) stop()
-    signal.addEventListener('abort', stop, { once: true })
-    await clock.sleep(WAIT_MS, seen.signal)
-    signal.removeEventListener('abort', stop)
-    end()
+    await waitForEvent(clock, WAIT_MS, signal, (onSeen) =>
+      sources.onPod((jobUid) => {
+        if (jobUid === run.metadata.uid && isSeen()) onSeen()
+      }),
+    )
   }
 
   return {

@@ -10,6 +10,7 @@ import { splitKey } from '../../kubernetes/objects.ts'
 import type { Change } from '../../kubernetes/reflector.ts'
 import { whenAborted } from '../../runtime/abort.ts'
 import { backoffMs } from '../../runtime/backoff.ts'
+import { after, waitForEvent } from '../../runtime/clock.ts'
 import type { Resource } from '../../store/checks/checks.ts'
 import type { LogReader } from '../reasons/read-logs.ts'
 import { sourceKeyOf } from '../sources/followers.ts'
@@ -189,15 +190,11 @@ export function createRunRecorder(
     }
     replaced.set(run.metadata.uid, source)
     reportLater(source, run, async () => {
-      const seen = new AbortController()
-      const stop = () => seen.abort()
-      const end = sources.onRun((of) => {
-        if (of === source && find() !== null) stop()
-      })
-      stopping.signal.addEventListener('abort', stop, { once: true })
-      if (find() === null) await clock.sleep(REPLACED_MS, seen.signal)
-      stopping.signal.removeEventListener('abort', stop)
-      end()
+      const listen = (onSeen: () => void) =>
+        sources.onRun((of) => {
+          if (of === source && find() !== null) onSeen()
+        })
+      if (find() === null) await waitForEvent(clock, REPLACED_MS, stopping.signal, listen)
       replaced.delete(run.metadata.uid)
       return describe(find())
     })
@@ -366,15 +363,14 @@ export function createRunRecorder(
       stopping.abort()
       queue.resume()
       wake()
-      const drained = new AbortController()
       const end = () => {
         ending.abort()
         wake()
       }
-      if (drainMs > 0) void clock.sleep(drainMs, drained.signal).then(end)
-      else end()
+      const stopTimer = after(clock, drainMs, end)
+      if (drainMs <= 0) end()
       await Promise.all([running, ...explaining.values(), ...parts.map((part) => part.stop())])
-      drained.abort()
+      stopTimer()
     },
   }
 }

@@ -3,7 +3,8 @@
  * are, so nothing is stalled; the status says what is missing.
  */
 
-import { ApiError, type KubernetesClient } from '../../kubernetes/client.ts'
+import type { KubernetesClient } from '../../kubernetes/client.ts'
+import { ApiError } from '../../kubernetes/errors.ts'
 import type { ResourceType } from '../../kubernetes/objects.ts'
 
 export interface ReasonRights {

@@ -12,8 +12,6 @@ export interface FlipEvent {
   readonly note: string
   /** The id of the flip: it is reported once, whichever process does it. Absent: repeats are counted in one Event. */
   readonly id?: string
-  /** A first start has one for each resource, and the status says the same (kubernetes/event.ts). */
-  readonly isPatient?: true
 }
 
 /** Null: the flip has no Event. */
@@ -66,6 +64,5 @@ export function toFlipEvent(flip: FlipRecord, isFlapping: boolean, isFollowed = 
   const { reason, detail = null } = flip
   const what = (isFollowed ? NOTES_OF_JOBS[reason]?.(at, detail) : undefined) ?? event.note(at)
   const note = detail === null ? what : `${what}: ${detail}`
-  const found = { type: event.type, reason: event.reason, action: 'Monitor', note, id: flip.id } as const
-  return reason === 'first_success' ? { ...found, isPatient: true } : found
+  return { type: event.type, reason: event.reason, action: 'Monitor', note, id: flip.id }
 }

@@ -14,6 +14,7 @@ import type { Instant } from '../../domain/check.ts'
 import { parseCron } from '../../domain/cron.ts'
 import { intervalMsOf } from '../../domain/schedule.ts'
 import type { Clock } from '../../runtime/clock.ts'
+import { createRate } from '../../runtime/rate.ts'
 
 export interface PingTimes {
   /** Replaces what was offered before. Turns that were not taken since then end. */
@@ -50,6 +51,7 @@ const MAX_OFFERED = 500
 
 export function createPingTimes({ clock, enqueue }: PingTimesOptions): PingTimes {
   const stopping = new AbortController()
+  const rate = createRate(clock, PER_SECOND)
   /** Turns that wait for their reconciles. */
   const open = new Set<string>()
   /** Turns of reconciles in progress. */
@@ -67,8 +69,8 @@ export function createPingTimes({ clock, enqueue }: PingTimesOptions): PingTimes
 
   async function giveTurns(): Promise<void> {
     while (offered.some(({ length }) => length > 0) && !stopping.signal.aborted) {
-      if (open.size + taken.size < MAX_OPEN) giveNext()
-      await clock.sleep(1_000 / PER_SECOND, stopping.signal)
+      await rate.take(stopping.signal)
+      if (open.size + taken.size < MAX_OPEN && !stopping.signal.aborted) giveNext()
     }
     isRunning = false
   }

@@ -6,8 +6,9 @@
 
 import { isFlapping } from '../../domain/check.ts'
 import { AppError } from '../../domain/errors.ts'
-import { ApiError, type KubernetesClient } from '../../kubernetes/client.ts'
-import { type Condition, keyOf } from '../../kubernetes/objects.ts'
+import type { KubernetesClient } from '../../kubernetes/client.ts'
+import { ApiError, hasStatus } from '../../kubernetes/errors.ts'
+import type { Condition } from '../../kubernetes/objects.ts'
 import type { Occurrence, Recorder, Regarding } from '../../kubernetes/recorder.ts'
 import { errorCode } from '../../runtime/error-code.ts'
 import type { CheckRecord } from '../../store/checks/checks.ts'
@@ -28,7 +29,7 @@ import type { Claims } from '../ownership/ownership.ts'
 import { sourceKeyOf } from '../sources/followers.ts'
 import type { Source } from '../sources/source-kind.ts'
 import { typeOf } from '../sources/source-kinds.ts'
-import { type FlipEvent, toFlipEvent } from './flip-event.ts'
+import { toFlipEvent } from './flip-event.ts'
 import {
   computeStatus,
   cutMessage,
@@ -50,8 +51,6 @@ export interface ReporterOptions {
   readonly recorder: Pick<Recorder, 'record'>
   /** Null: none are read. Default: null. */
   readonly sources?: SourceReader | null
-  /** Called with the key of a resource when Events of its flips were lost: its next reconcile records them again. */
-  readonly onEventsLost?: (key: string) => void
 }
 
 export interface Reporter {
@@ -78,11 +77,8 @@ export function createReporter({
   recorder,
   claims,
   sources = null,
-  onEventsLost = () => {},
 }: ReporterOptions): Reporter {
   const { installation } = claims
-  /** By the key of the check: flips up to the newest are recorded, and their Events wait to be written. */
-  const waiting = new Map<number, { readonly newest: string; readonly areWritten: Promise<boolean> }>()
 
   async function report(
     object: HeartbeatCheck,
@@ -125,7 +121,7 @@ export function createReporter({
     try {
       cache.put(await replace(object))
     } catch (error) {
-      if (!(error instanceof ApiError && error.status === 409)) throw error
+      if (!hasStatus(error, 409)) throw error
       // The resource has changed since we read it.
       const current = await client.get<HeartbeatCheck>(HEARTBEAT_CHECKS, placeOf(object))
       // The status describes a resource that we know; a new one of the same name must not get it.
@@ -154,36 +150,19 @@ export function createReporter({
     { key, spec, state }: CheckRecord,
     source: Source | null,
   ): Promise<void> {
-    // Before the read: what is saved meanwhile is still known.
-    const before = waiting.get(key)
-    const unreported = await listUnreportedFlips(context.database, key)
-    const flips = unreported.filter(({ id }) => id > (before?.newest ?? ''))
+    const flips = await listUnreportedFlips(context.database, key)
     const events = flips.flatMap((flip) => toFlipEvent(flip, isFlapping(state), isFollowing(spec)) ?? [])
     if (events.length === 0) return
-    const newest = flips.at(-1)!.id
     const on = [regarding(object), ...(source === null ? [] : regardingSource(object, source))]
-    const written = events.flatMap((event) => on.map((one) => recordFlip(one, event)))
-    const results = Promise.all([before?.areWritten ?? true, ...written])
-    const areWritten = results.then((all) => all.every(Boolean))
-    const entry = { newest, areWritten }
-    waiting.set(key, entry)
-    void areWritten.then(async (isDone) => {
-      // What cannot be saved is found and recorded again by the next reconcile.
-      if (isDone) await saveReportedFlip(context.database, key, newest).catch(() => {})
-      if (waiting.get(key) === entry) waiting.delete(key)
-      if (!isDone) onEventsLost(keyOf(object.metadata))
-    })
-  }
-
-  /** Resolves with false for an Event that may be recorded again later. Repeats without an id are counted: recording them again adds to the count. */
-  function recordFlip(on: Regarding, event: FlipEvent): Promise<boolean> | true {
-    if (event.id === undefined) {
-      recorder.record(on, event)
-      return true
+    let left = events.length * on.length
+    let saved: Promise<void> | undefined
+    const onWritten = () => {
+      left -= 1
+      // What is lost, or cannot be saved, is recorded again by the next reconcile.
+      if (left === 0) saved = saveReportedFlip(context.database, key, flips.at(-1)!.id).catch(() => {})
     }
-    return new Promise((resolve) =>
-      recorder.record(on, { ...event, onSettled: (result) => resolve(result === 'done') }),
-    )
+    for (const event of events) for (const one of on) recorder.record(one, { ...event, onWritten })
+    await saved
   }
 
   async function reportRetrying(object: HeartbeatCheck, error: unknown): Promise<void> {
@@ -216,7 +195,7 @@ export function createReporter({
     try {
       return await claim(object)
     } catch (error) {
-      if (!(error instanceof ApiError && error.status === 409)) throw error
+      if (!hasStatus(error, 409)) throw error
       const current = await client.get<HeartbeatCheck>(HEARTBEAT_CHECKS, placeOf(object))
       const { uid } = current.metadata
       cache.put(current)
@@ -233,8 +212,7 @@ export function createReporter({
     recordEvent(object, type, { isOfSource = false, ...event }) {
       const key = isOfSource ? sourceKeyOf(object) : null
       const source = key === null ? undefined : sources?.getSource(key)
-      // The status says the same of a success, so its Event may wait.
-      const occurrence = { type, ...event, action: 'Reconcile', isPatient: type === 'Normal' }
+      const occurrence = { type, ...event, action: 'Reconcile' }
       for (const on of [regarding(object), ...(source === undefined ? [] : regardingSource(object, source))])
         recorder.record(on, occurrence)
     },

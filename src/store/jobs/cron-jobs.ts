@@ -17,8 +17,9 @@ export interface CronJobRow {
 }
 
 /**
- * Saves the name of the CronJob that a check follows, in the transaction that declares the check; null: it follows none. Writes nothing where it is
- * so already. `limitFrom`: where its longest run time is set, in words; null: as before.
+ * Saves the name of the CronJob that a check follows; null: it follows none. After the transaction that declares the
+ * check: where this is lost, the next full sync saves it. Writes nothing where it is so already. `limitFrom`: where its
+ * longest run time is set, in words; null: as before.
  */
 export async function saveSource(
   tx: Queryable,

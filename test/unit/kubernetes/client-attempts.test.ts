@@ -1,7 +1,8 @@
 /** How often, how late and how long a call is tried. */
 
 import { describe, expect, it } from 'vitest'
-import { createClient, TransportError } from '../../../src/kubernetes/client.ts'
+import { createClient } from '../../../src/kubernetes/client.ts'
+import { TransportError } from '../../../src/kubernetes/errors.ts'
 import { CONFIG_MAPS } from '../../support/fake-api-server.ts'
 import type { ManualClock } from '../../support/manual-clock.ts'
 import {

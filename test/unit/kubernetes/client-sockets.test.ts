@@ -2,8 +2,8 @@
 
 import { inspect } from 'node:util'
 import { describe, expect, it } from 'vitest'
-import { TransportError } from '../../../src/kubernetes/client.ts'
 import { confirmPosition } from '../../../src/kubernetes/confirm.ts'
+import { TransportError } from '../../../src/kubernetes/errors.ts'
 import { CONFIG_MAPS, type FakeApiServer } from '../../support/fake-api-server.ts'
 import { aConfigMap, anyRequest, client, clock, failureOf, readWatch, server, store, useFakeServer } from './calling.ts'
 import { untilSo } from './until-done.ts'
@@ -44,9 +44,9 @@ describe('sockets', () => {
   ])('are kept, but for its own, when %s gave no response in time', async (_, ask, limitMs) => {
     const { signal } = new AbortController()
     const list = (options: object = {}) => failureOf(client.list(CONFIG_MAPS, { limit: 1, ...options }))
-    const whenMoved = async () => {}
+    const onMoved = () => () => {}
     const confirm = () =>
-      confirmPosition({ client, type: CONFIG_MAPS, where: {}, position: () => '1', whenMoved, clock, signal })
+      confirmPosition({ client, type: CONFIG_MAPS, where: {}, position: () => '1', onMoved, clock, signal })
     await Promise.all(Array.from({ length: 3 }, () => client.list(CONFIG_MAPS, { limit: 1 })))
     const watch = failureOf(readWatch({ signal: AbortSignal.timeout(20_000) }))
     await untilSo(() => server.watches.length === 1)

@@ -1,6 +1,6 @@
 import { inspect } from 'node:util'
 import { describe, expect, it } from 'vitest'
-import { ApiError, hasReason, TransportError } from '../../../src/kubernetes/client.ts'
+import { ApiError, hasStatus, TransportError } from '../../../src/kubernetes/errors.ts'
 import { CONFIG_MAPS, type SeenRequest } from '../../support/fake-api-server.ts'
 import {
   A,
@@ -80,7 +80,7 @@ describe('each verb is sent as the API server wants it', () => {
     server.disturb(anyRequest, { status: 404 })
     await failureOf(client.apply(CONFIG_MAPS, aConfigMap('a'), { fieldManager: 'us', subresource: 'status' }))
     expect(lastRequest()).toMatchObject({ path: `${path}/status`, query: 'fieldManager=us' })
-    await client.delete(CONFIG_MAPS, A, { uid: found.metadata.uid, propagationPolicy: 'Background' })
+    await client.delete(CONFIG_MAPS, A, { uid: found.metadata.uid })
     expect(lastRequest()).toEqual({
       method: 'DELETE',
       path,
@@ -89,7 +89,6 @@ describe('each verb is sent as the API server wants it', () => {
         apiVersion: 'v1',
         kind: 'DeleteOptions',
         preconditions: { uid: found.metadata.uid },
-        propagationPolicy: 'Background',
       },
       ...json,
     })
@@ -134,9 +133,9 @@ describe('a refusal', () => {
       details: { name: 'a', kind: 'configmaps' },
       retryAfterSeconds: null,
     })
-    expect(hasReason(error, 'NotFound')).toBe(true)
-    expect(hasReason(error, 'Conflict')).toBe(false)
-    expect(hasReason(new Error('NotFound'), 'NotFound')).toBe(false)
+    expect(hasStatus(error, 403, 404)).toBe(true)
+    expect(hasStatus(error, 409)).toBe(false)
+    expect(hasStatus(new Error('NotFound'), 404)).toBe(false)
   })
 
   it('a rejection that is not a Status is described by its code', async () => {

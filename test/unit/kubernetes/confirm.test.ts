@@ -1,8 +1,9 @@
 /** Whether a cache holds all that the API server had stored when the question was asked. */
 
 import { describe, expect, it } from 'vitest'
-import { ApiError, type KubernetesClient, TransportError } from '../../../src/kubernetes/client.ts'
+import type { KubernetesClient } from '../../../src/kubernetes/client.ts'
 import { confirmGroups, confirmPosition } from '../../../src/kubernetes/confirm.ts'
+import { ApiError, TransportError } from '../../../src/kubernetes/errors.ts'
 import { CONFIG_MAPS } from '../../support/fake-api-server.ts'
 import { createManualClock } from '../../support/manual-clock.ts'
 import { type Reflecting, startReflecting } from './reflecting.ts'
@@ -119,11 +120,12 @@ function ask(listed: string | Error, delivered: readonly string[] | Error = [], 
     type: CONFIG_MAPS,
     where: {},
     position: () => state.position,
-    whenMoved: (limit) =>
-      new Promise((resolve) => {
-        state.move = resolve
-        limit.addEventListener('abort', () => resolve())
-      }),
+    onMoved(listener) {
+      state.move = listener
+      return () => {
+        state.move = () => {}
+      }
+    },
     clock,
     signal,
   })

@@ -1,6 +1,7 @@
 /** A recorder before an API server in memory that can refuse and withhold its answers. */
 
-import { ApiError, type StatusDetails, TransportError } from '../../../src/kubernetes/errors.ts'
+import { ApiError, TransportError } from '../../../src/kubernetes/errors.ts'
+import type { StatusDetails } from '../../../src/kubernetes/objects.ts'
 import {
   createRecorder,
   type Occurrence,

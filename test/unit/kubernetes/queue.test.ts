@@ -94,6 +94,17 @@ it('lets live changes overtake what waits in the background, and moves a key up 
   expect(await takeAll(queue)).toEqual(['live', 'b', 'a', 'c'])
 })
 
+it('gives the background a turn after 20 live changes in a row, however many more wait', async () => {
+  const { queue } = aQueue()
+  for (const key of ['a', 'b']) queue.add(key, 'background')
+  const live = Array.from({ length: 45 }, (_, n) => `live-${n}`)
+  for (const key of live) queue.add(key)
+  const taken = await takeAll(queue)
+  expect(taken).toHaveLength(47)
+  expect([taken[20], taken[41]]).toEqual(['a', 'b'])
+  expect(taken.filter((key) => key.startsWith('live'))).toEqual(live)
+})
+
 it('remembers the higher priority of a key that waits behind its own worker', async () => {
   const { queue } = aQueue()
   queue.add('a', 'background')

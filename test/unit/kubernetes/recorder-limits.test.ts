@@ -35,60 +35,60 @@ describe('limits', () => {
     expect(dropped.length - before).toBe(2)
   })
 
-  it('let a thousand wait, drop what is more, and take more when they are written', async () => {
+  it('let 20,000 wait, drop what is more, and take more when they are written', async () => {
     const { recorder, written, dropped, behaviour, clock } = aRecorder()
     behaviour.fail = new TransportError('refused')
     const say = (index: number) => recorder.record(aRegarding({ uid: `uid-${index}` }), anOccurrence())
-    for (let index = 0; index < 1_000; index += 1) say(index)
+    for (let index = 0; index < 20_000; index += 1) say(index)
     expect(dropped).toEqual([])
-    say(1_000)
+    say(20_000)
     expect(dropped).toEqual(['queue_full'])
-    await clock.settle()
-    say(1_001)
-    expect(dropped).toEqual(['queue_full', 'queue_full'])
     // One that waits already may be repeated.
     say(0)
-    expect(dropped).toHaveLength(2)
+    expect(dropped).toHaveLength(1)
     delete behaviour.fail
     await clock.advance(10_000)
-    expect(written).toHaveLength(1_000)
-    say(1_002)
+    expect(written).toHaveLength(20_000)
+    say(20_001)
     await clock.settle()
-    expect(written).toHaveLength(1_001)
-    expect(dropped).toHaveLength(2)
+    expect(written).toHaveLength(20_001)
+    expect(dropped).toHaveLength(1)
   })
 
-  it('remember no more than some thousand events', async () => {
-    const { recorder, written, clock } = aRecorder()
-    const say = (index: number) => recorder.record(aRegarding({ uid: `uid-${index}` }), anOccurrence())
-    for (let index = 0; index < 4_097; index += 1) {
-      say(index)
-      if (index % 500 === 0) await clock.settle()
-    }
-    await clock.settle()
-    expect(written).toHaveLength(4_097)
-    say(4_096)
-    say(0)
-    await clock.settle()
-    // The oldest is forgotten, and begins anew.
-    expect(verbs(written.slice(4_097))).toEqual(['patch 2', 'create 1'])
-  })
-
-  it('forget nothing that is not written yet', async () => {
+  it('know the newest 20,000 that were written, and forget nothing that is not', async () => {
     const { recorder, written, behaviour, clock } = aRecorder()
-    const say = (index: number) => recorder.record(aRegarding({ uid: `uid-${index}` }), anOccurrence())
+    const say = (index: number) => recorder.record(aRegarding({ uid: `uid-${index}` }), anOccurrence({ id: 'once' }))
     behaviour.failOn = 'uid-0'
-    for (let index = 0; index < 4_097; index += 1) {
-      say(index)
-      if (index % 500 === 0) await clock.settle()
-    }
+    for (let index = 0; index < 10_000; index += 1) say(index)
     await clock.settle()
+    for (let index = 10_000; index < 20_001; index += 1) say(index)
+    await clock.settle()
+    expect(behaviour.tries).toBe(20_001)
     delete behaviour.failOn
     await clock.advance(10_000)
     expect(written.at(-1)!.body.regarding.uid).toBe('uid-0')
+    const { tries } = behaviour
+    say(2)
+    await clock.settle()
+    expect(behaviour.tries).toBe(tries)
+    // The oldest is forgotten, and its name prevents a second Event.
     say(1)
     await clock.settle()
-    expect(verbs(written.slice(-1))).toEqual(['create 1'])
+    expect(behaviour.tries).toBe(tries + 1)
+    expect(written).toHaveLength(20_001)
+  })
+
+  it('write warnings before normal events, and those of each namespace in turn', async () => {
+    const { recorder, written, clock } = aRecorder()
+    const say = (namespace: string, index: number, type: 'Normal' | 'Warning') =>
+      recorder.record(aRegarding({ namespace, uid: `${namespace}-${index}` }), anOccurrence({ type }))
+    for (let index = 0; index < 5; index += 1) say('busy', index, 'Normal')
+    say('busy', 5, 'Warning')
+    say('quiet', 0, 'Normal')
+    await clock.settle()
+    // The two writers had nothing to do, and took the first two.
+    const uids = written.slice(2).map(({ body }) => body.regarding.uid)
+    expect(uids).toEqual(['busy-5', 'busy-2', 'quiet-0', 'busy-3', 'busy-4'])
   })
 
   it('rejected events make room for later ones', async () => {
@@ -188,7 +188,7 @@ describe('faults', () => {
     expect(problems).toEqual([])
   })
 
-  it.each([403, 404, 422])('a rejection is reported and not retried: %i', async (status) => {
+  it.each([403, 404, 409, 422])('a rejection is reported and not retried: %i', async (status) => {
     const { recorder, behaviour, dropped, problems, clock } = aRecorder()
     behaviour.fail = refusal(status, 'Refused')
     recorder.record(aRegarding(), anOccurrence())
@@ -278,24 +278,42 @@ describe('stop', () => {
   })
 })
 
-describe('the outcome of an event with an id', () => {
+describe('an occurrence', () => {
   const heard: string[] = []
   const say = (recorder: ReturnType<typeof aRecorder>['recorder'], id: string) =>
-    recorder.record(aRegarding(), anOccurrence({ id, onSettled: (result) => heard.push(`${id} ${result}`) }))
+    recorder.record(aRegarding(), anOccurrence({ id, onWritten: () => heard.push(id) }))
   const take = () => heard.splice(0)
 
-  it('is done once it is written, for each who recorded it', async () => {
+  it('with an id is reported once it is written, to each who recorded it', async () => {
     const { recorder, clock } = aRecorder()
     say(recorder, 'a')
     say(recorder, 'a')
     expect(take()).toEqual([])
     await clock.settle()
-    expect(take()).toEqual(['a done', 'a done'])
+    expect(take()).toEqual(['a', 'a'])
     say(recorder, 'a')
-    expect(take()).toEqual(['a done'])
+    expect(take()).toEqual(['a'])
   })
 
-  it('is done when another process wrote it, and when the server rejects it', async () => {
+  it('with an id is written once, also an hour later', async () => {
+    const { recorder, behaviour, clock } = aRecorder()
+    say(recorder, 'a')
+    await clock.advance(60 * MINUTE_MS)
+    say(recorder, 'a')
+    await clock.settle()
+    expect(behaviour.tries).toBe(1)
+    expect(take()).toEqual(['a', 'a'])
+  })
+
+  it('without an id is reported as soon as it is counted', () => {
+    const { recorder } = aRecorder()
+    for (const count of [1, 2]) {
+      recorder.record(aRegarding(), anOccurrence({ onWritten: () => heard.push('counted') }))
+      expect(take(), `${count}`).toEqual(['counted'])
+    }
+  })
+
+  it('is reported when another process wrote it, and when the server rejects it', async () => {
     for (const [status, reason] of [
       [409, 'AlreadyExists'],
       [403, 'Forbidden'],
@@ -304,23 +322,27 @@ describe('the outcome of an event with an id', () => {
       behaviour.fail = refusal(status, reason)
       say(recorder, 'a')
       await clock.settle()
-      expect(take(), reason).toEqual(['a done'])
+      expect(take(), reason).toEqual(['a'])
     }
   })
 
-  it('is done when the object has had too many, and lost when too many wait or the server is away for too long', async () => {
-    const { recorder, behaviour, clock } = aRecorder()
+  it('is reported when the object has had too many, and not when too many wait or the server is away for too long', async () => {
+    const { recorder, behaviour, clock } = aRecorder({ maxWaiting: 1_000 })
     behaviour.fail = new TransportError('refused')
     for (let index = 0; index < 26; index += 1) say(recorder, `${index}`)
-    expect(take()).toEqual(['25 done'])
+    expect(take()).toEqual(['25'])
     for (let index = 0; index < 975; index += 1) recorder.record(aRegarding({ uid: `uid-x${index}` }), anOccurrence())
     say(recorder, 'more')
-    expect(take()).toEqual(['more lost'])
     await clock.advance(60 * MINUTE_MS)
-    expect(take().sort()).toEqual(Array.from({ length: 25 }, (_, index) => `${index} lost`).sort())
+    expect(take()).toEqual([])
+    // It was lost, and may be recorded again.
+    delete behaviour.fail
+    say(recorder, '0')
+    await clock.settle()
+    expect(take()).toEqual(['0'])
   })
 
-  it('is unknown after a stop', async () => {
+  it('is not reported after a stop', async () => {
     const { recorder, behaviour, clock } = aRecorder()
     behaviour.hang = true
     say(recorder, 'a')

@@ -1,7 +1,8 @@
 /** F5: how soon a reflector is back after the API server was away. */
 
 import { describe, expect, it } from 'vitest'
-import { ApiError, type KubernetesClient, TransportError } from '../../../src/kubernetes/client.ts'
+import type { KubernetesClient } from '../../../src/kubernetes/client.ts'
+import { ApiError, TransportError } from '../../../src/kubernetes/errors.ts'
 import type { KubernetesObject } from '../../../src/kubernetes/objects.ts'
 import { createReflector } from '../../../src/kubernetes/reflector.ts'
 import { CONFIG_MAPS } from '../../support/fake-api-server.ts'

@@ -1,7 +1,8 @@
 /** How finalizers are taken off for good: whom it waits for, what it finds, and when it gives up. */
 
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { ApiError, createClient, type KubernetesClient } from '../../../../src/kubernetes/client.ts'
+import { createClient, type KubernetesClient } from '../../../../src/kubernetes/client.ts'
+import { ApiError } from '../../../../src/kubernetes/errors.ts'
 import {
   LEADER_PATIENCE_MS,
   ReleaseError,

@@ -26,9 +26,10 @@ const aNamespace = (name: string, resourceVersion: string, projects?: string, wa
 
 type Client = Parameters<typeof startNamespaceWatch>[0]['client']
 
-it('without the right to list it reads nothing, says so once, and tries again after a minute', async () => {
+it('without the right to list it knows nothing, says so once, and tries again with a back-off of at most half a minute', async () => {
   const clock = createManualClock()
   const { said, log } = listen()
+  const infos: string[] = []
   let lists = 0
   const list = async () => {
     lists += 1
@@ -38,16 +39,57 @@ it('without the right to list it reads nothing, says so once, and tries again af
     client: { list } as unknown as Client,
     clock,
     random: () => 0,
+    log: { ...log, info: (_: object, text: string) => infos.push(text) } as unknown as typeof log,
+    onChange: () => {},
+  })
+  await clock.advance(600_000)
+  expect(lists).toBeLessThan(50)
+  expect(watch.get('shop')).toBeUndefined()
+  const before = lists
+  await clock.advance(30_000)
+  expect(lists).toBeGreaterThan(before)
+  expect([said, infos.length]).toEqual([[], 1])
+  await watch.stop()
+})
+
+it('knows nothing more once the right was taken away, and all when it is granted again', async () => {
+  const clock = createManualClock()
+  let isDenied = false
+  let end = () => {}
+  const check = <T>(value: T): T => {
+    if (isDenied) throw denied
+    return value
+  }
+  const client = {
+    list: async () => check({ items: [aNamespace('shop', '1')], resourceVersion: '1', continueToken: null }),
+    async *watch(_: object, { onContact }: { onContact: () => void }) {
+      check(null)
+      onContact()
+      await new Promise<void>((resolve) => {
+        end = resolve
+      })
+    },
+  }
+  const { log } = listen()
+  const watch = startNamespaceWatch({
+    client: client as unknown as Client,
+    clock,
+    random: () => 0,
     log,
     onChange: () => {},
   })
-  await clock.advance(59_999)
-  expect(lists).toBe(1)
+  await clock.advance(60_000)
+  expect(watch.get('shop')).toBeDefined()
+  isDenied = true
+  end()
+  await clock.advance(30_000)
   expect(watch.get('shop')).toBeUndefined()
-  await clock.advance(1)
-  expect(lists).toBe(2)
-  expect(said).toEqual([])
-  await watch.stop()
+  isDenied = false
+  await clock.advance(30_000)
+  expect(watch.get('shop')).toBeDefined()
+  const stopped = watch.stop()
+  end()
+  await stopped
 })
 
 it('holds what the operator reads of each, and reports what is new about it', async () => {

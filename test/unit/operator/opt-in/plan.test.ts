@@ -1,7 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import type { HeartbeatCheck } from '../../../../src/operator/heartbeat-check.ts'
 import { readAnnotations } from '../../../../src/operator/opt-in/annotations.ts'
-import { countWatched } from '../../../../src/operator/opt-in/count-watched.ts'
 import { type OptInSource, plan } from '../../../../src/operator/opt-in/plan.ts'
 
 const OURS = '11111111-1111-4111-8111-111111111111'
@@ -288,14 +287,6 @@ describe('a HeartbeatCheck of that name that others created', () => {
   ])('is any that %s', (_, metadata) => {
     expect(planFor(aCheck({ metadata }), no, annotated({ 'grace-seconds': '900' }))).toEqual(NOTHING)
   })
-})
-
-it('a CronJob counts as watched when a HeartbeatCheck of any name follows it', () => {
-  const sources = ['a', 'b', 'c'].map((name) => aSource({ name }))
-  const followers: Record<string, string[]> = { 'shop/a': ['shop/x', 'shop/y'], 'other/b': ['other/b'] }
-  const rejected = new Set(['shop/a', 'shop/c', 'shop/gone'])
-  const counts = countWatched(sources, (key) => followers[key] ?? [], rejected)
-  expect(counts).toEqual({ watched: 1, rejected: 1, unwatched: 1 })
 })
 
 it('a label with another value is a warning, watched or not, unless the CronJob is being deleted', () => {

@@ -1,7 +1,7 @@
 /** F3: how often published objects are looked at, and what a look leads to. */
 
 import { describe, expect, it } from 'vitest'
-import { ApiError, TransportError } from '../../../../src/kubernetes/client.ts'
+import { ApiError, TransportError } from '../../../../src/kubernetes/errors.ts'
 import type { KubernetesObject } from '../../../../src/kubernetes/objects.ts'
 import { createPublishedLooks, type Seen } from '../../../../src/operator/publish/look-at-published.ts'
 import { createManualClock } from '../../../support/manual-clock.ts'

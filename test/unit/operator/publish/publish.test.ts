@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import { ApiError, isNamespaceGoing, type KubernetesClient } from '../../../../src/kubernetes/client.ts'
+import type { KubernetesClient } from '../../../../src/kubernetes/client.ts'
+import { ApiError, isNamespaceGoing } from '../../../../src/kubernetes/errors.ts'
 import type { OwnerReference } from '../../../../src/kubernetes/objects.ts'
 import type { HeartbeatCheck } from '../../../../src/operator/heartbeat-check.ts'
 import { publishUrl } from '../../../../src/operator/publish/publish.ts'

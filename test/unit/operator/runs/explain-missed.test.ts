@@ -1,7 +1,7 @@
 /** When Events are listed for runs that do not start, and what is said of those that are due (docs/cronjobs.md). */
 
 import { describe, expect, it } from 'vitest'
-import { ApiError } from '../../../../src/kubernetes/client.ts'
+import { ApiError } from '../../../../src/kubernetes/errors.ts'
 import { createMissedExplainer } from '../../../../src/operator/runs/explain-missed.ts'
 import type { SourceRun } from '../../../../src/operator/sources/source-kind.ts'
 import type { FollowedCheck } from '../../../../src/store/jobs/followed-checks.ts'

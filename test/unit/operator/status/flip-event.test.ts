@@ -55,9 +55,3 @@ it.each([
     expect(toFlipEvent(flip, false, isFollowed)).toMatchObject({ note })
   },
 )
-
-it('only the first success is patient: a first start has one for each resource', () => {
-  const reasons = ['first_success', 'missed', 'failed', 'overran', 'recovered', 'paused', 'resumed', 'outage'] as const
-  const patient = reasons.filter((reason) => eventOf(reason, false)?.isPatient)
-  expect(patient).toEqual(['first_success'])
-})

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import { ApiError, type KubernetesClient } from '../../../../src/kubernetes/client.ts'
+import type { KubernetesClient } from '../../../../src/kubernetes/client.ts'
+import { ApiError } from '../../../../src/kubernetes/errors.ts'
 import { toTime } from '../../../../src/kubernetes/objects.ts'
 import type { HeartbeatCheck } from '../../../../src/operator/heartbeat-check.ts'
 import { createReporter } from '../../../../src/operator/status/report.ts'
