@@ -3,7 +3,7 @@
 import { setImmediate, setTimeout as setTimer } from 'node:timers/promises'
 
 export interface Clock {
-  /** Milliseconds since the epoch, with a fraction. */
+  /** Milliseconds since the epoch, in whole microseconds: PostgreSQL stores these, so that what is shown is stored. */
   now(): number
   /**
    * Resolves after `ms`, or as soon as `signal` aborts; never rejects. More than 24 days (2^31 - 1 ms) may end early.
@@ -14,9 +14,12 @@ export interface Clock {
 /** Node fires longer timers at once. */
 const MAX_TIMER_MS = 2 ** 31 - 1
 
+/** Rounds milliseconds. 847.9996 would be shown as 847, and be stored as 848. */
+export const toMicroseconds = (ms: number): number => Math.round(ms * 1_000) / 1_000
+
 /** The wall clock at the start, advanced by the monotonic clock: a change of the machine's time has no effect. */
 export const systemClock: Clock = {
-  now: () => performance.timeOrigin + performance.now(),
+  now: () => toMicroseconds(performance.timeOrigin + performance.now()),
   sleep: (ms, signal) =>
     setTimer(Math.min(ms, MAX_TIMER_MS), undefined, signal === undefined ? {} : { signal }).catch(() => {}),
 }

@@ -1,6 +1,6 @@
 /** PostgreSQL's clock: each replica corrects its own by the measured offset, so that all agree (design, section 9). */
 
-import type { Clock } from '../../runtime/clock.ts'
+import { type Clock, toMicroseconds } from '../../runtime/clock.ts'
 import type { Queryable } from './database.ts'
 
 export type DatabaseClock = ReturnType<typeof createDatabaseClock>
@@ -13,7 +13,7 @@ export function createDatabaseClock(database: Queryable, local: Pick<Clock, 'now
   const offsetMs = () => best?.offsetMs ?? 0
   return {
     offsetMs,
-    now: () => local.now() + offsetMs(),
+    now: () => toMicroseconds(local.now() + offsetMs()),
     /** Takes a sample. The sample with the shortest recent round trip is used. Throws AppError `unavailable`. */
     async measure(): Promise<void> {
       const sentAt = local.now()
