@@ -59,9 +59,8 @@ export type BeforeSharing = (holdsAnotherUrl: boolean) => Promise<unknown>
 
 /**
  * Writes the URL unless it is there already. Throws errors that a retry may resolve. `beforeSharing` is awaited before
- * a write into an object that existed before: only the finalizer takes our key out of an object of others, and another
- * installation may have written the object a moment ago. `findHolder` resolves with the other check whose URL the
- * object keeps; null when it keeps none.
+ * a write into an object that existed before: another installation may have written the object a moment ago.
+ * `findHolder` resolves with the other check whose URL the object keeps; null when it keeps none.
  */
 export async function publishUrl(
   client: KubernetesClient,

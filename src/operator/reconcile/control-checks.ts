@@ -155,7 +155,6 @@ export function createCheckController(term: Term, options: CheckControllerOption
     now: clock.now,
     random,
     resyncMs,
-    isBusy,
     onPublish: (result) => metrics.publishes.inc({ result }),
     onFinalizerForced: () => metrics.forcedFinalizers.inc(),
   })

@@ -18,7 +18,7 @@ import {
 } from '../declare/declare.ts'
 import type { DroppedLabels } from '../declare/dropped-labels.ts'
 import { type FollowOptions, followSource } from '../declare/follow-source.ts'
-import type { Finalizers } from '../deletion/ensure-finalizer.ts'
+import { addFinalizer } from '../deletion/finalize.ts'
 import { type CheckDeclaration, type HeartbeatCheck, publishesNothing } from '../heartbeat-check.ts'
 import { type ClaimOptions, ensureClaimable } from '../ownership/claim-first.ts'
 import type { PublishedLooks } from '../publish/look-at-published.ts'
@@ -30,6 +30,7 @@ import type { Syncs } from './syncs.ts'
 
 export interface FullSyncOptions extends DeclareOptions, PublisherOptions, ClaimOptions, FollowOptions {
   readonly client: PublisherOptions['client']
+  readonly cache: { put(object: HeartbeatCheck): void }
   readonly context: Context
   readonly cluster: string
   readonly looks: Pick<PublishedLooks, 'saw' | 'forget'>
@@ -42,7 +43,6 @@ export interface FullSyncOptions extends DeclareOptions, PublisherOptions, Claim
 }
 
 export interface FullSyncParts extends Pick<Reporter, 'recordEvent'> {
-  readonly finalizers: Pick<Finalizers, 'ensure' | 'ensureOrPostpone'>
   readonly syncs: Pick<Syncs, 'begin' | 'keep'>
   readonly droppedLabels: Pick<DroppedLabels, 'warn'>
 }
@@ -75,7 +75,7 @@ export function againAt(at: number, now: number): ReconcileResult {
 
 export function createFullSync(
   options: FullSyncOptions,
-  { recordEvent, finalizers, syncs, droppedLabels }: FullSyncParts,
+  { recordEvent, syncs, droppedLabels }: FullSyncParts,
 ): FullSync {
   const { context, cluster, looks, now, random, resyncMs } = options
   const publish = createPublisher(options, recordEvent)
@@ -115,6 +115,13 @@ export function createFullSync(
     return { declaration: { ...declaration, spec: held, suspend, pauseDetail, mayRun }, fault }
   }
 
+  /** Nothing is made for a resource without its finalizer: a deletion would leave that behind. */
+  async function hold(object: HeartbeatCheck): Promise<HeartbeatCheck> {
+    const held = await addFinalizer(options.client, object)
+    if (held !== object) options.cache.put(held)
+    return held
+  }
+
   return async function sync(key, given, { signal, takeOver }) {
     let object = given
     let check: StoredCheck | null = null
@@ -123,7 +130,7 @@ export function createFullSync(
     syncs.begin(key)
     try {
       const { declaration, fault } = await resolve(key, readDeclaration(given))
-      object = await finalizers.ensureOrPostpone(key, given)
+      object = await hold(given)
       signal.throwIfAborted()
       const declared = await declare(options, object, declaration)
       check = declared.check
@@ -141,7 +148,6 @@ export function createFullSync(
       const { publish: target } = declaration
       const beforeSharing = async (holdsAnotherUrl: boolean) => {
         if (holdsAnotherUrl) await ensureClaimable(options, object)
-        await finalizers.ensure(key, object)
       }
       const { isFromPredecessor, seen } = await publish({
         object,
