@@ -12,7 +12,6 @@ import type { NamespaceWatch } from '../namespaces/watch-namespaces.ts'
 import { createForeignResources, type ForeignMemory } from '../ownership/foreign-resources.ts'
 import { createFormerChecks } from '../ownership/former-checks.ts'
 import { ownershipOf } from '../ownership/ownership.ts'
-import { createPublishedLooks } from '../publish/look-at-published.ts'
 import { createLostEvents } from '../status/lost-events.ts'
 import { createPingTimes } from '../status/ping-times.ts'
 import { isMinorRun } from '../status/status.ts'
@@ -35,8 +34,6 @@ export interface CheckSettings {
   readonly resyncMs?: number
   readonly pollMs?: number
   readonly orphanMs?: number
-  /** Each published object is looked at so often, with up to 1,000 of them. */
-  readonly lookMs?: number
 }
 
 /** Whether the annotation of a Namespace decides about projects. */
@@ -99,15 +96,6 @@ export function createCheckController(term: Term, options: CheckControllerOption
   }
 
   const pingTimes = createPingTimes({ clock, enqueue: (key) => enqueue(key, 'background') })
-  const looks = createPublishedLooks({
-    client,
-    clock,
-    ...(options.lookMs === undefined ? {} : { everyMs: options.lookMs }),
-    onChange(key) {
-      reconciler.callForSync(key)
-      enqueue(key)
-    },
-  })
   const lostEvents = createLostEvents({ recorder, enqueue: (key) => enqueue(key, 'background') })
   const base = { client, cache: watch, context, cluster, claims }
   const onCount = (count: number) => metrics.installationConflicts.set(count)
@@ -149,7 +137,6 @@ export function createCheckController(term: Term, options: CheckControllerOption
     namespaces: projects,
     recorder,
     onEventsLost: lostEvents.add,
-    looks,
     pingTimes,
     pingUrl,
     now: clock.now,
@@ -232,12 +219,11 @@ export function createCheckController(term: Term, options: CheckControllerOption
         parts.push(term.startLoop('rights', RIGHTS_MS, async () => sourceFollower.lookAtRights()))
         sourceFollower.start()
       }
-      parts.push(listener, looks)
+      parts.push(listener)
       workers.start()
       // The last leader may have left work undone.
       enqueueAll()
       listener.start()
-      looks.start()
     },
     async stop(drainMs) {
       isStopped = true

@@ -21,7 +21,6 @@ import { type FollowOptions, followSource } from '../declare/follow-source.ts'
 import { addFinalizer } from '../deletion/finalize.ts'
 import { type CheckDeclaration, type HeartbeatCheck, publishesNothing } from '../heartbeat-check.ts'
 import { type ClaimOptions, ensureClaimable } from '../ownership/claim-first.ts'
-import type { PublishedLooks } from '../publish/look-at-published.ts'
 import { createPublisher, type PublisherOptions } from '../publish/publish-check.ts'
 import type { Reporter, SyncFindings } from '../status/report.ts'
 import { Stalled } from '../status/stalled.ts'
@@ -33,7 +32,6 @@ export interface FullSyncOptions extends DeclareOptions, PublisherOptions, Claim
   readonly cache: { put(object: HeartbeatCheck): void }
   readonly context: Context
   readonly cluster: string
-  readonly looks: Pick<PublishedLooks, 'saw' | 'forget'>
   /** This process's clock; the database's is in `context`. */
   readonly now: () => number
   readonly random: () => number
@@ -77,7 +75,7 @@ export function createFullSync(
   options: FullSyncOptions,
   { recordEvent, syncs, droppedLabels }: FullSyncParts,
 ): FullSync {
-  const { context, cluster, looks, now, random, resyncMs } = options
+  const { context, cluster, now, random, resyncMs } = options
   const publish = createPublisher(options, recordEvent)
 
   /**
@@ -149,7 +147,7 @@ export function createFullSync(
       const beforeSharing = async (holdsAnotherUrl: boolean) => {
         if (holdsAnotherUrl) await ensureClaimable(options, object)
       }
-      const { isFromPredecessor, seen } = await publish({
+      const { isFromPredecessor } = await publish({
         object,
         target,
         check,
@@ -164,12 +162,9 @@ export function createFullSync(
       const nextAt = now() + (isFromPredecessor ? PREDECESSOR_RETRY_MS : resyncMs * (1 - 0.2 * random()))
       const findings = { sync: { kind: 'synced' }, published } as const
       syncs.keep(key, object, { nextAt, findings })
-      if (seen === null) looks.forget(key)
-      else looks.saw(key, seen)
       return { object, findings, check, change, result: againAt(nextAt, now()) }
     } catch (error) {
       if (!(error instanceof Stalled)) throw error
-      looks.forget(key)
       const { reason, message } = error
       // Compared as the status holds it, cut: a long message would be news each time.
       if (stalledOf(object)?.message !== cutMessage(message))

@@ -43,7 +43,7 @@ export interface Reconciler {
 }
 
 export function createReconciler(options: ReconcilerOptions): Reconciler {
-  const { cache, context, cluster, claims, foreign, looks, pingTimes, now } = options
+  const { cache, context, cluster, claims, foreign, pingTimes, now } = options
   const reporter = createReporter(options)
   const { recordEvent, report, reportRetrying } = reporter
   const finalize = createFinalizer(options)
@@ -111,7 +111,8 @@ export function createReconciler(options: ReconcilerOptions): Reconciler {
   }
 
   function forget(key: string): void {
-    for (const part of [syncs, looks, droppedLabels]) part.forget(key)
+    syncs.forget(key)
+    droppedLabels.forget(key)
     takeovers.delete(key)
   }
 
