@@ -26,7 +26,7 @@ const QUIET_SECONDS = 30
 const BARE = 1_000
 /** What the issue asks for. */
 const LIMITS = {
-  readySeconds: 60,
+  readySeconds: 90,
   connections: 4,
   heapMB: 150,
   lagMs: 50,

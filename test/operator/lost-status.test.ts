@@ -10,7 +10,7 @@ import { useScene } from './scene.ts'
 import { checksIn, idOf } from './two-installations.ts'
 
 const NEVER = 3_600_000
-const t = useScene({ resyncMs: NEVER, lookMs: NEVER })
+const t = useScene({ resyncMs: NEVER })
 
 async function wipe(name: string, place = t.place): Promise<void> {
   const { status: _, ...object } = await place.get(name)

@@ -1,6 +1,6 @@
 /**
- * F3, F8: what is published is put right without a change of its resource: by the looks at published objects, and on request. No resync
- * comes in these tests.
+ * What is published is put right without a change of its resource: by a resync, and on request. Where a test does not
+ * restart the operator with another time, no resync comes.
  */
 
 import { describe, expect, it } from 'vitest'
@@ -9,7 +9,7 @@ import { type Published, urlIn } from '../support/workplace.ts'
 import { useScene } from './scene.ts'
 
 const NEVER = 3_600_000
-const t = useScene({ resyncMs: NEVER, lookMs: 200 })
+const t = useScene({ resyncMs: NEVER })
 
 const base64 = (text: string) => Buffer.from(text).toString('base64')
 const REQUEST = 'heartbeat-operator.io/reconcile-requested-at'
@@ -25,7 +25,7 @@ const waitForSecret = (name: string, isRight: (secret: Published) => boolean) =>
     throw new Error(JSON.stringify(secret))
   })
 
-describe('looks at published objects', () => {
+describe('what is published', () => {
   it.each<[string, (name: string) => Promise<unknown>]>([
     ['deleted', (name) => t.cluster.api('DELETE', secretPath(name))],
     [
@@ -35,10 +35,11 @@ describe('looks at published objects', () => {
     ['emptied', (name) => t.place.patch('secrets', `${name}-heartbeat`, { data: null })],
     ['relabelled', (name) => t.place.patch('secrets', `${name}-heartbeat`, { metadata: { labels: null } })],
     ['orphaned', (name) => t.place.patch('secrets', `${name}-heartbeat`, { metadata: { ownerReferences: null } })],
-  ])('F3: a Secret that was %s is right again without a resync', async (name, change) => {
+  ])('a Secret that was %s is right again on request', async (name, change) => {
     await t.place.makeReady(name)
     const { data, metadata } = await secretOf(name)
     await change(name)
+    await request(name, 'now')
     const { metadata: after } = await waitForSecret(
       name,
       (now) =>
@@ -50,36 +51,15 @@ describe('looks at published objects', () => {
     await t.place.event(name, 'Published')
   })
 
-  it('F3: a deleted ConfigMap is back', async () => {
+  it('is back at the next resync after it was deleted', async () => {
+    await t.restart({ resyncMs: 500 })
     await t.place.makeReady('map', { periodSeconds: 3_600, publish: { kind: 'ConfigMap' } })
     const before = (await t.place.find('configmaps', 'map-heartbeat'))!
     await t.cluster.api('DELETE', `/api/v1/namespaces/${t.place.name}/configmaps/map-heartbeat`)
     const after = await eventually('it is back', () => t.place.find('configmaps', 'map-heartbeat'))
     expect(after.data).toEqual(before.data)
     expect(after.metadata.uid).not.toBe(before.metadata.uid)
-  })
-
-  it('read from the cache of the API server, and nothing is written while nothing changes', async () => {
-    await t.place.makeReady('steady')
-    const path = secretPath('steady')
-    const from = t.cluster.server.requests.length
-    const since = () => t.cluster.server.requests.slice(from)
-    await eventually('three looks', () => since().filter((seen) => seen.path === path).length >= 3)
-    expect(since().filter((seen) => seen.path === path && seen.query.get('resourceVersion') !== '0')).toEqual([])
-    const writes = since().filter(({ method, path: to }) => method !== 'GET' && !to.includes('/leases/'))
-    expect(writes.filter(({ path: to }) => to.includes('steady'))).toEqual([])
-  })
-
-  it('end with the deletion of the resource: its Secret does not come back', async () => {
-    await t.place.makeReady('ended')
-    await t.place.delete('ended')
-    const from = t.cluster.server.requests.length
-    await t.place.makeReady('later')
-    const looks = () =>
-      t.cluster.server.requests.slice(from).filter((seen) => seen.query.get('resourceVersion') === '0')
-    await eventually('others are looked at', () => looks().some(({ path }) => path === secretPath('later')))
-    expect(looks().filter(({ path }) => path === secretPath('ended'))).toEqual([])
-    expect(await t.place.find('secrets', 'ended-heartbeat')).toBeNull()
+    await t.restart()
   })
 })
 
@@ -143,6 +123,7 @@ describe('F8: a Secret without its owner reference', () => {
     await t.place.makeReady(name)
     await orphan(name, more)
     const before = await secretOf(name)
+    await request(name, 'now')
     expect(await t.place.stalled(name, 'TargetNotOwned')).toMatch(message)
     expect(await secretOf(name)).toEqual(before)
   })
@@ -152,6 +133,7 @@ describe('F8: a Secret without its owner reference', () => {
     const { metadata } = await t.place.put('configmaps', { metadata: { name: 'web' } })
     const owner = { apiVersion: 'v1', kind: 'ConfigMap', name: 'web', uid: metadata.uid, controller: true }
     await t.place.patch('secrets', 'taken-heartbeat', { metadata: { ownerReferences: [owner] } })
+    await request('taken', 'now')
     expect(await t.place.stalled('taken', 'TargetNotOwned')).toContain('belongs to ConfigMap web')
     expect((await secretOf('taken')).metadata.ownerReferences).toEqual([owner])
   })
@@ -160,9 +142,7 @@ describe('F8: a Secret without its owner reference', () => {
 describe('F3: a request to reconcile', () => {
   const timeOf = async (name: string) => (await t.place.get(name)).status?.lastHandledReconcileTime
 
-  // Resyncs and looks are an hour away, so that nothing but the request can have led to it.
   it('has everything put right at once, and the status says when', async () => {
-    await t.restart({ lookMs: NEVER })
     await t.place.makeReady('asked')
     expect(await timeOf('asked')).toBeUndefined()
     const url = urlIn(await secretOf('asked'))
@@ -214,7 +194,7 @@ describe('F3: a request to reconcile', () => {
     const { metadata } = await t.place.get('kept')
     await t.operator().stop()
     await request('late', 'y')
-    await t.restart({ lookMs: NEVER })
+    await t.restart()
     await eventually('the late one is handled', () => timeOf('late'))
     await request('late', 'z')
     await eventually(

@@ -164,7 +164,7 @@ describe('the status', () => {
     const synced = (await t.place.list()).filter((check) => kstatusOf(check) === 'Current').length
     const unchanged = () => readMetric(t.operator(), 'heartbeat_publish_total', { result: 'unchanged' })
     const target = (await unchanged()) + count * synced
-    await eventually(`${target} looks at what is published`, async () => (await unchanged()) >= target)
+    await eventually(`${target} reads of what is published`, async () => (await unchanged()) >= target)
   }
 
   /** Leases are renewed all the time. */

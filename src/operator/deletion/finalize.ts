@@ -2,8 +2,7 @@
  * The finalizer retires the check before its resource is deleted, so that no alert follows a `kubectl delete`. It gives
  * up after a time, because a finalizer that waits for ever blocks the deletion of a namespace (design, section 6,
  * "Deleting"). It waits for ever only where the garbage collector would delete data of others in the published object;
- * that ends with the namespace too, which takes the object along. ensure-finalizer.ts decides when the finalizer is
- * added.
+ * that ends with the namespace too, which takes the object along.
  */
 
 import { retireCheck } from '../../checks/declare/retire-check.ts'

@@ -7,9 +7,7 @@ import type { Context } from '../../store/context.ts'
 import type { HeartbeatCheck, PublishedTarget, PublishTarget } from '../heartbeat-check.ts'
 import type { Reporter } from '../status/report.ts'
 import { Stalled } from '../status/stalled.ts'
-import type { Seen } from './look-at-published.ts'
 import { type BeforeSharing, type FindHolder, publishUrl, releaseFormer } from './publish.ts'
-import { locationOf } from './published-object.ts'
 
 export interface PublisherOptions {
   readonly client: KubernetesClient
@@ -35,8 +33,6 @@ export interface Publication {
 export interface Published {
   /** From a predecessor of the resource. */
   readonly isFromPredecessor: boolean
-  /** Null: nothing is published. */
-  readonly seen: Seen | null
 }
 
 /** Throws Stalled for what a person has to correct. */
@@ -58,7 +54,7 @@ export function createPublisher(options: PublisherOptions, recordEvent: Reporter
     if (target === null) {
       await release(object, null, url)
       if (isNew) recordEvent(object, 'Normal', { ...CREATED, note: `${CREATED.note} from now on` })
-      return { isFromPredecessor: false, seen: null }
+      return { isFromPredecessor: false }
     }
     const { namespace } = object.metadata as { namespace: string }
     const findHolder: FindHolder = (publicIds) =>
@@ -75,8 +71,7 @@ export function createPublisher(options: PublisherOptions, recordEvent: Reporter
     const where = `the ping URL is in ${target.kind} ${target.name}, key ${target.key}`
     if (isNew) recordEvent(object, 'Normal', { ...CREATED, note: `${CREATED.note} from now on; ${where}` })
     else if (result.isChanged) recordEvent(object, 'Normal', { reason: 'Published', note: where })
-    const { isFromPredecessor, version } = result
-    return { isFromPredecessor, seen: { ...locationOf(object, target), kind: target.kind, version } }
+    return { isFromPredecessor: result.isFromPredecessor }
   }
 }
 

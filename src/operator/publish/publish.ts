@@ -2,7 +2,7 @@
  * Publishes the ping URL in a Secret or ConfigMap beside the CronJob (design, section 6, "Publishing"): created with an
  * owner reference, changed by server-side apply. Into an object that others handed over go one key and one label; other
  * objects are never touched. The controller has the rights to create, `get` and `patch` by name, and neither list nor
- * watch: look-at-published.ts finds changes by others.
+ * watch: the resync finds changes by others, or a request (reconcile-request.ts).
  */
 
 import { getOrNull, type KubernetesClient, type NewObject } from '../../kubernetes/client.ts'
@@ -40,7 +40,6 @@ import {
   TYPES,
   toBase64,
   urlsIn,
-  versionOf,
 } from './published-object.ts'
 
 export type PublishResult =
@@ -48,7 +47,6 @@ export type PublishResult =
       readonly kind: 'published'
       readonly isChanged: boolean
       readonly isFromPredecessor: boolean
-      readonly version: string
     }
   | { readonly kind: 'rejected'; readonly reason: 'TargetNotOwned' | 'PublishRefused'; readonly message: string }
 
@@ -60,9 +58,8 @@ export type BeforeSharing = (holdsAnotherUrl: boolean) => Promise<unknown>
 
 /**
  * Writes the URL unless it is there already. Throws errors that a retry may resolve. `beforeSharing` is awaited before
- * a write into an object that existed before: only the finalizer takes our key out of an object of others, and another
- * installation may have written the object a moment ago. `findHolder` resolves with the other check whose URL the
- * object keeps; null when it keeps none.
+ * a write into an object that existed before: another installation may have written the object a moment ago.
+ * `findHolder` resolves with the other check whose URL the object keeps; null when it keeps none.
  */
 export async function publishUrl(
   client: KubernetesClient,
@@ -108,15 +105,14 @@ async function write(
   { beforeSharing, findHolder }: { beforeSharing: BeforeSharing; findHolder: FindHolder },
 ): Promise<PublishResult> {
   const whole = manifestOf(check, target, url)
-  const published = (object: PublishedObject, how: { isChanged: boolean; isFromPredecessor: boolean }) =>
-    ({ kind: 'published', ...how, version: versionOf(object) }) as const
-  const created = await createNew(client, check, target, whole)
-  if (created !== null) return published(created, { isChanged: true, isFromPredecessor: false })
+  const published = (isChanged: boolean, isFromPredecessor = false) =>
+    ({ kind: 'published', isChanged, isFromPredecessor }) as const
+  if (await createNew(client, check, target, whole)) return published(true)
   const found = await findObject(client, target.kind, locationOf(check, target))
   if (found === null) {
     // Fails when another client was faster: an apply would overwrite what another installation has made.
-    const made = await create(client, target, whole)
-    return published(made, { isChanged: true, isFromPredecessor: false })
+    await create(client, target, whole)
+    return published(true)
   }
   const relation = relationOf(found, check, url)
   if (relation === 'foreign')
@@ -131,11 +127,11 @@ async function write(
   const isCreation = ['ours', 'predecessor'].includes(relation) || isOurCreation(found, url)
   const wanted = isCreation ? whole : guestManifestOf(check, target, url)
   const isComplete = relation === 'ours' || (relation === 'orphaned' && !isCreation)
-  if (isComplete && isAsWanted(found, wanted)) return published(found, { isChanged: false, isFromPredecessor: false })
+  if (isComplete && isAsWanted(found, wanted)) return published(false)
   const isKnown = relation === 'ours' || isMarked(found, check)
   await beforeSharing(isKnown && !holdsUrl(found, url))
-  const applied = await applyTo(client, target.kind, found, wanted)
-  return published(applied, { isChanged: true, isFromPredecessor: relation === 'predecessor' })
+  await applyTo(client, target.kind, found, wanted)
+  return published(true, relation === 'predecessor')
 }
 
 /** In the first reconcile of a resource, without a read before: usually there is no such object. Resolves with null if there is. */
@@ -144,13 +140,14 @@ async function createNew(
   { status }: HeartbeatCheck,
   target: PublishTarget,
   wanted: Manifest,
-): Promise<PublishedObject | null> {
-  if (status !== undefined) return null
+): Promise<boolean> {
+  if (status !== undefined) return false
   try {
     // Costs the API server a third less than an apply.
-    return await create(client, target, wanted)
+    await create(client, target, wanted)
+    return true
   } catch (error) {
-    if (hasStatus(error, 409)) return null
+    if (hasStatus(error, 409)) return false
     throw error
   }
 }

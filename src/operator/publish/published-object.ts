@@ -213,11 +213,6 @@ interface Fields {
   readonly [field: `f:${string}`]: Fields
 }
 
-/** An object with this version has not changed: numbers of a restored etcd come again, uids do not. */
-export function versionOf({ metadata: { uid, resourceVersion } }: KubernetesObject): string {
-  return `${uid}/${resourceVersion}`
-}
-
 /** Whether it holds no data of others. */
 export function isOnlyOurs(found: PublishedObject): boolean {
   const applied = new Set(appliedIn(found, 'data'))

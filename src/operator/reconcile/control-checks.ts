@@ -12,7 +12,6 @@ import type { NamespaceWatch } from '../namespaces/watch-namespaces.ts'
 import { createForeignResources, type ForeignMemory } from '../ownership/foreign-resources.ts'
 import { createFormerChecks } from '../ownership/former-checks.ts'
 import { ownershipOf } from '../ownership/ownership.ts'
-import { createPublishedLooks } from '../publish/look-at-published.ts'
 import { createPingTimes } from '../status/ping-times.ts'
 import { isMinorRun } from '../status/status.ts'
 import type { Controller, Term } from '../term.ts'
@@ -34,8 +33,6 @@ export interface CheckSettings {
   readonly resyncMs?: number
   readonly pollMs?: number
   readonly orphanMs?: number
-  /** Each published object is looked at so often, with up to 1,000 of them. */
-  readonly lookMs?: number
 }
 
 /** Whether the annotation of a Namespace decides about projects. */
@@ -80,9 +77,7 @@ export function createCheckController(term: Term, options: CheckControllerOption
   const { watch, sources, memory, namespaceWatch, revival, pingUrl } = options
   const { resyncMs = RESYNC_MS, pollMs = POLL_MS } = options
   const work = term.createQueue(LEASE_NAME)
-  let isStopped = false
 
-  const isBusy = () => !isStopped && work.length() > WORKERS
   // What is found by looking must not shorten the back-off of a failed key.
   const enqueue = (key: string, priority: Priority = 'live') => {
     const isHealthy = work.failures(key) === 0
@@ -94,15 +89,6 @@ export function createCheckController(term: Term, options: CheckControllerOption
   }
 
   const pingTimes = createPingTimes({ clock, enqueue: (key) => enqueue(key, 'background') })
-  const looks = createPublishedLooks({
-    client,
-    clock,
-    ...(options.lookMs === undefined ? {} : { everyMs: options.lookMs }),
-    onChange(key) {
-      reconciler.callForSync(key)
-      enqueue(key)
-    },
-  })
   const base = { client, cache: watch, context, cluster, claims }
   const onCount = (count: number) => metrics.installationConflicts.set(count)
   const formerChecks = createFormerChecks({ ...base, pingUrl, clock, random, log })
@@ -142,13 +128,11 @@ export function createCheckController(term: Term, options: CheckControllerOption
     revival,
     namespaces: projects,
     recorder,
-    looks,
     pingTimes,
     pingUrl,
     now: clock.now,
     random,
     resyncMs,
-    isBusy,
     onPublish: (result) => metrics.publishes.inc({ result }),
     onFinalizerForced: () => metrics.forcedFinalizers.inc(),
   })
@@ -224,15 +208,13 @@ export function createCheckController(term: Term, options: CheckControllerOption
         parts.push(term.startLoop('rights', RIGHTS_MS, async () => sourceFollower.lookAtRights()))
         sourceFollower.start()
       }
-      parts.push(listener, looks)
+      parts.push(listener)
       workers.start()
       // The last leader may have left work undone.
       enqueueAll()
       listener.start()
-      looks.start()
     },
     async stop(drainMs) {
-      isStopped = true
       sourceFollower?.stop()
       work.stop()
       await Promise.all([workers.stop(drainMs), ...parts.map((part) => part.stop())])

@@ -49,8 +49,8 @@ export interface Follower {
 }
 
 /**
- * A deleted resource retires its check by its finalizer. A resource that is gone without it, and that ensure-finalizer.ts does not
- * know of, was lost: its finalizer was removed by force, or etcd was emptied. Then it is likely to be applied again soon, and its
+ * A deleted resource retires its check by its finalizer. A resource that is gone without its finalizer was lost: the
+ * finalizer was removed by force, or etcd was emptied. Then the resource is likely to be applied again soon, and its
  * job still pings, so its check is kept for so long.
  */
 const ORPHAN_MS = 600_000

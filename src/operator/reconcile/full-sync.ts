@@ -18,10 +18,9 @@ import {
 } from '../declare/declare.ts'
 import { describeDroppedLabels } from '../declare/dropped-labels.ts'
 import { type FollowOptions, followSource } from '../declare/follow-source.ts'
-import type { Finalizers } from '../deletion/ensure-finalizer.ts'
+import { addFinalizer } from '../deletion/finalize.ts'
 import { type CheckDeclaration, type HeartbeatCheck, publishesNothing } from '../heartbeat-check.ts'
 import { type ClaimOptions, ensureClaimable } from '../ownership/claim-first.ts'
-import type { PublishedLooks } from '../publish/look-at-published.ts'
 import { createPublisher, type PublisherOptions } from '../publish/publish-check.ts'
 import type { Reporter, SyncFindings } from '../status/report.ts'
 import { Stalled } from '../status/stalled.ts'
@@ -30,9 +29,9 @@ import type { Syncs } from './syncs.ts'
 
 export interface FullSyncOptions extends DeclareOptions, PublisherOptions, ClaimOptions, FollowOptions {
   readonly client: PublisherOptions['client']
+  readonly cache: { put(object: HeartbeatCheck): void }
   readonly context: Context
   readonly cluster: string
-  readonly looks: Pick<PublishedLooks, 'saw' | 'forget'>
   /** This process's clock; the database's is in `context`. */
   readonly now: () => number
   readonly random: () => number
@@ -42,7 +41,6 @@ export interface FullSyncOptions extends DeclareOptions, PublisherOptions, Claim
 }
 
 export interface FullSyncParts extends Pick<Reporter, 'recordEvent'> {
-  readonly finalizers: Pick<Finalizers, 'ensure' | 'ensureOrPostpone'>
   readonly syncs: Pick<Syncs, 'begin' | 'keep'>
 }
 
@@ -72,8 +70,8 @@ export function againAt(at: number, now: number): ReconcileResult {
   return { kind: 'again', afterMs: Math.max(1_000, at - now) }
 }
 
-export function createFullSync(options: FullSyncOptions, { recordEvent, finalizers, syncs }: FullSyncParts): FullSync {
-  const { context, cluster, looks, now, random, resyncMs } = options
+export function createFullSync(options: FullSyncOptions, { recordEvent, syncs }: FullSyncParts): FullSync {
+  const { context, cluster, now, random, resyncMs } = options
   const publish = createPublisher(options, recordEvent)
 
   /**
@@ -111,6 +109,13 @@ export function createFullSync(options: FullSyncOptions, { recordEvent, finalize
     return { declaration: { ...declaration, spec: held, suspend, pauseDetail, mayRun }, fault }
   }
 
+  /** Nothing is made for a resource without its finalizer: a deletion would leave that behind. */
+  async function hold(object: HeartbeatCheck): Promise<HeartbeatCheck> {
+    const held = await addFinalizer(options.client, object)
+    if (held !== object) options.cache.put(held)
+    return held
+  }
+
   return async function sync(key, given, { signal, takeOver }) {
     let object = given
     let check: StoredCheck | null = null
@@ -119,7 +124,7 @@ export function createFullSync(options: FullSyncOptions, { recordEvent, finalize
     syncs.begin(key)
     try {
       const { declaration, fault } = await resolve(key, readDeclaration(given))
-      object = await finalizers.ensureOrPostpone(key, given)
+      object = await hold(given)
       signal.throwIfAborted()
       const declared = await declare(options, object, declaration)
       check = declared.check
@@ -138,9 +143,8 @@ export function createFullSync(options: FullSyncOptions, { recordEvent, finalize
       const { publish: target } = declaration
       const beforeSharing = async (holdsAnotherUrl: boolean) => {
         if (holdsAnotherUrl) await ensureClaimable(options, object)
-        await finalizers.ensure(key, object)
       }
-      const { isFromPredecessor, seen } = await publish({
+      const { isFromPredecessor } = await publish({
         object,
         target,
         check,
@@ -155,12 +159,9 @@ export function createFullSync(options: FullSyncOptions, { recordEvent, finalize
       const nextAt = now() + (isFromPredecessor ? PREDECESSOR_RETRY_MS : resyncMs * (1 - 0.2 * random()))
       const findings = { sync: { kind: 'synced' }, published } as const
       syncs.keep(key, object, { nextAt, findings })
-      if (seen === null) looks.forget(key)
-      else looks.saw(key, seen)
       return { object, findings, check, change, result: againAt(nextAt, now()) }
     } catch (error) {
       if (!(error instanceof Stalled)) throw error
-      looks.forget(key)
       const { reason, message } = error
       // Compared as the status holds it, cut: a long message would be news each time.
       if (stalledOf(object)?.message !== cutMessage(message))

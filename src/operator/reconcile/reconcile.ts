@@ -4,13 +4,12 @@
  * between, a flip costs only a read of the database and a status.
  */
 
-import { hasStatus, isNamespaceGoing } from '../../kubernetes/errors.ts'
+import { isNamespaceGoing } from '../../kubernetes/errors.ts'
 import { splitKey } from '../../kubernetes/objects.ts'
 import type { Recorder } from '../../kubernetes/recorder.ts'
 import type { ReconcileResult } from '../../kubernetes/workers.ts'
 import { findDeclaredCheck } from '../../store/checks/declared-checks.ts'
 import { isSourceAwaited } from '../declare/follow-source.ts'
-import { createFinalizers } from '../deletion/ensure-finalizer.ts'
 import { createFinalizer } from '../deletion/finalize.ts'
 import { type HeartbeatCheck, publishesNothing } from '../heartbeat-check.ts'
 import { createOwnerWait } from '../ownership/await-owner.ts'
@@ -22,22 +21,14 @@ import { createReporter } from '../status/report.ts'
 import { againAt, createFullSync, type FullSyncCall, type FullSyncOptions, type Reconciled } from './full-sync.ts'
 import { createSyncs, type LastSync } from './syncs.ts'
 
-/** The part of the reflector that the reconciler uses. */
-export interface CheckCache {
-  get(key: string): HeartbeatCheck | undefined
-  put(object: HeartbeatCheck): void
-}
-
 export interface ReconcilerOptions extends FullSyncOptions {
-  readonly cache: CheckCache
+  readonly cache: FullSyncOptions['cache'] & { get(key: string): HeartbeatCheck | undefined }
   readonly claims: Claims
   readonly foreign: ForeignResources
   /** Called with the uid of a resource that another installation had. */
   readonly onTakenOver: (uid: string) => void
   readonly recorder: Pick<Recorder, 'record'>
   readonly pingTimes: Pick<PingTimes, 'take' | 'end'>
-  /** Whether other resources wait to be reconciled. */
-  readonly isBusy: () => boolean
   readonly onFinalizerForced: () => void
   /** Called with the key of a resource whose source is not known yet: it is to be reconciled when that is known. */
   readonly onSourceAwaited?: (key: string) => void
@@ -50,16 +41,15 @@ export interface Reconciler {
 }
 
 export function createReconciler(options: ReconcilerOptions): Reconciler {
-  const { cache, context, cluster, claims, foreign, looks, pingTimes, now } = options
+  const { cache, context, cluster, claims, foreign, pingTimes, now } = options
   const reporter = createReporter(options)
   const { recordEvent, report, reportRetrying } = reporter
   const finalize = createFinalizer(options)
-  const finalizers = createFinalizers(options)
   const syncs = createSyncs(now)
   const ownerWait = createOwnerWait(options)
   /** By key: notes of takeovers whose status or URL is not written yet. */
   const takeovers = new Map<string, string>()
-  const sync = createFullSync(options, { recordEvent, finalizers, syncs })
+  const sync = createFullSync(options, { recordEvent, syncs })
 
   async function reconcile(key: string, signal: AbortSignal): Promise<ReconcileResult> {
     const hasTurn = pingTimes.take(key)
@@ -81,8 +71,6 @@ export function createReconciler(options: ReconcilerOptions): Reconciler {
     if (object === undefined || object.metadata.deletionTimestamp !== undefined) {
       forget(key)
       if (object !== undefined) await finalize(object)
-      // follow-changes.ts handles the other resources that are gone: they were lost without their finalizer.
-      else await finalizers.retireIfGone(key)
       return { kind: 'done' }
     }
     const leftMs = await ownerWait.leftMs(key, object)
@@ -97,9 +85,8 @@ export function createReconciler(options: ReconcilerOptions): Reconciler {
     const takeOver = from === null ? null : takeOverFrom(key, from)
     const last = syncs.find(key, object)
     try {
-      const held = last === null ? object : await finalizers.ensure(key, object)
       const reconciled =
-        (last === null ? null : await readState(key, held, last)) ?? (await sync(key, held, { signal, takeOver }))
+        (last === null ? null : await readState(key, object, last)) ?? (await sync(key, object, { signal, takeOver }))
       signal.throwIfAborted()
       // Without a check it is ours by the status that reports why.
       const isOursByReport = from !== null && reconciled.change === null
@@ -110,10 +97,9 @@ export function createReconciler(options: ReconcilerOptions): Reconciler {
         options.onTakenOver(reconciled.object.metadata.uid)
         recordTakeover(key, reconciled.object)
       }
-      return finalizers.isPostponed(key) ? { kind: 'again', afterMs: 0, priority: 'background' } : reconciled.result
+      return reconciled.result
     } catch (error) {
       if (isNamespaceGoing(error)) return { kind: 'done' }
-      if (hasStatus(error, 404) && (await finalizers.retireIfGone(key))) return { kind: 'done' }
       const current = cache.get(key)
       if (current !== undefined && ownershipOf(current, claims).kind === 'foreign')
         return { kind: 'again', afterMs: 0, priority: 'live' }
@@ -125,7 +111,8 @@ export function createReconciler(options: ReconcilerOptions): Reconciler {
   }
 
   function forget(key: string): void {
-    for (const part of [syncs, looks, ownerWait]) part.forget(key)
+    syncs.forget(key)
+    ownerWait.forget(key)
     takeovers.delete(key)
   }
 

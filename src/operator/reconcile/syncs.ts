@@ -1,5 +1,6 @@
 /** The last full sync of each resource, for one term as leader: it decides whether the next reconcile is a full one too. */
 
+import { hasFinalizer } from '../deletion/finalize.ts'
 import { ADOPT_CHECK_ANNOTATION, type HeartbeatCheck, RECONCILE_ANNOTATION } from '../heartbeat-check.ts'
 import { creatorOf } from '../opt-in/plan.ts'
 import type { SyncFindings } from '../status/report.ts'
@@ -50,5 +51,5 @@ export function createSyncs(now: () => number): Syncs {
 function identityOf(object: HeartbeatCheck): string {
   const { uid, generation = 0, annotations, labels } = object.metadata
   const texts = [ADOPT_CHECK_ANNOTATION, RECONCILE_ANNOTATION].map((name) => annotations?.[name] ?? null)
-  return JSON.stringify([uid, generation, ...texts, labels, creatorOf(object)])
+  return JSON.stringify([uid, generation, ...texts, labels, creatorOf(object), hasFinalizer(object)])
 }

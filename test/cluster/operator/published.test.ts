@@ -11,7 +11,7 @@ const NEVER = 3_600_000
 let scene: Scene
 
 beforeAll(async () => {
-  const changes = { resyncMs: NEVER, lookMs: 1_000 }
+  const changes = { resyncMs: 1_000 }
   scene = await startScene(await reach(cluster, await installRights()), changes, INSTALLED)
 })
 afterAll(async () => {
@@ -46,10 +46,10 @@ it('F3, F8: a Secret that is deleted, edited, or without its owner reference is 
   expect((await place.get('orphaned')).status?.conditions?.map(({ type }) => type)).not.toContain('Stalled')
 })
 
-// Resyncs and looks are an hour away, so that nothing but the request can have led to it.
+// A resync is an hour away, so that nothing but the request can have led to it.
 it('F3: kubectl annotate has a HeartbeatCheck reconciled at once', async () => {
   const { place } = scene
-  await scene.restart({ lookMs: NEVER })
+  await scene.restart({ resyncMs: NEVER })
   await place.makeReady('asked')
   const url = await place.pingUrl('asked')
   await kubectl('delete', 'secret', 'asked-heartbeat')
@@ -89,13 +89,13 @@ it('data of others in a Secret stay when its HeartbeatCheck goes, although no st
     throw new Error('this process is dead')
   }
   const client = { ...base, replace }
-  await scene.restart({ client, lookMs: NEVER })
+  await scene.restart({ client, resyncMs: NEVER })
   await place.apply('guest', { periodSeconds: 3_600, publish: { name: 'handed-over' } })
   await died.promise
   await scene.operator().stop()
   expect(Object.keys((await place.find('secrets', 'handed-over'))!.data!)).toContain('HEARTBEAT_URL')
   await cluster.api('DELETE', place.pathOf('guest'))
-  await scene.restart({ lookMs: NEVER })
+  await scene.restart({ resyncMs: NEVER })
   await eventually('it is gone', async () => (await cluster.api('GET', place.pathOf('guest'))).status === 404)
   // The garbage collector is through when an object of a later resource is gone, which the operator does not know.
   const { metadata } = await place.makeReady('sibling')

@@ -266,7 +266,7 @@ describe.each(['cluster-wide', 'namespaced'])('the %s installation', (kind) => {
   async function passes(count: number): Promise<void> {
     const unchanged = () => readMetric(scene.operator(), 'heartbeat_publish_total', { result: 'unchanged' })
     const target = (await unchanged()) + count * (await place.list()).length
-    await eventually(`${target} looks at what is published`, async () => (await unchanged()) >= target)
+    await eventually(`${target} reads of what is published`, async () => (await unchanged()) >= target)
   }
 })
 

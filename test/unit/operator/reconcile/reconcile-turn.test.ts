@@ -10,7 +10,6 @@ const options = (get: () => undefined, calls: string[]) =>
     context: {},
     client: {},
     foreign: { forget: () => {} },
-    looks: { forget: () => {} },
     pingTimes: {
       take(key: string) {
         calls.push(`take ${key}`)
