@@ -38,7 +38,7 @@ export const WHOLE_LIST_MS = 300_000
 export const PAGES = { atOnce: 2, perKey: 1 }
 /** Pages without a session: each address waits for itself. */
 export const OPEN_PAGES = { atOnce: 2, perKey: 1 }
-/** Changes by the dashboard, each of which takes a connection of the pool; `perKey` of an organization. */
+/** Changes by the dashboard: each takes a connection of the pool; `perKey` of an organization. */
 export const CHANGES = { atOnce: 8, perKey: 4 }
 /** The longest wait for a place of a list, a page or a change. */
 export const TURN_MS = 5_000

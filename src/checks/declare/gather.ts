@@ -46,7 +46,7 @@ export async function gather(tx: Queryable, wanted: Declaration): Promise<Gather
   return { ...none, adoptee: adopted?.record ?? null, locked: adopted?.locked ?? null }
 }
 
-/** Takes the resource's lock, then that of its check. Null when the resource has no check. */
+/** Locks the resource, then its check. Null when the resource has no check. */
 export async function lockDeclared(tx: Queryable, resource: Resource): Promise<LockedWork | null> {
   // In one round trip: the second statement sees what was committed while the first one waited.
   const find = () => findDeclaredCheck(tx, resource)

@@ -1,8 +1,7 @@
 /**
  * The checks of pings whose address has no public id: a ping key and a slug (design, section 3.3), or a token of Uptime
  * Kuma. Each ping is looked up, as keys and slugs change at any time; one statement looks up all pings that wait. Only
- * while the database does not answer, the check is the one that was found last (last-found.ts): its ping can be
- * spooled.
+ * while the database does not answer, the last check that was found counts (last-found.ts): its ping can be spooled.
  */
 
 import { type Principal, SYSTEM } from '../../domain/access.ts'

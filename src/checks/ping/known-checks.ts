@@ -44,7 +44,7 @@ export function createKnownChecks({ database, clock, page = PAGE }: KnownChecksO
   const specs = new Map<number, KnownSpec>()
   let mark = 0
   let readAllAt = Number.NEGATIVE_INFINITY
-  /** The greatest keys that the last refresh found, and the one before it. */
+  /** The greatest keys: of the last refresh, and of the refresh before. */
   let newestKeys: [before: number, last: number] = [0, 0]
 
   const keyOf = (publicId: string) => {

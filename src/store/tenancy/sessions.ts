@@ -1,7 +1,7 @@
 /**
  * Sessions: one for each log-in, with a family of refresh tokens (`token`) or the hash of a token (`dashboard`). A
  * transaction that begins, renews or ends sessions first locks the row of their user, so that no session survives the
- * end of all. A transaction that only ends the former session of a browser need not.
+ * end of all. A transaction that only ends the earlier session of a browser takes no lock.
  */
 
 import type { Instant } from '../../domain/check.ts'
