@@ -3,7 +3,6 @@
 import type { Clock } from '../runtime/clock.ts'
 import type { Log } from '../runtime/log.ts'
 import type { KubernetesClient } from './client.ts'
-import { hasStatus } from './errors.ts'
 import { type CachedObject, type KubernetesObject, keyOf, type ResourceType, splitKey } from './objects.ts'
 import {
   type Change,
@@ -11,7 +10,9 @@ import {
   type Reflector,
   type ReflectorMetrics,
   type ReflectorOptions,
+  type Verb,
 } from './reflector.ts'
+import { describeRight, type Right, type Rights } from './rights.ts'
 import { shareMetrics } from './shared-metrics.ts'
 
 export type ReadClient = Pick<KubernetesClient, 'list' | 'watch'>
@@ -33,6 +34,8 @@ export interface AreasOptions<T extends CachedObject>
   readonly name?: string
   /** What restores a missing right, for the log. */
   readonly grant: string
+  /** Gets what requests show of the rights to list and watch. */
+  readonly onRight?: Rights<Right>['note']
   /** Returns what a problem means, for the log; null: nothing special. */
   readonly explain?: (error: unknown) => string | null
 }
@@ -52,37 +55,28 @@ export interface Areas<T> {
   put(object: KubernetesObject): void
   keys(): Iterable<string>
   values(): Iterable<T>
-  /** As `list jobs.batch in the namespace payments`; null: nothing is missing. */
-  missingRight(namespace: string): string | null
-  /** Finds out whether the right to list was removed: an open watch goes on without it. One small request for each area, one after the other. */
-  probe(signal: AbortSignal): Promise<void>
   /** Returns true once after the API server did not respond for an area, or not as it should, and responds again. */
   takeRecovery(): boolean
   /** One for each watched namespace, or one for all. */
   readonly reflectors: readonly Reflector<T, KubernetesObject>[]
 }
 
-type Verb = 'list' | 'watch'
-
 export function watchAreas<T extends CachedObject>(options: AreasOptions<T>): Areas<T> {
   const { type, namespaces, clock, log, explain = () => null } = options
-  const plural = type.group === '' ? type.plural : `${type.plural}.${type.group}`
   const areas = (namespaces ?? [undefined]).map((namespace) => ({
     namespace,
-    rights: createRights(options.client),
+    denied: new Set<Verb>(),
     /** Null: not since the last recovery. */
     failedAt: null as number | null,
     hasFailed: false,
   }))
   const shares = shareMetrics(options.metrics, areas.length)
-  const describe = (verb: Verb, namespace: string | undefined) =>
-    `${verb} ${plural}${namespace === undefined ? '' : ` in the namespace ${namespace}`}`
 
   const reflectors = areas.map((area, index) => {
-    const { namespace, rights } = area
-    let reported: Verb | null = null
+    const { namespace, denied } = area
+    let reported: Verb | undefined
     return createReflector<T, KubernetesObject>({
-      client: rights.client,
+      client: options.client,
       type,
       ...(namespace === undefined ? {} : { namespace }),
       ...(options.labelSelector === undefined ? {} : { labelSelector: options.labelSelector }),
@@ -93,20 +87,25 @@ export function watchAreas<T extends CachedObject>(options: AreasOptions<T>): Ar
       random: options.random,
       trim: options.trim,
       onChange: options.onChange,
+      onRight(verb, isGranted) {
+        if (isGranted) denied.delete(verb)
+        else denied.add(verb)
+        options.onRight?.(namespace, { verb, type }, isGranted)
+      },
       onProblem(error, kind) {
         area.failedAt = clock.now()
         area.hasFailed = true
-        const missing = rights.missing()
-        if (missing === null)
+        const [missing] = denied
+        if (missing === undefined)
           log.warn(
             { error, kind, namespace },
-            explain(error) ?? `the watch of ${options.name ?? plural} was interrupted; it is taken up again`,
+            explain(error) ?? `the watch of ${options.name ?? type.plural} was interrupted; it is taken up again`,
           )
         // Once, not at each of the attempts that find out whether it was granted.
         else if (missing !== reported)
           log.warn(
             { error, namespace },
-            `the right to ${options.name === undefined ? describe(missing, namespace) : `list and watch ${options.name}`} is missing: ${options.grant}; it is tried again`,
+            `the right to ${options.name === undefined ? describeRight({ verb: missing, type }, namespace) : `list and watch ${options.name}`} is missing: ${options.grant}; it is tried again`,
           )
         reported = missing
       },
@@ -126,8 +125,8 @@ export function watchAreas<T extends CachedObject>(options: AreasOptions<T>): Ar
     },
     hasSynced: () =>
       areas.every(
-        ({ rights, hasFailed }, index) =>
-          reflectors[index]!.hasSynced() || rights.missing() !== null || (namespaces !== null && hasFailed),
+        ({ denied, hasFailed }, index) =>
+          reflectors[index]!.hasSynced() || denied.size > 0 || (namespaces !== null && hasFailed),
       ),
     isListed: (namespace) => reflectors[indexOf(namespace)]?.hasSynced() ?? false,
     get: (key) => reflectorOf(key)?.get(key),
@@ -138,68 +137,12 @@ export function watchAreas<T extends CachedObject>(options: AreasOptions<T>): Ar
     *values() {
       for (const reflector of reflectors) yield* reflector.values()
     },
-    missingRight(namespace) {
-      const area = areas[indexOf(namespace)]
-      const missing = area?.rights.missing() ?? null
-      return missing === null ? null : describe(missing, area!.namespace)
-    },
-    async probe(signal) {
-      const { labelSelector, fieldSelector } = options
-      const selectors = {
-        ...(labelSelector === undefined ? {} : { labelSelector }),
-        ...(fieldSelector === undefined ? {} : { fieldSelector }),
-      }
-      for (const [index, { namespace, rights }] of areas.entries()) {
-        if (signal.aborted) return
-        if (!reflectors[index]!.hasSynced()) continue
-        const where = { ...(namespace === undefined ? {} : { namespace }), ...selectors, limit: 1, signal }
-        // What is forbidden is noted; what fails otherwise is a matter of the watch.
-        await rights.client.list(type, where).catch(() => {})
-      }
-    },
     takeRecovery() {
       const recovered = areas.filter(
         ({ failedAt }, index) => failedAt !== null && reflectors[index]!.lastContactAt() > failedAt,
       )
       for (const area of recovered) area.failedAt = null
       return recovered.length > 0
-    },
-  }
-}
-
-/**
- * What the API server forbids, by its responses: a watch that is open goes on after its right was removed, and another request of the
- * same kind shows that.
- */
-function createRights(client: ReadClient): { readonly client: ReadClient; missing(): Verb | null } {
-  const denied = new Set<Verb>()
-  const note = (verb: Verb, error: unknown) => {
-    if (hasStatus(error, 403)) denied.add(verb)
-    return error
-  }
-  return {
-    missing: () => (denied.has('list') ? 'list' : denied.has('watch') ? 'watch' : null),
-    client: {
-      async list(type, options) {
-        try {
-          const page = await client.list<never>(type, options)
-          denied.delete('list')
-          return page
-        } catch (error) {
-          throw note('list', error)
-        }
-      },
-      async *watch(type, options) {
-        const onContact = () => {
-          denied.delete('watch')
-          options.onContact?.()
-        }
-        try {
-          yield* client.watch<never>(type, { ...options, onContact })
-        } catch (error) {
-          throw note('watch', error)
-        }
-      },
     },
   }
 }

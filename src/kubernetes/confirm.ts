@@ -28,6 +28,7 @@ export interface ConfirmOptions {
   readonly position: () => string
   /** Calls `listener` when the position has moved, until the returned function is called. */
   readonly onMoved: (listener: () => void) => () => void
+  readonly onFailure?: (error: unknown) => void
   readonly clock: Clock
   readonly signal: AbortSignal
 }
@@ -57,6 +58,7 @@ export async function confirmPosition(options: ConfirmOptions): Promise<Confirma
     if (!isLevel) return signal.aborted ? 'unknown' : 'behind'
     return delivered.isAll ? 'confirmed' : 'unknown'
   } catch (error) {
+    options.onFailure?.(error)
     return hasStatus(error, 410) ? 'behind' : 'unknown'
   } finally {
     end()

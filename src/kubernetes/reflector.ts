@@ -20,7 +20,7 @@
 import { backoffMs } from '../runtime/backoff.ts'
 import type { KubernetesClient, ListPage, WatchEvent } from './client.ts'
 import { confirmPosition } from './confirm.ts'
-import { ApiError, readErrorEvent, TransportError } from './errors.ts'
+import { ApiError, hasStatus, readErrorEvent, TransportError } from './errors.ts'
 import { createHandlers, type HandlerOptions, type ProblemKind } from './handlers.ts'
 import { createObjectCache, isSameState, type KeyedChange } from './object-cache.ts'
 import { type CachedObject, type KubernetesObject, keyOf, type ResourceType } from './objects.ts'
@@ -29,6 +29,8 @@ import { type StallTimer, startStallTimer } from './stall-timer.ts'
 
 export type { ProblemKind } from './handlers.ts'
 export type { Change } from './object-cache.ts'
+
+export type Verb = 'list' | 'watch'
 
 export interface ReflectorMetrics {
   /** Why a watch ended: `timeout` (as agreed), `closed` (too early), `quiet`, `stalled`, `expired`, `error`. */
@@ -47,6 +49,8 @@ export interface ReflectorOptions<T, Raw = T> extends HandlerOptions<T, Raw> {
   readonly fieldSelector?: string
   readonly random?: () => number
   readonly metrics?: ReflectorMetrics
+  /** A response has shown that the right is there, or not (403). An open watch goes on without its right. */
+  readonly onRight?: (verb: Verb, isGranted: boolean) => void
   /**
    * A watch that receives nothing for so long is replaced; the next one continues from its position. API servers send a bookmark
    * every minute, but not while nothing has changed since the watch began: only silence after a bookmark is a problem.
@@ -109,7 +113,8 @@ interface Failure {
 export function createReflector<T extends CachedObject, Raw extends KubernetesObject = T & KubernetesObject>(
   options: ReflectorOptions<T, Raw>,
 ): Reflector<T, Raw> {
-  const { client, type, clock, metrics, random = Math.random, stallMs = STALL_MS, relistMs = RELIST_MS } = options
+  const { client, type, clock, metrics, onRight, random = Math.random } = options
+  const { stallMs = STALL_MS, relistMs = RELIST_MS } = options
   const { deliver, deliverAll, trim, report } = createHandlers(options)
   const where = {
     ...(options.namespace === undefined ? {} : { namespace: options.namespace }),
@@ -156,6 +161,7 @@ export function createReflector<T extends CachedObject, Raw extends KubernetesOb
       // One version that is too old is normal, as after a restart of the API server, and a new list fixes it.
       const isAtOnce = result.reason === 'expired' && expiries === 0
       if (result.reason === 'expired') expiries += 1
+      noteRejection(result.error)
       if (!isAtOnce) report(result.error, result.kind)
       const waitMs = isAtOnce ? 0 : waitAfter(result)
       failures += 1
@@ -189,7 +195,7 @@ export function createReflector<T extends CachedObject, Raw extends KubernetesOb
     async check() {
       try {
         const page = await client.list<Raw>(type, { ...where, limit: 1, signal, timeoutMs: CHECK_MS })
-        noteContact()
+        noteContact('list')
         return cache.isContinuedBy(page.resourceVersion, page.items[0]) ? 'watch' : 'list'
       } catch (error) {
         return failureOf(error, 'list', isRejection(error) ? 'list' : 'check')
@@ -207,9 +213,9 @@ export function createReflector<T extends CachedObject, Raw extends KubernetesOb
       try {
         const resourceVersion = cache.position()
         const onContact = () => {
-          openedAt ??= clock.now()
           stallTimer.restart()
-          noteContact()
+          noteContact(openedAt === null ? 'watch' : null)
+          openedAt ??= clock.now()
         }
         const { signal } = stallTimer
         const events = client.watch<Raw>(type, { ...where, resourceVersion, timeoutSeconds, signal, onContact })
@@ -253,7 +259,7 @@ export function createReflector<T extends CachedObject, Raw extends KubernetesOb
     do {
       const more = continueToken === null ? {} : { continueToken }
       const page: ListPage<Raw> = await client.list<Raw>(type, { ...where, limit: PAGE, ...more, signal })
-      noteContact()
+      noteContact('list')
       for (const item of page.items) {
         const key = keyOf(item.metadata)
         const known = cache.get(key)
@@ -295,18 +301,34 @@ export function createReflector<T extends CachedObject, Raw extends KubernetesOb
     if (isListDue) return false
     const { position } = cache
     const watched = watching
-    const result = await confirmPosition({ client, type, where, position, onMoved, clock, signal: asked })
+    const result = await confirmPosition({
+      client,
+      type,
+      where,
+      position,
+      onMoved,
+      onFailure: noteRejection,
+      clock,
+      signal: asked,
+    })
     // Not one that has begun since.
     if (result === 'behind' && watched !== undefined && watched === watching) {
       isBehind = true
       watched.fire()
     }
+    if (result === 'confirmed') onRight?.('list', true)
     return result === 'confirmed' && !isListDue
   }
 
-  function noteContact(): void {
+  /** @param granted what the response shows */
+  function noteContact(granted: Verb | null): void {
     contactAt = clock.now()
     metrics?.contact(contactAt)
+    if (granted !== null) onRight?.(granted, true)
+  }
+
+  function noteRejection(error: unknown): void {
+    if (hasStatus(error, 403)) onRight?.(error.request.startsWith('watch ') ? 'watch' : 'list', false)
   }
 
   return {

@@ -211,6 +211,7 @@ export function createOperator(options: OperatorOptions): Operator {
       // A failed registration does not stop the work: only another cluster with the name does.
       if ((await registration.renew(signal)) === 'taken') displaced.abort()
     })
+    const asking = sources === null ? [] : [term.startLoop('rights', sources.rights.everyMs, sources.rights.ask)]
     const namespaceWatch = startNamespaces(term)
     // What a controller of single namespaces knows of them may be a minute old.
     const watched = namespaces === null ? namespaceWatch : null
@@ -239,7 +240,7 @@ export function createOperator(options: OperatorOptions): Operator {
     checks = undefined
     optIn = undefined
     await close(
-      [registering, ...controllers, ...(namespaceWatch === null ? [] : [namespaceWatch])],
+      [registering, ...asking, ...controllers, ...(namespaceWatch === null ? [] : [namespaceWatch])],
       elector?.isLeader() ? DRAIN_MS : LOST_DRAIN_MS,
     )
   }

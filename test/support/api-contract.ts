@@ -85,6 +85,17 @@ export function describeApiContract(open: () => Promise<ServerUnderTest>): void 
     return events
   }
 
+  it('says whether its caller has a right', async () => {
+    const resourceAttributes = { namespace, verb: 'get', group: '', resource: 'pods', subresource: 'log' }
+    const review = {
+      apiVersion: 'authorization.k8s.io/v1',
+      kind: 'SelfSubjectAccessReview',
+      spec: { resourceAttributes },
+    }
+    const path = '/apis/authorization.k8s.io/v1/selfsubjectaccessreviews'
+    expect(await client.raw('POST', path, review)).toMatchObject({ status: { allowed: true } })
+  })
+
   describe('objects', () => {
     it('gives a new object a uid and a version, and gives it back', async () => {
       const { create, nameOf } = startTest()

@@ -45,3 +45,22 @@ export function findRoute(request: SeenRequest, collections: ReadonlyMap<string,
   const key = name === undefined ? null : keyOf({ name, ...(namespace && { namespace }) })
   return { collection, apiVersion, key, select, namespace, subresource }
 }
+
+export const REVIEWS = '/apis/authorization.k8s.io/v1/selfsubjectaccessreviews'
+
+/** A request that needs the right for which a SelfSubjectAccessReview asks. */
+export function requestOfReview(review: SeenRequest): SeenRequest {
+  const { verb, group = '', resource, subresource, namespace } = JSON.parse(review.body).spec.resourceAttributes
+  const root = group === '' ? '/api/v1' : `/apis/${group}/v1`
+  const where = namespace === undefined ? '' : `/namespaces/${namespace}`
+  const part = subresource === undefined ? '' : `/any/${subresource}`
+  return {
+    ...review,
+    method: 'GET',
+    path: `${root}${where}/${resource}${part}`,
+    query: new URLSearchParams(verb === 'watch' ? { watch: '1' } : { limit: '1' }),
+    isWatch: verb === 'watch',
+    isList: verb === 'list',
+    body: '',
+  }
+}

@@ -11,7 +11,7 @@ import type { TLSSocket } from 'node:tls'
 import type { Connection, TlsMaterial } from '../../src/kubernetes/connection.ts'
 import { type Disturbance, disturbAnswer, sendJson, statusOf } from './fake-api-answers.ts'
 import type { Writer } from './fake-api-fields.ts'
-import { findRoute, type Route, type SeenRequest } from './fake-api-route.ts'
+import { findRoute, REVIEWS, type Route, requestOfReview, type SeenRequest } from './fake-api-route.ts'
 import {
   createCollection,
   type FakeCollection,
@@ -186,7 +186,18 @@ export async function startFakeApiServer(options: FakeApiServerOptions = {}): Pr
     }
   }
 
+  /** A right is missing while a request that needs it would be forbidden. */
+  function isGranted(review: SeenRequest): boolean {
+    const request = requestOfReview(review)
+    const disturbed = [...disturbances].find(({ when }) => when(request))?.how
+    return !(typeof disturbed === 'object' && disturbed.status === 403)
+  }
+
   function serve(request: SeenRequest, response: ServerResponse): void {
+    if (request.path === REVIEWS) {
+      sendJson(response, 201, { ...JSON.parse(request.body), status: { allowed: isGranted(request) } })
+      return
+    }
     const routed = findRoute(request, collections)
     if (request.isWatch) openWatch(request, routed, response)
     else sendJson(response, request.method === 'POST' ? 201 : 200, carryOut(request, routed))

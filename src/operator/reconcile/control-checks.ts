@@ -69,8 +69,6 @@ const POLL_MS = 15_000
 /** How often the version in which HeartbeatChecks are stored is looked at. */
 /** How often it is looked at whether sources that are awaited are listed. */
 const SOURCES_MS = 500
-/** How often for each resource whether its source may be read. */
-const RIGHTS_MS = 5_000
 
 export function createCheckController(term: Term, options: CheckControllerOptions): CheckController {
   const { client, context, cluster, claims, recorder, clock, random, log, metrics } = term
@@ -205,7 +203,6 @@ export function createCheckController(term: Term, options: CheckControllerOption
       parts.push(term.startLoop('poll', pollMs, poll))
       if (sourceFollower !== null) {
         parts.push(term.startLoop('sources', SOURCES_MS, async () => sourceFollower.look()))
-        parts.push(term.startLoop('rights', RIGHTS_MS, async () => sourceFollower.lookAtRights()))
         sourceFollower.start()
       }
       parts.push(listener)

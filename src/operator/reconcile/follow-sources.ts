@@ -5,11 +5,12 @@
 
 import type { Priority } from '../../kubernetes/queue.ts'
 import { isRescheduled, isSourceAwaited, type SourceReader } from '../declare/follow-source.ts'
-import type { SourceListener } from '../sources/watch-sources.ts'
+import type { SourceListener, SourceWatch } from '../sources/watch-sources.ts'
 
 export interface FollowedSources extends SourceReader {
   /** Returns a function that ends the calls. */
   onSource(listener: SourceListener): () => void
+  readonly rights: Pick<SourceWatch['rights'], 'onChange'>
 }
 
 export interface SourceFollowerOptions {
@@ -34,8 +35,6 @@ export interface SourceFollower {
   start(): void
   /** Looks for what no listener is called for: sources that are listed by now, and resources that the garbage collector has left. */
   look(): void
-  /** The same of rights that came or went. */
-  lookAtRights(): void
   stop(): void
 }
 
@@ -47,28 +46,14 @@ export function createSourceFollower(options: SourceFollowerOptions): SourceFoll
   const waiting = new Set<string>()
   /** Since when the source is gone that owns the resource. */
   const goneSince = new Map<string, number>()
-  /** What was missing in each namespace at the last look. */
-  let rights = new Map<string, string>()
-  let end: (() => void) | undefined
+  const ends: (() => void)[] = []
 
   const namespaceOf = (key: string) => key.slice(0, key.indexOf('/'))
-
-  function lookAtRights(): void {
-    const seen = new Map<string, string>()
-    for (const key of followers()) {
-      const namespace = namespaceOf(key)
-      if (!seen.has(namespace)) seen.set(namespace, describeMissing(sources, namespace))
-      const missing = seen.get(namespace)
-      // Without an earlier look: its first reconcile may have been before the right went.
-      if ((rights.get(namespace) ?? NOTHING_MISSING) !== missing) sync(key, 'background')
-    }
-    rights = seen
-  }
 
   return {
     wait: (key) => void waiting.add(key),
     start() {
-      end = sources.onSource((source, { before, after }) => {
+      const endOfSources = sources.onSource((source, { before, after }) => {
         const isSynced = !isSourceAwaited(sources, namespaceOf(source))
         const isNews = before === undefined || after === undefined || isRescheduled(before, after)
         for (const key of followersOf(source)) {
@@ -78,6 +63,11 @@ export function createSourceFollower(options: SourceFollowerOptions): SourceFoll
           else if (isSynced) sync(key, 'live')
         }
       })
+      const endOfRights = sources.rights.onChange((namespace) => {
+        for (const key of followers())
+          if (namespace === undefined || namespaceOf(key) === namespace) sync(key, 'background')
+      })
+      ends.push(endOfSources, endOfRights)
     },
     look() {
       for (const key of waiting) {
@@ -91,15 +81,8 @@ export function createSourceFollower(options: SourceFollowerOptions): SourceFoll
         sync(key, 'background')
       }
     },
-    lookAtRights,
-    stop: () => end?.(),
+    stop() {
+      for (const end of ends) end()
+    },
   }
-}
-
-const NOTHING_MISSING = JSON.stringify([null])
-
-/** In one text, to compare it: the right that all needs, and those that only reasons need. */
-function describeMissing(sources: SourceReader, namespace: string): string {
-  const reasons = sources.missingReasonRights(namespace).map(({ right }) => right)
-  return JSON.stringify([sources.missingRight(namespace), ...reasons])
 }

@@ -9,13 +9,13 @@ import type { KubernetesClient } from '../../kubernetes/client.ts'
 import { confirmGroups } from '../../kubernetes/confirm.ts'
 import { type KubernetesObject, type Pod, splitKey } from '../../kubernetes/objects.ts'
 import type { Change, ReflectorMetrics } from '../../kubernetes/reflector.ts'
+import { createRights, type Right, type Rights } from '../../kubernetes/rights.ts'
 import type { Clock } from '../../runtime/clock.ts'
 import type { Log } from '../../runtime/log.ts'
 import { areaOf } from '../../store/jobs/seen-areas.ts'
 import { RESTORE_RIGHTS } from '../names.ts'
 import { POD_SELECTORS, PODS, type TrimmedPod, trimPod } from '../reasons/trim-pod.ts'
 import { createOwnerlessRuns } from './ownerless-runs.ts'
-import { createReasonRights, type ReasonRight } from './reason-rights.ts'
 import { createRecent } from './recent.ts'
 import type { Source, SourceKind, SourceRun } from './source-kind.ts'
 import { sourceKindOf } from './source-kinds.ts'
@@ -35,6 +35,14 @@ export interface GoneRun {
   /** Whether two lists differ, or it has lost its owner: then its end was not seen. */
   readonly isListed: boolean
   readonly at: Instant
+}
+
+/** A right that only reasons need. */
+export interface ReasonRight {
+  /** As `list events in the namespace payments`. */
+  readonly right: string
+  /** What its absence means, in words. */
+  readonly effect: string
 }
 
 export interface SourceWatch {
@@ -62,6 +70,8 @@ export interface SourceWatch {
   missingRight(namespace: string): string | null
   /** The same of what only reasons need: it stalls nothing. */
   missingReasonRights(namespace: string): readonly ReasonRight[]
+  /** How the rights are asked for, which the leader does. */
+  readonly rights: Pick<Rights<Right>, 'ask' | 'everyMs' | 'onChange'>
   /**
    * The areas of which all sources and runs that changed before the call are in the caches; where a run has not started, the pods too, unless they
    * may not be read: a pod may say that its run has started, and says why one has not.
@@ -98,10 +108,20 @@ const DAY_MS = 86_400_000
 const KEEP_GONE_MS = 300_000
 const MAX_GONE_RUNS = 10_000
 const MAX_GONE_PODS = 5_000
-/** A right that was removed is to be reported within a minute. */
-const PROBE_MS = 20_000
-/** So is one that was granted. */
-const REASONS_PROBE_MS = 45_000
+
+/** Without `effect`: what needs the right is stalled where it is missing. */
+type NeededRight = Right & { readonly effect?: string }
+const LIST_EVENTS: NeededRight = {
+  verb: 'list',
+  type: { group: '', plural: 'events' },
+  effect: 'why a run does not start is not always known',
+}
+const GET_LOGS: NeededRight = {
+  verb: 'get',
+  type: PODS,
+  subresource: 'log',
+  effect: 'failures are recorded without their log',
+}
 
 export function createSourceWatch(options: SourceWatchOptions): SourceWatch {
   const { kind = sourceKindOf('CronJob'), cluster, clock } = options
@@ -128,7 +148,19 @@ export function createSourceWatch(options: SourceWatchOptions): SourceWatch {
   const { client, namespaces, random, stallMs, log } = options
   const areas = (namespaces ?? [null]).map((namespace) => areaOf(cluster, namespace))
   const areaOfNamespace = (namespace: string) => areaOf(cluster, namespaces === null ? null : namespace)
-  const base = { client, namespaces, clock, random, stallMs, log, grant: RESTORE_RIGHTS }
+  const rights = createRights<NeededRight>({
+    client,
+    namespaces,
+    needed: [
+      ...[kind.type, kind.runType, PODS].flatMap((type) => [
+        { verb: 'list', type },
+        { verb: 'watch', type },
+      ]),
+      LIST_EVENTS,
+      ...(options.areLogsRead ? [GET_LOGS] : []),
+    ],
+  })
+  const base = { client, namespaces, clock, random, stallMs, log, grant: RESTORE_RIGHTS, onRight: rights.note }
   const sourceAreas = watchAreas<Source>({
     ...base,
     type: kind.type,
@@ -263,30 +295,15 @@ export function createSourceWatch(options: SourceWatchOptions): SourceWatch {
     return new Set(keys.flatMap((key) => (key === undefined ? [] : [areaOfNamespace(splitKey(key).namespace)])))
   }
 
-  let probedAt = clock.now()
-  const reasonRights = createReasonRights({ client, namespaces, areLogsRead: options.areLogsRead ?? false })
-  let reasonsProbedAt = Number.NEGATIVE_INFINITY
-  let areReasonsProbed = false
+  const arePodsForbidden = (namespace: string) =>
+    rights.missing(namespace).some(({ type, effect }) => type === PODS && effect === undefined)
 
   async function confirm(signal: AbortSignal): Promise<readonly string[]> {
     const startedAt = clock.now()
-    // That the others may still be read is what a confirmation shows.
-    if (startedAt - probedAt >= PROBE_MS) {
-      probedAt = startedAt
-      void podAreas.probe(signal)
-    }
-    // One look at a time: with hundreds of namespaces it may last longer than the pause between two.
-    if (!areReasonsProbed && startedAt - reasonsProbedAt >= REASONS_PROBE_MS) {
-      reasonsProbedAt = startedAt
-      areReasonsProbed = true
-      void reasonRights.probe(signal).finally(() => {
-        areReasonsProbed = false
-      })
-    }
     const waiting = areasOfUnstarted()
     const caches = areas.map((area, index) => {
       const ofRuns = [sourceAreas.reflectors[index]!, runAreas.reflectors[index]!]
-      const arePodsNeeded = waiting.has(area) && podAreas.missingRight(namespaces?.[index] ?? '') === null
+      const arePodsNeeded = waiting.has(area) && !arePodsForbidden(namespaces?.[index] ?? '')
       return arePodsNeeded ? [...ofRuns, podAreas.reflectors[index]!] : ofRuns
     })
     const results = await confirmGroups(caches, clock, signal)
@@ -324,9 +341,10 @@ export function createSourceWatch(options: SourceWatchOptions): SourceWatch {
     goneRuns: goneRuns.values,
     podsOf: ({ namespace, uid }) =>
       [...(pods.get(uid)?.values() ?? [])].filter((pod) => pod.metadata.namespace === namespace),
-    missingRight: (namespace) =>
-      all.map((areas) => areas.missingRight(namespace)).find((right) => right !== null) ?? null,
-    missingReasonRights: reasonRights.missing,
+    missingRight: (namespace) => rights.missing(namespace).find(({ effect }) => effect === undefined)?.right ?? null,
+    missingReasonRights: (namespace) =>
+      rights.missing(namespace).flatMap(({ right, effect }) => (effect === undefined ? [] : [{ right, effect }])),
+    rights,
     confirm,
     confirmedAt: (namespace) => confirmedAt.get(areaOfNamespace(namespace)) ?? 0,
     onSource: (listener) => listen(sourceListeners, listener),

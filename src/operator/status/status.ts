@@ -21,9 +21,9 @@ import { handledRequest } from '../reconcile/reconcile-request.ts'
 import type { ConditionType, REASONS, StalledReason } from '../schema/reasons.ts'
 import type { SourceRef } from '../schema/source-ref.ts'
 import { MAX_ACTIVE } from '../schema/status.ts'
-import type { ReasonRight } from '../sources/reason-rights.ts'
 import type { Source } from '../sources/source-kind.ts'
 import { sourceKindOf } from '../sources/source-kinds.ts'
+import type { ReasonRight } from '../sources/watch-sources.ts'
 import { isPingTimeDue } from './ping-times.ts'
 
 /** The result of a sync. */

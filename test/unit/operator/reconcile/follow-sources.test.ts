@@ -23,7 +23,7 @@ function aSource(changes: Partial<Source> = {}): Source {
 let did: string[]
 let listed: Set<string>
 let missing: Map<string, string>
-let reasons: Map<string, { right: string; effect: string }[]>
+let rightListeners: Set<(namespace: string | undefined) => void>
 let listeners: Set<SourceListener>
 let owners: Map<string, string>
 let now: number
@@ -33,7 +33,7 @@ beforeEach(() => {
   did = []
   listed = new Set(['shop', 'other'])
   missing = new Map()
-  reasons = new Map()
+  rightListeners = new Set()
   listeners = new Set()
   owners = new Map()
   now = 1_000_000
@@ -44,10 +44,16 @@ beforeEach(() => {
       getSource: () => undefined,
       runsOf: () => [],
       missingRight: (namespace) => missing.get(namespace) ?? null,
-      missingReasonRights: (namespace) => reasons.get(namespace) ?? [],
+      missingReasonRights: () => [],
       onSource(listener) {
         listeners.add(listener)
         return () => listeners.delete(listener)
+      },
+      rights: {
+        onChange(listener) {
+          rightListeners.add(listener)
+          return () => rightListeners.delete(listener)
+        },
       },
     },
     followersOf: (source) => (source === 'shop/backup' ? ['shop/a', 'shop/b'] : []),
@@ -132,33 +138,20 @@ describe('sources that are not listed yet', () => {
 })
 
 describe('a right', () => {
-  it('that is lost, is another one, or is granted leads to a sync of what needs it, and of nothing else', () => {
-    // It went before the first look, after the first reconcile.
-    missing.set('shop', 'list cronjobs.batch in the namespace shop')
-    follower.lookAtRights()
+  const changeRight = (namespace: string | undefined) => {
+    for (const listener of rightListeners) listener(namespace)
+  }
+
+  it('that comes or goes leads to a sync of what needs it, and of nothing else', () => {
+    changeRight('shop')
     expect(did.splice(0)).toEqual(['sync shop/a background', 'sync shop/b background'])
-    missing.clear()
-    follower.lookAtRights()
-    expect(did.splice(0)).toEqual(['sync shop/a background', 'sync shop/b background'])
-    const expectSyncs = () => {
-      expect(did.splice(0)).toEqual(['sync shop/a background', 'sync shop/b background'])
-      follower.lookAtRights()
-      expect(did).toEqual([])
-    }
-    missing.set('shop', 'list jobs.batch in the namespace shop')
-    follower.lookAtRights()
-    expectSyncs()
-    missing.set('shop', 'watch pods in the namespace shop')
-    follower.lookAtRights()
-    expectSyncs()
-    missing.clear()
-    follower.lookAtRights()
-    expectSyncs()
-    reasons.set('shop', [{ right: 'list events', effect: 'x' }])
-    follower.lookAtRights()
-    expectSyncs()
-    reasons.clear()
-    follower.lookAtRights()
-    expectSyncs()
+    changeRight('bank')
+    expect(did).toEqual([])
+    // Of the whole cluster.
+    changeRight(undefined)
+    expect(did.splice(0)).toEqual(['sync shop/a background', 'sync shop/b background', 'sync other/c background'])
+    follower.stop()
+    changeRight('shop')
+    expect(did).toEqual([])
   })
 })

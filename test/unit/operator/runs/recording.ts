@@ -119,6 +119,7 @@ function createFakeSources(clock: ManualClock): FakeSources {
     podsOf: ({ uid }) => pods.get(uid) ?? [],
     missingRight: () => null,
     missingReasonRights: () => [],
+    rights: { everyMs: 1_000, ask: async () => {}, onChange: () => () => {} },
     confirm: async () => ['default'],
     confirmedAt: (namespace) => (namespace === META.namespace ? confirmedAt : 0),
     onSource: (listener) => listen(sourceListeners, listener),
