@@ -98,7 +98,7 @@ export interface Confirmable {
 /** Two for each: a list and a watch. */
 const REQUESTS = 2
 const REQUESTS_PER_SECOND = 5
-/** So many are asked together: a round of them comes every two seconds. */
+/** So many are asked together. */
 const TOGETHER = 5
 
 /**

@@ -60,7 +60,7 @@ export interface OperatorOptions extends CheckSettings {
   readonly stallMs?: number
   /** Another cluster with our name counts as alive for this long after its last registration. */
   readonly holderSeconds?: number
-  /** How often it is recorded up to when all that Jobs report is known. Default: every two seconds. */
+  /** How often a deadline is looked for that waits for the Jobs. Default: every two seconds. */
   readonly seenEveryMs?: number
 }
 

@@ -3,14 +3,14 @@
 import { markSeen } from '../../checks/jobs/mark-seen.ts'
 import type { LastRun } from '../../domain/last-run.ts'
 import { keyOf, splitKey } from '../../kubernetes/objects.ts'
-import { listFollowedDue, listOverdueRuns } from '../../store/jobs/followed-checks.ts'
+import { listDueAreas, listFollowedDue, listOverdueRuns } from '../../store/jobs/followed-checks.ts'
 import { saveUnseen } from '../../store/jobs/seen-areas.ts'
 import { createLogReader } from '../reasons/read-logs.ts'
 import type { SourceWatch } from '../sources/watch-sources.ts'
 import type { Controller, Term } from '../term.ts'
 import type { CheckWatch } from '../watch-checks.ts'
 import { countRecorded } from './count-recorded.ts'
-import { createMissedExplainer } from './explain-missed.ts'
+import { AHEAD_MS, createMissedExplainer } from './explain-missed.ts'
 import { explainOverran } from './explain-overran.ts'
 import { createSeenKeeper } from './keep-seen.ts'
 import { createRunRecorder, type RunRecorder } from './record-runs.ts'
@@ -20,7 +20,7 @@ export interface RunControllersOptions {
   readonly checks: CheckWatch
   /** The last run of the check of this HeartbeatCheck is another, or has ended. */
   readonly noteRun: (key: string, run: LastRun) => void
-  /** How often it is recorded up to when all is known. Undefined: the default of keep-seen.ts. */
+  /** How often a deadline is looked for that waits for the Jobs. Undefined: the default of keep-seen.ts. */
   readonly seenEveryMs: number | undefined
 }
 
@@ -55,10 +55,11 @@ export function createRunControllers(term: Term, options: RunControllersOptions)
   const seen = createSeenKeeper(term, {
     areas: sources.areas,
     everyMs: seenEveryMs,
+    due: (until) => listDueAreas(context.database, sources.areas, until, AHEAD_MS),
     // Without its HeartbeatChecks, what the Jobs of a namespace report is not recorded.
-    async confirm(signal) {
+    async confirm(asked, signal) {
       const unlisted = new Set(checks.unlisted().map(sources.areaOf))
-      return (await sources.confirm(signal)).filter((area) => !unlisted.has(area))
+      return (await sources.confirm(asked, signal)).filter((area) => !unlisted.has(area))
     },
     whenRecorded: runs.whenRecorded,
     async explain(areas, until, signal) {

@@ -44,7 +44,7 @@ export interface MissedExplainerOptions {
 
 const EVENTS: ResourceType = { group: '', version: 'v1', plural: 'events' }
 /** How long before a deadline its reason is looked for. */
-const AHEAD_MS = 60_000
+export const AHEAD_MS = 60_000
 /** Looked for ahead in one call: more than the Events that can be listed meanwhile. */
 const MAX_AHEAD = 1_000
 /** Missed at once, as after an outage: twice what a cluster is expected to have. Deadlines beyond are judged without a detail. */

@@ -2,7 +2,8 @@
  * Keeps "all Jobs of this area that changed before t are recorded" in the database: deadlines of checks that follow a CronJob wait
  * until it has passed them (checks/deadlines). So nothing is missed in silence, and nothing goes down, while the API server or the
  * controller is away. An area is the cluster or, with a watch for each namespace, one of them: one that may not be read, or whose watch
- * is stalled, keeps no other waiting.
+ * is stalled, keeps no other waiting. A round costs requests to the API server: it comes when a deadline waits for it, and at
+ * rest so often that the time stays young enough for the alert.
  *
  * The order of a round matters: first the time, then the proof that the caches hold all until now, then the proof that all of it is
  * recorded, then the write. A process that has lost the lease meanwhile may still write: its proof is true whichever process leads.
@@ -20,8 +21,10 @@ import type { Controller, Term } from '../term.ts'
 export interface SeenOptions {
   /** All that are watched. */
   readonly areas: readonly string[]
-  /** The areas of which all that changed before the call is in the caches of CronJobs and Jobs. */
-  readonly confirm: (signal: AbortSignal) => Promise<readonly string[]>
+  /** Those with a deadline at or before `until`, or with one so soon that its reason is looked for. */
+  readonly due: (until: Instant) => Promise<readonly string[]>
+  /** Those of `asked` of which all that changed before the call is in the caches of CronJobs and Jobs. */
+  readonly confirm: (asked: readonly string[], signal: AbortSignal) => Promise<readonly string[]>
   /** Resolves when all that was in the caches at the call is recorded, but for the HeartbeatChecks that it returns. */
   readonly whenRecorded: () => Promise<readonly Resource[]>
   /** Why runs of these areas have not started or ended that are due before this time. */
@@ -40,14 +43,14 @@ export interface SeenOptions {
 }
 
 export interface SeenKeeper extends Controller {
-  /** One round, now; returns the time that was saved; null: of no area. */
-  runOnce(signal?: AbortSignal): Promise<Instant | null>
+  /** One round of these areas, now. Default: of all. Returns the time that was saved; null: of no area. */
+  runOnce(asked?: readonly string[]): Promise<Instant | null>
 }
 
-/** From the beginning of a round to that of the next one. */
+/** From a look for deadlines to the next one. */
 const EVERY_MS = 2_000
-/** Until the first check follows a CronJob: then a round begins within EVERY_MS, because its grace time may be short. */
-const IDLE_MS = 30_000
+/** At rest, one round comes with so many looks: each half minute. */
+const LOOKS_OF_REST = 15
 const EXPLAIN_MS = 5_000
 /** After a long round, as of many namespaces. */
 const PAUSE_MS = 200
@@ -58,20 +61,29 @@ const NAMED_AREAS = 10
 
 export function createSeenKeeper(term: Pick<Term, 'context' | 'clock' | 'log'>, options: SeenOptions): SeenKeeper {
   const { context, clock, log } = term
-  const { areas, confirm, whenRecorded, explain, save, saveUnseen, needed, everyMs = EVERY_MS } = options
+  const { areas, due, confirm, whenRecorded, explain, save, saveUnseen, needed, everyMs = EVERY_MS } = options
+  const restMs = everyMs * LOOKS_OF_REST
   const stopping = new AbortController()
-  const lastAt = new Map(areas.map((area) => [area, clock.now()]))
+  const { signal } = stopping
+  const startedAt = clock.now()
+  /** By area, when the last round began, and the last one that succeeded. */
+  const askedAt = new Map<string, number>()
+  const lastAt = new Map<string, number>()
   let blind: readonly string[] = []
 
-  async function runOnce(signal = stopping.signal): Promise<Instant | null> {
+  const ageOf = (area: string) => clock.now() - (lastAt.get(area) ?? startedAt)
+
+  async function runOnce(asked = areas): Promise<Instant | null> {
     const from = clock.now()
     const until = context.clock.now()
-    const confirmed = await confirm(signal)
+    for (const area of asked) askedAt.set(area, from)
+    const confirmed = await confirm(asked, signal)
     if (signal.aborted) return null
-    if (confirmed.length < areas.length) await saveUnseen(needed().filter((area) => !confirmed.includes(area)))
+    const isSeen = (area: string) => lastAt.has(area) || confirmed.includes(area)
+    if (confirmed.length < asked.length) await saveUnseen(needed().filter((area) => !isSeen(area)))
     if (confirmed.length === 0 || signal.aborted) return null
     const held = await unlessAborted(whenRecorded(), signal)
-    const details = await explainAll(confirmed, until, signal)
+    const details = await explainAll(confirmed, until)
     if (signal.aborted) return null
     await save({ areas: confirmed, until, held }, details)
     for (const area of confirmed) lastAt.set(area, from)
@@ -79,11 +91,7 @@ export function createSeenKeeper(term: Pick<Term, 'context' | 'clock' | 'log'>, 
   }
 
   /** A deadline does not wait long for its explanation. */
-  async function explainAll(
-    confirmed: readonly string[],
-    until: Instant,
-    signal: AbortSignal,
-  ): Promise<readonly DeadlineDetail[]> {
+  async function explainAll(confirmed: readonly string[], until: Instant): Promise<readonly DeadlineDetail[]> {
     const limit = startLimit(clock, EXPLAIN_MS, signal)
     try {
       return await unlessAborted(explain(confirmed, until, limit.signal), limit.signal)
@@ -95,21 +103,28 @@ export function createSeenKeeper(term: Pick<Term, 'context' | 'clock' | 'log'>, 
     }
   }
 
-  async function run(signal: AbortSignal): Promise<'done'> {
+  /** One that was not confirmed is asked again at each look, until that is worth a line in the log. */
+  function isRoundDue(area: string): boolean {
+    const isLate = ageOf(area) >= restMs && !blind.includes(area)
+    return isLate || clock.now() - (askedAt.get(area) ?? Number.NEGATIVE_INFINITY) >= restMs
+  }
+
+  async function run(): Promise<'done'> {
     const from = clock.now()
     try {
-      await runOnce(signal)
+      const waiting = new Set(await due(context.clock.now()))
+      const asked = areas.filter((area) => waiting.has(area) || isRoundDue(area))
+      if (asked.length > 0 && !signal.aborted) await runOnce(asked)
     } finally {
       if (!signal.aborted) report()
     }
     await clock.sleep(Math.max(from + everyMs - clock.now(), PAUSE_MS), signal)
-    while (needed().length === 0 && clock.now() < from + IDLE_MS && !signal.aborted) await clock.sleep(everyMs, signal)
     return 'done'
   }
 
   function report(): void {
     const before = blind
-    blind = areas.filter((area) => clock.now() - lastAt.get(area)! > BLIND_MS)
+    blind = areas.filter((area) => ageOf(area) > BLIND_MS)
     const lost = blind.filter((area) => !before.includes(area))
     const found = before.filter((area) => !blind.includes(area))
     if (lost.length > 0)
@@ -129,7 +144,7 @@ export function createSeenKeeper(term: Pick<Term, 'context' | 'clock' | 'log'>, 
     clock,
     run,
     onError(error) {
-      if (!stopping.signal.aborted) log.warn({ error, loop: 'seen' }, 'background work failed; it is tried again')
+      if (!signal.aborted) log.warn({ error, loop: 'seen' }, 'background work failed; it is tried again')
     },
   })
 

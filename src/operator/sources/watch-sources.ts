@@ -73,10 +73,10 @@ export interface SourceWatch {
   /** How the rights are asked for, which the leader does. */
   readonly rights: Pick<Rights<Right>, 'ask' | 'everyMs' | 'onChange'>
   /**
-   * The areas of which all sources and runs that changed before the call are in the caches; where a run has not started, the pods too, unless they
-   * may not be read: a pod may say that its run has started, and says why one has not.
+   * Those of `asked` of which all sources and runs that changed before the call are in the caches; where a run has not
+   * started, the pods too, unless they may not be read: a pod may say that its run has started, and says why one has not.
    */
-  confirm(signal: AbortSignal): Promise<readonly string[]>
+  confirm(asked: readonly string[], signal: AbortSignal): Promise<readonly string[]>
   /** When the last confirm() began that returned the area of this namespace, by the clock. 0: none has. */
   confirmedAt(namespace: string): number
   /** Returns a function that ends the calls. */
@@ -298,16 +298,17 @@ export function createSourceWatch(options: SourceWatchOptions): SourceWatch {
   const arePodsForbidden = (namespace: string) =>
     rights.missing(namespace).some(({ type, effect }) => type === PODS && effect === undefined)
 
-  async function confirm(signal: AbortSignal): Promise<readonly string[]> {
+  async function confirm(asked: readonly string[], signal: AbortSignal): Promise<readonly string[]> {
     const startedAt = clock.now()
     const waiting = areasOfUnstarted()
-    const caches = areas.map((area, index) => {
+    const caches = asked.map((area) => {
+      const index = areas.indexOf(area)
       const ofRuns = [sourceAreas.reflectors[index]!, runAreas.reflectors[index]!]
       const arePodsNeeded = waiting.has(area) && !arePodsForbidden(namespaces?.[index] ?? '')
       return arePodsNeeded ? [...ofRuns, podAreas.reflectors[index]!] : ofRuns
     })
     const results = await confirmGroups(caches, clock, signal)
-    const confirmed = areas.filter((_, index) => results[index])
+    const confirmed = asked.filter((_, index) => results[index])
     for (const area of confirmed) confirmedAt.set(area, startedAt)
     return confirmed
   }

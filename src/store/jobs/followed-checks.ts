@@ -208,6 +208,26 @@ export async function listFollowedDue(
   return rows.map(toFollowed)
 }
 
+/**
+ * Those of these areas with a check that is to be looked at by `until`, or whose reason is: from `aheadMs` before it is
+ * due, or for the second half of its grace time.
+ */
+export async function listDueAreas(
+  db: Queryable,
+  areas: readonly string[],
+  until: Instant,
+  aheadMs: number,
+): Promise<string[]> {
+  const { rows } = await db.query<{ area: string }>({
+    name: 'list_due_areas',
+    text: `select area from unnest($1::text[]) area where exists (
+        select from check_states where job_area = area and wake_at <= $3::timestamptz and (wake_at <= $2::timestamptz
+          or due_at - least($3::timestamptz - $2::timestamptz, grace_seconds * interval '0.5 second') <= $2::timestamptz))`,
+    values: [areas, timestamp(until), timestamp(until + aheadMs)],
+  })
+  return rows.map(({ area }) => area)
+}
+
 /** An open run whose deadline has passed, and that takes its check down. */
 export interface OverdueRun {
   readonly resource: Resource

@@ -13,7 +13,12 @@ import { systemClock } from '../../../src/runtime/clock.ts'
 import { oldestOverdueSeconds } from '../../../src/store/checks/states.ts'
 import type { DeadlineDetail } from '../../../src/store/jobs/cron-jobs.ts'
 import { saveSource } from '../../../src/store/jobs/cron-jobs.ts'
-import { listFollowed, listFollowedDue, listOverdueRuns } from '../../../src/store/jobs/followed-checks.ts'
+import {
+  listDueAreas,
+  listFollowed,
+  listFollowedDue,
+  listOverdueRuns,
+} from '../../../src/store/jobs/followed-checks.ts'
 import { areaOf, listSeen, saveUnseen } from '../../../src/store/jobs/seen-areas.ts'
 import { takeClusterName } from '../../../src/store/leases/clusters.ts'
 import type { Statement } from '../../../src/store/postgres/database.ts'
@@ -408,6 +413,51 @@ describe('a controller that starts', () => {
     await t.database.query('update check_states set due_at = $1, wake_at = $1', [new Date(DUE)])
     expect(await listFollowedDue(t.database, [CLUSTER, `${CLUSTER}/a`], DUE, 2)).toHaveLength(2)
     expect(await listFollowedDue(t.database, [CLUSTER, `${CLUSTER}/a`], DUE, 1)).toHaveLength(1)
+  })
+})
+
+describe('the areas for which it matters now what Jobs report', () => {
+  /** Checks of the areas `a` and `b`. */
+  async function open() {
+    const [a, b] = [
+      await addFollowed(t, 'a', { spec: { jobArea: 'a' } }),
+      await addFollowed(t, 'b', { spec: { jobArea: 'b' } }),
+    ]
+    await addFollowed(t, 'pinged', { spec: { jobArea: null } })
+    const set = ({ key }: Followed, wakeAt: number | null, dueAt: number | null, graceSeconds = 300) =>
+      t.database.query('update check_states set wake_at = $2, due_at = $3, grace_seconds = $4 where check_key = $1', [
+        key,
+        wakeAt === null ? null : new Date(wakeAt),
+        dueAt === null ? null : new Date(dueAt),
+        graceSeconds,
+      ])
+    await set(a, null, null)
+    await set(b, null, null)
+    const at = (until: number, areas = ['a', 'b', 'c']) => listDueAreas(t.database, areas, until, MINUTE_MS)
+    return { a, b, set, at }
+  }
+
+  it('are those with a check that is to be looked at', async () => {
+    const { a, b, set, at } = await open()
+    expect(await at(DUE)).toEqual([])
+    // Of a later deadline, as after a run: the time to look is an old one.
+    await set(a, DUE, DUE + HOUR_MS)
+    await set(b, DUE + 1, null)
+    expect(await at(DUE - 1)).toEqual([])
+    expect(await at(DUE)).toEqual(['a'])
+    expect(await at(DUE + 1)).toEqual(['a', 'b'])
+    expect(await at(DUE + 1, ['b'])).toEqual(['b'])
+  })
+
+  it.each([
+    ['a minute before the deadline', 300, MINUTE_MS],
+    ['half of a short grace time before the deadline', 61, 30_500],
+  ])('are from %s on those of which its reason is looked for', async (_, graceSeconds, aheadMs) => {
+    const { a, b, set, at } = await open()
+    await set(a, DUE, DUE, graceSeconds)
+    await set(b, DUE + HOUR_MS, DUE + HOUR_MS, graceSeconds)
+    expect(await at(DUE - aheadMs - 1)).toEqual([])
+    expect(await at(DUE - aheadMs)).toEqual(['a'])
   })
 })
 

@@ -14,13 +14,13 @@ const { signal } = new AbortController()
 let denied: Set<string>
 let answer: ((allowed: boolean) => unknown) | null
 let asked: string[]
-let told: (string | undefined)[]
+let heard: (string | undefined)[]
 
 beforeEach(() => {
   denied = new Set()
   answer = (allowed) => ({ status: { allowed } })
   asked = []
-  told = []
+  heard = []
 })
 
 interface Review {
@@ -41,7 +41,7 @@ function open(namespaces: readonly string[] | null = null) {
       },
     },
   })
-  rights.onChange((namespace) => told.push(namespace))
+  rights.onChange((namespace) => heard.push(namespace))
   const askTimes = async (times: number) => {
     for (let n = 0; n < times; n += 1) await rights.ask(signal)
     return asked.splice(0)
@@ -87,7 +87,7 @@ describe('the questions', () => {
     expect(missing()).toEqual(['list jobs.batch'])
     expect(await askTimes(1)).toEqual(ALL)
     expect(missing()).toEqual(['list jobs.batch', 'watch jobs.batch', 'get pods/log'])
-    expect(told).toEqual([undefined, undefined, undefined])
+    expect(heard).toEqual([undefined, undefined, undefined])
   })
 
   it('follow a rejected request at once', async () => {
@@ -100,7 +100,7 @@ describe('the questions', () => {
     // No right that is needed.
     rights.note('bank', { verb: 'list', type: PODS }, false)
     expect((await askTimes(1)).length).toBe(1)
-    expect(told).toEqual([])
+    expect(heard).toEqual([])
   })
 
   it('end with the signal', async () => {
@@ -120,7 +120,7 @@ describe('a right', () => {
       ['watch jobs.batch in the namespace bank'],
       [],
     ])
-    expect(told).toEqual(['bank'])
+    expect(heard).toEqual(['bank'])
     denied = new Set(['* get /pods/log'])
     const all = open()
     await all.askTimes(1)
@@ -148,7 +148,7 @@ describe('a right', () => {
     await askTimes(1)
     rights.note(undefined, LIST_JOBS, false)
     await askTimes(1)
-    expect([missing(), told]).toEqual([[], []])
+    expect([missing(), heard]).toEqual([[], []])
   })
 })
 
@@ -159,15 +159,15 @@ describe.each([403, 404, 405])('an API server that answers %i to reviews', (stat
     await askTimes(1)
     expect(missing()).toEqual([])
     rights.note(undefined, WATCH_JOBS, false)
-    expect([missing(), told]).toEqual([['watch jobs.batch'], [undefined]])
+    expect([missing(), heard]).toEqual([['watch jobs.batch'], [undefined]])
     rights.note(undefined, WATCH_JOBS, false)
-    expect(told).toEqual([undefined])
+    expect(heard).toEqual([undefined])
     rights.note(undefined, WATCH_JOBS, true)
-    expect([missing(), told.length]).toEqual([[], 2])
+    expect([missing(), heard.length]).toEqual([[], 2])
     denied = new Set([ALL[0]!])
     answer = (allowed) => ({ status: { allowed } })
     await askTimes(4)
-    expect([missing(), told.length]).toEqual([['list jobs.batch'], 3])
+    expect([missing(), heard.length]).toEqual([['list jobs.batch'], 3])
     rights.note(undefined, WATCH_JOBS, false)
     expect(missing()).toEqual(['list jobs.batch'])
   })

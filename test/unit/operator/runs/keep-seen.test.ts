@@ -21,7 +21,12 @@ function start(changes: Partial<SeenOptions> = {}) {
   const { said, log } = listen()
   const steps: string[] = []
   const took = { confirm: 0, record: 0, explain: 0 }
-  const state = { confirmed: ['prod'] as readonly string[], isNeeded: true, held: [] as readonly Resource[] }
+  const state = {
+    due: ['prod'] as readonly string[],
+    confirmed: ['prod'] as readonly string[],
+    isNeeded: true,
+    held: [] as readonly Resource[],
+  }
   const context = { clock: { now: () => clock.now() + AHEAD_MS } } as Context
   const note = async (step: string, ms = 0, signal?: AbortSignal) => {
     steps.push(`${clock.now()} ${step}`)
@@ -31,7 +36,8 @@ function start(changes: Partial<SeenOptions> = {}) {
     { context, clock, log },
     {
       areas: ['prod'],
-      async confirm(signal) {
+      due: async () => state.due,
+      async confirm(_, signal) {
         await note('confirm', took.confirm, signal)
         return state.confirmed
       },
@@ -52,6 +58,7 @@ function start(changes: Partial<SeenOptions> = {}) {
   return { clock, said, steps, took, state, keeper }
 }
 
+const timesOf = (steps: readonly string[]) => savedIn(steps).map((step) => Number(step.split(' ')[0]))
 const savedIn = (steps: readonly string[]) => steps.filter((step) => step.includes('save'))
 
 describe('a round', () => {
@@ -138,7 +145,7 @@ describe('a round of several areas', () => {
 })
 
 describe('the rounds', () => {
-  it('begin every two seconds, however long one takes', async () => {
+  it('begin every two seconds while a deadline waits, however long one takes', async () => {
     const { clock, keeper, steps, took } = start()
     took.confirm = 1_000
     keeper.start()
@@ -158,23 +165,68 @@ describe('the rounds', () => {
     await stopped
   })
 
-  it('begin every thirty seconds while no check follows a CronJob', async () => {
+  it('begin every thirty seconds while no deadline waits for one', async () => {
     const { clock, keeper, steps, state } = start()
-    state.isNeeded = false
+    state.due = []
     keeper.start()
     await clock.advance(89_999)
-    expect(savedIn(steps).map((step) => Number(step.split(' ')[0]))).toEqual([0, 30_000, 60_000])
+    expect(timesOf(steps)).toEqual([0, 30_000, 60_000])
     await keeper.stop(0)
   })
 
-  it('begin within two seconds when the first check follows a CronJob', async () => {
-    const { clock, keeper, steps, state } = start()
-    state.isNeeded = false
+  it('begin within two seconds of a deadline, and rest again when it is decided', async () => {
+    const until: number[] = []
+    let dueAt = AHEAD_MS + 13_000
+    const due = async (now: number) => {
+      until.push(now)
+      return now >= dueAt ? ['prod'] : []
+    }
+    const { clock, keeper, steps } = start({ due })
     keeper.start()
-    await clock.advance(13_000)
-    state.isNeeded = true
-    await clock.advance(3_000)
-    expect(savedIn(steps).map((step) => Number(step.split(' ')[0]))).toEqual([0, 14_000, 16_000])
+    await clock.advance(15_999)
+    expect(timesOf(steps)).toEqual([0, 14_000])
+    await clock.advance(1)
+    expect(timesOf(steps)).toEqual([0, 14_000, 16_000])
+    dueAt = Number.POSITIVE_INFINITY
+    await clock.advance(60_000)
+    expect(timesOf(steps)).toEqual([0, 14_000, 16_000, 46_000, 76_000])
+    // By the time of the database.
+    expect(until.slice(0, 3)).toEqual([AHEAD_MS, AHEAD_MS + 2_000, AHEAD_MS + 4_000])
+    await keeper.stop(0)
+  })
+
+  it('ask for the areas of these deadlines alone', async () => {
+    const asked: string[] = []
+    const { clock, keeper, state } = start({
+      areas: ['prod/bank', 'prod/shop'],
+      async confirm(areas) {
+        asked.push(`${clock.now()} ${areas.join()}`)
+        return areas
+      },
+    })
+    state.due = []
+    keeper.start()
+    await clock.advance(5_000)
+    state.due = ['prod/shop', 'other']
+    await clock.advance(2_000)
+    state.due = []
+    await clock.advance(30_000)
+    expect(asked).toEqual(['0 prod/bank,prod/shop', '6000 prod/shop', '30000 prod/bank', '36000 prod/shop'])
+    await keeper.stop(0)
+  })
+
+  it('begin every two seconds at rest too where an area was not confirmed, until that is reported', async () => {
+    const { clock, keeper, steps, state, said } = start()
+    state.due = []
+    state.confirmed = []
+    keeper.start()
+    await clock.advance(35_000)
+    const asked = () => steps.filter((step) => step.includes('confirm')).map((step) => Number(step.split(' ')[0]))
+    expect(asked()).toEqual([0, 30_000, 32_000, 34_000])
+    await clock.advance(27_000)
+    expect([said.length, asked().at(-1)]).toEqual([1, 62_000])
+    await clock.advance(60_000)
+    expect(asked().slice(-2)).toEqual([92_000, 122_000])
     await keeper.stop(0)
   })
 

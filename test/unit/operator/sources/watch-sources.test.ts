@@ -365,8 +365,12 @@ describe('a right that is missing', () => {
     expect(namesOf(t.watch.runsOf(backup))).toEqual(['backup-1'])
     expect(namesOf(t.watch.sources())).toEqual(['backup', 'ledger'])
     expect([t.watch.areas, t.watch.areaOf('bank')]).toEqual([['prod/shop', 'prod/bank'], 'prod/bank'])
-    expect(await t.watch.confirm(new AbortController().signal)).toEqual(['prod/shop'])
+    expect(await t.watch.confirm(t.watch.areas, signal)).toEqual(['prod/shop'])
     expect([t.watch.confirmedAt('shop'), t.watch.confirmedAt('bank')]).toEqual([t.clock.now(), 0])
+    const before = t.cluster.server.requests.length
+    expect(await t.watch.confirm(['prod/shop'], signal)).toEqual(['prod/shop'])
+    const askedOfBank = t.cluster.server.requests.slice(before).filter(({ path }) => path.includes('/bank/'))
+    expect(askedOfBank.filter((request) => !isJobs(request))).toEqual([])
     const attempts = () => t.cluster.server.requests.filter(isJobs).length
     for (let n = 0; n < 10; n += 1) {
       const before = attempts()
@@ -387,7 +391,7 @@ describe('a right that is missing', () => {
     expect(t.clock.now() - from).toBeLessThan(60_000)
     await askAll(t)
     expect([t.watch.missingRight('bank'), namesOf(t.watch.runsOf(ofBank))]).toEqual([null, ['ledger-1']])
-    expect(await t.watch.confirm(new AbortController().signal)).toEqual(t.watch.areas)
+    expect(await t.watch.confirm(t.watch.areas, signal)).toEqual(t.watch.areas)
   })
 
   it('of the whole cluster has no namespace', async () => {
@@ -411,11 +415,11 @@ describe('a right that is missing', () => {
     // A confirmation lists one object; the watch itself may begin only now.
     const isConfirmation = ({ path, query }: { path: string; query: URLSearchParams }) =>
       path.endsWith('/bank/pods') && query.get('limit') === '1'
-    expect(await t.watch.confirm(signal)).toEqual(t.watch.areas)
+    expect(await t.watch.confirm(t.watch.areas, signal)).toEqual(t.watch.areas)
     // Those that it has missed may say that its run has started.
     const fail = { ...FORBIDDEN, status: 500 }
     const recover = t.cluster.server.disturb(isPods, fail, Number.POSITIVE_INFINITY)
-    expect(await t.watch.confirm(signal)).toEqual(['prod/bank'])
+    expect(await t.watch.confirm(t.watch.areas, signal)).toEqual(['prod/bank'])
     expect(t.cluster.server.requests.filter(isConfirmation)).toEqual([])
     const jobs = t.cluster.server.collection(JOBS)
     const status = (ready: number) =>
@@ -425,7 +429,7 @@ describe('a right that is missing', () => {
       'it has started',
       () => t.watch.getRun(t.watch.getSource('shop/backup')!.metadata.uid, job)?.hasPod,
     )
-    expect(await t.watch.confirm(signal)).toEqual(t.watch.areas)
+    expect(await t.watch.confirm(t.watch.areas, signal)).toEqual(t.watch.areas)
     recover()
     // One that waits again, and pods that may not be read.
     t.job('backup-2', t.watch.getSource('shop/backup')!.metadata.uid)
@@ -434,26 +438,26 @@ describe('a right that is missing', () => {
       () => namesOf(t.watch.runsOf(t.watch.getSource('shop/backup')!.metadata.uid)).length === 2,
     )
     t.cluster.server.disturb(isPods, FORBIDDEN, Number.POSITIVE_INFINITY)
-    expect(await t.watch.confirm(signal)).toEqual(['prod/bank'])
+    expect(await t.watch.confirm(t.watch.areas, signal)).toEqual(['prod/bank'])
     await askAll(t)
     expect(t.watch.missingRight('shop')).toBe('list pods in the namespace shop')
-    expect(await t.watch.confirm(signal)).toEqual(t.watch.areas)
+    expect(await t.watch.confirm(t.watch.areas, signal)).toEqual(t.watch.areas)
   })
 
   it('keeps what it concerns from being confirmed, also while its watch goes on', async () => {
     await using t = await open()
     t.watch.start()
     await synced(t)
-    expect([t.watch.confirmedAt('shop'), await t.watch.confirm(signal)]).toEqual([0, ['prod']])
+    expect([t.watch.confirmedAt('shop'), await t.watch.confirm(t.watch.areas, signal)]).toEqual([0, ['prod']])
     expect(t.watch.confirmedAt('shop')).toBe(t.clock.now())
     const grant = forbid(t, (path) => path.endsWith('/jobs'))
     await t.clock.advance(2_000)
-    expect(await t.watch.confirm(signal)).toEqual([])
+    expect(await t.watch.confirm(t.watch.areas, signal)).toEqual([])
     await askAll(t)
     expect(t.watch.missingRight('shop')).toBe('list jobs.batch')
     expect(t.watch.confirmedAt('shop')).toBe(t.clock.now() - 2_000)
     grant()
-    expect(await t.watch.confirm(signal)).toEqual(['prod'])
+    expect(await t.watch.confirm(t.watch.areas, signal)).toEqual(['prod'])
     await askAll(t)
     expect(t.watch.missingRight('shop')).toBeNull()
   })
@@ -465,13 +469,13 @@ describe('a right that is missing', () => {
     await synced(t)
     await t.watch.rights.ask(signal)
     expect(t.watch.missingRight('shop')).toBeNull()
-    const told: unknown[] = []
-    t.watch.rights.onChange((namespace) => told.push(namespace))
+    const changes: unknown[] = []
+    t.watch.rights.onChange((namespace) => changes.push(namespace))
     const grant = forbid(t, (path) => path.endsWith('/jobs'))
-    expect(await t.watch.confirm(signal)).toEqual([])
-    expect([t.watch.missingRight('shop'), told]).toEqual(['list jobs.batch', [undefined]])
+    expect(await t.watch.confirm(t.watch.areas, signal)).toEqual([])
+    expect([t.watch.missingRight('shop'), changes]).toEqual(['list jobs.batch', [undefined]])
     grant()
-    expect(await t.watch.confirm(signal)).toEqual(['prod'])
-    expect([t.watch.missingRight('shop'), told.length]).toEqual([null, 2])
+    expect(await t.watch.confirm(t.watch.areas, signal)).toEqual(['prod'])
+    expect([t.watch.missingRight('shop'), changes.length]).toEqual([null, 2])
   })
 })
