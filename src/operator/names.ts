@@ -15,8 +15,8 @@ export const DEFINITION_NAME = `${HEARTBEAT_CHECKS.plural}.${GROUP}`
 export const FIELD_MANAGER = 'heartbeat-operator'
 export const STATUS_FIELD_MANAGER = 'heartbeat-operator-status'
 export const LEASE_NAME = 'heartbeat-operator'
-/** The ClusterRole that grants the right to publish; the administrator of a namespace binds it there. */
-export const PUBLISHER_ROLE = 'heartbeat-operator-publisher'
+/** The RoleBinding by which the administrator of a namespace grants the right to publish there. */
+export const PUBLISHER_BINDING = 'heartbeat-operator-publisher'
 /**
  * What restores a right of the controller, for messages. Which roles there are depends on how the operator was
  * installed, and a change by hand would be a conflict for the next helm upgrade.

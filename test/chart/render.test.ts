@@ -322,6 +322,10 @@ describe('the notes', () => {
     const command =
       'kubectl create rolebinding heartbeat-operator-publisher -n default --clusterrole=heartbeat-monitoring-publisher --serviceaccount=monitoring:heartbeat-controller\n'
     expect(await notes({ rbac: { secrets: 'namespaces' } })).toContain(command)
+    const controller = { serviceAccount: { name: 'theirs' } }
+    expect(await notes({ rbac: { secrets: 'namespaces' }, controller })).toContain(
+      command.replace('heartbeat-controller\n', 'theirs\n'),
+    )
     expect(await notes({})).not.toContain('rolebinding')
     expect(await notes({ rbac: { secrets: 'namespaces' }, watchNamespaces: ['shop'] })).not.toContain('rolebinding')
     // Then the chart has no such role.

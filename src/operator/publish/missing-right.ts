@@ -1,7 +1,7 @@
 /** What to run when the API server says that the controller's account may not publish in a namespace (design, section 6, "Publishing"). */
 
 import { ApiError } from '../../kubernetes/errors.ts'
-import { PUBLISHER_ROLE } from '../names.ts'
+import { PUBLISHER_BINDING } from '../names.ts'
 
 /** RBAC's rejection names the user. Admission rules and quotas also answer 403, and name none. */
 const FORBIDDEN = /\bforbidden: User "([^"]+)" cannot \w+ resource "/
@@ -23,11 +23,10 @@ export function describeGrant(error: unknown, namespace: string): string | null 
   const subject = account === undefined ? `--user=${quote(user)}` : `--serviceaccount=${home}:${account}`
   const [, fullname] = OF_CHART.exec(account ?? '') ?? []
   const role = fullname === undefined ? ROLE_OF_MANIFESTS : `${fullname}-${home}-publisher`
-  const grant = `an administrator of the namespace grants it with: kubectl create rolebinding ${PUBLISHER_ROLE} -n ${namespace} --clusterrole=${role} ${subject}`
-  // The chart has no such ClusterRole then.
+  const grant = `an administrator of the namespace grants it with: kubectl create rolebinding ${PUBLISHER_BINDING} -n ${namespace} --clusterrole=${role} ${subject}`
   return fullname === undefined
-    ? grant
-    : `${grant}; with watchNamespaces, helm upgrade restores the Role ${account} in the namespace instead`
+    ? `${grant}; a Helm release has a ClusterRole of its own, <fullname>-<namespace>-publisher`
+    : `${grant}; with watchNamespaces there is no such ClusterRole, and helm upgrade restores the Role ${account} in the namespace`
 }
 
 /** For a shell. */

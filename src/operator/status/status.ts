@@ -17,6 +17,7 @@ import {
   type PublishedTarget,
   publishesNothing,
 } from '../heartbeat-check.ts'
+import { RESTORE_RIGHTS } from '../names.ts'
 import { handledRequest } from '../reconcile/reconcile-request.ts'
 import type { ConditionType, REASONS, StalledReason } from '../schema/reasons.ts'
 import type { SourceRef } from '../schema/source-ref.ts'
@@ -57,8 +58,6 @@ export interface FollowedFindings {
   /** What only reasons need. Default: nothing is missing. */
   readonly missingRights?: readonly ReasonRight[]
 }
-
-const RESTORE = ': repeat helm upgrade of its release, which restores its rights'
 
 /** metav1.Condition allows 32,768; people read the first line. */
 const MAX_MESSAGE_LENGTH = 1_024
@@ -250,7 +249,7 @@ function describeSync(
     case 'synced': {
       const where = published === null ? '' : `; its ping URL is in ${published.kind} ${published.name}`
       const limits = missing.map(({ right, effect }) => `; the operator may not ${right}, so ${effect}`).join('')
-      const message = `the service holds this specification${where}${limits}${limits === '' ? '' : RESTORE}`
+      const message = `the service holds this specification${where}${limits}${limits === '' ? '' : `: ${RESTORE_RIGHTS}`}`
       return [{ type: 'Ready', status: 'True', reason: 'Synced', message }]
     }
     case 'stalled':

@@ -1,3 +1,4 @@
+import { readFile } from 'node:fs/promises'
 import { describe, expect, it } from 'vitest'
 import { ApiError } from '../../../../src/kubernetes/errors.ts'
 import { describeGrant } from '../../../../src/operator/publish/missing-right.ts'
@@ -8,6 +9,9 @@ const forbidden = (user: string) =>
   `secrets "a-heartbeat" is forbidden: User "${user}" cannot create resource "secrets" in API group "" in the namespace "team-a"`
 const BIND =
   'an administrator of the namespace grants it with: kubectl create rolebinding heartbeat-operator-publisher -n team-a --clusterrole='
+const OF_CHART = (role: string) =>
+  `; with watchNamespaces there is no such ClusterRole, and helm upgrade restores the Role ${role} in the namespace`
+const OTHERS = '; a Helm release has a ClusterRole of its own, <fullname>-<namespace>-publisher'
 const OF_MANIFESTS = 'heartbeat-operator-heartbeat-operator-publisher'
 
 describe('the command that grants the right to publish', () => {
@@ -15,22 +19,27 @@ describe('the command that grants the right to publish', () => {
     [
       'a ServiceAccount of the chart, whose ClusterRole has its names',
       'system:serviceaccount:monitoring:heartbeat-controller',
-      'heartbeat-monitoring-publisher --serviceaccount=monitoring:heartbeat-controller; with watchNamespaces, helm upgrade restores the Role heartbeat-controller in the namespace instead',
+      `heartbeat-monitoring-publisher --serviceaccount=monitoring:heartbeat-controller${OF_CHART('heartbeat-controller')}`,
     ],
     [
       'a ServiceAccount of the manifests',
       'system:serviceaccount:heartbeat-operator:heartbeat-operator-controller',
-      `${OF_MANIFESTS} --serviceaccount=heartbeat-operator:heartbeat-operator-controller; with watchNamespaces, helm upgrade restores the Role heartbeat-operator-controller in the namespace instead`,
+      `${OF_MANIFESTS} --serviceaccount=heartbeat-operator:heartbeat-operator-controller${OF_CHART('heartbeat-operator-controller')}`,
     ],
     [
       'a ServiceAccount of another name',
       'system:serviceaccount:jobs:theirs',
-      `${OF_MANIFESTS} --serviceaccount=jobs:theirs`,
+      `${OF_MANIFESTS} --serviceaccount=jobs:theirs${OTHERS}`,
     ],
-    ['a user of a kubeconfig', 'ops@example.com', `${OF_MANIFESTS} --user=ops@example.com`],
-    ['a user whose name a shell would split', "it's me; rm", `${OF_MANIFESTS} --user='it'\\''s me; rm'`],
+    ['a user of a kubeconfig', 'ops@example.com', `${OF_MANIFESTS} --user=ops@example.com${OTHERS}`],
+    ['a user whose name a shell would split', "it's me; rm", `${OF_MANIFESTS} --user='it'\\''s me; rm'${OTHERS}`],
   ])('names the account that the API server rejected: %s', (_, user, rest) => {
     expect(describeGrant(rejection(forbidden(user)), 'team-a')).toBe(`${BIND}${rest}`)
+  })
+
+  it('names the ClusterRole that the manifests have', async () => {
+    const manifests = await readFile('manifests/install.yaml', 'utf8')
+    expect(manifests).toContain(`kind: ClusterRole\nmetadata:\n  name: ${OF_MANIFESTS}\n`)
   })
 
   it.each([

@@ -417,7 +417,7 @@ it('a right that only reasons need is in the message of Ready, which stays True'
   const ready = conditions.find(({ type }) => type === 'Ready')
   expect(ready).toMatchObject({ status: 'True', reason: 'Synced' })
   expect(ready!.message).toMatch(
-    /; the operator may not list events, so why a run does not start is not always known; the operator may not get pods\/log, so failures are recorded without their log: repeat helm upgrade of its release, which restores its rights$/,
+    /; the operator may not list events, so why a run does not start is not always known; the operator may not get pods\/log, so failures are recorded without their log: repeat helm upgrade of the operator's release, or without Helm apply its manifests again: that restores the roles of its account$/,
   )
   expect(conditions.some(({ type }) => type === 'Stalled')).toBe(false)
 })
