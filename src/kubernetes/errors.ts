@@ -83,9 +83,25 @@ function fromStatus(request: string, body: Status, status: number, retryAfterSec
     status,
     // A proxy sends none.
     reason: body.reason || (STATUS_CODES[status] ?? 'Unknown').replaceAll(' ', ''),
-    message: body.message || `the server responded ${status} to: ${request}`,
+    message: hideAddresses(request, body.message ?? '') || `the server responded ${status} to: ${request}`,
     details,
     retryAfterSeconds: retryAfterSeconds ?? details?.retryAfterSeconds ?? null,
+  })
+}
+
+const OF_VALUES = /^\w+ (?:secrets|configmaps)\b/
+const WORD = /[^\s"'`,;(){}<>[\]]+/g
+/** As it is, or in base64. */
+const ADDRESS = /https?:\/\/|aHR0c/
+const ID = /[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-/i
+
+/** An admission rule may quote what it rejects. In a Secret or ConfigMap that is an address whose id is a secret. */
+function hideAddresses(request: string, message: string): string {
+  if (!OF_VALUES.test(request)) return message
+  return message.replace(WORD, (word) => {
+    const address = ADDRESS.exec(word)
+    if (address === null || (address[0] !== 'aHR0c' && !ID.test(word))) return word
+    return `${word.slice(0, address.index)}***`
   })
 }
 

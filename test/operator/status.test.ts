@@ -111,7 +111,7 @@ describe('the status', () => {
     const reject = (status: number, reason: string) =>
       t.cluster.server.disturb(
         ({ method, path }) => method !== 'GET' && path.includes('/secrets'),
-        { status, reason, message: `failed calling webhook for ${url}` },
+        { status, reason, message: `failed calling webhook for ${url}: {"HEARTBEAT_URL":"${btoa(url)}"}` },
         Number.POSITIVE_INFINITY,
       )
     const says = (message: string) =>
@@ -188,7 +188,10 @@ describe('the ping URL', () => {
       ...lines,
     ].join('\n')
     expect(lines.length).toBeGreaterThan(3)
-    for (const { id } of rows) expect(shown).not.toContain(id)
+    for (const { id } of rows) {
+      expect(shown).not.toContain(id)
+      expect(shown).not.toContain(btoa(`${t.app.pingUrl}/ping/${id}`))
+    }
     expect(shown).not.toContain(t.app.pingUrl)
   })
 })

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { getOrNull } from '../../../src/kubernetes/client.ts'
-import { ApiError, isRejected, type TransportError } from '../../../src/kubernetes/errors.ts'
+import { ApiError, isRejected, readRejection, type TransportError } from '../../../src/kubernetes/errors.ts'
 
 const rejection = (status: number, causes: { reason: string }[] = []) =>
   new ApiError({
@@ -31,6 +31,35 @@ describe('a rejection', () => {
   it('in a namespace that is being deleted is none', () => {
     expect(isRejected(rejection(403, [{ reason: 'NamespaceTerminating' }]))).toBe(false)
     expect(isRejected(new Error('reset') as TransportError)).toBe(false)
+  })
+})
+
+describe('the message of an answer', () => {
+  const URL = 'http://heartbeat.example.com/ping/03696c56-4b5d-4e1f-8a2b-0123456789ab'
+  const messageOf = (request: string, message: string) =>
+    readRejection(request, 500, JSON.stringify({ kind: 'Status', message }), undefined).message
+
+  it.each([
+    [`denied: ${URL}, as always`, 'denied: ***, as always'],
+    [`data: {"HEARTBEAT_URL":"${URL}"}`, 'data: {"HEARTBEAT_URL":"***"}'],
+    [`HEARTBEAT_URL=${URL}/fail\nnext`, 'HEARTBEAT_URL=***\nnext'],
+    [`data: '${Buffer.from(URL).toString('base64')}' is too long`, `data: '***' is too long`],
+    [
+      'failed calling webhook "x.example.com": Post "https://x.shop.svc:443/validate?timeout=10s": no endpoints',
+      'failed calling webhook "x.example.com": Post "https://x.shop.svc:443/validate?timeout=10s": no endpoints',
+    ],
+  ])('about a Secret or ConfigMap quotes no address with an id: %j', (given, expected) => {
+    for (const plural of ['secrets', 'configmaps']) expect(messageOf(`patch ${plural} shop/a`, given)).toBe(expected)
+    expect(messageOf('patch heartbeatchecks.heartbeat-operator.io shop/secrets', given)).toBe(given)
+  })
+
+  it('is read in a time that grows with its length', () => {
+    for (const text of ['http://', 'aHR0c', '03696c56-4b5d-4', '"', 'x']) {
+      const message = text.repeat(1_000_000 / text.length)
+      const from = performance.now()
+      messageOf('patch secrets shop/a', message)
+      expect(performance.now() - from).toBeLessThan(500)
+    }
   })
 })
 
