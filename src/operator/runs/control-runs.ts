@@ -13,7 +13,7 @@ import { countRecorded } from './count-recorded.ts'
 import { AHEAD_MS, createMissedExplainer } from './explain-missed.ts'
 import { explainOverran } from './explain-overran.ts'
 import { createSeenKeeper } from './keep-seen.ts'
-import { createRunRecorder, type RunRecorder } from './record-runs.ts'
+import { createRunRecorder, isEmpty, type RunRecorder } from './record-runs.ts'
 
 export interface RunControllersOptions {
   readonly sources: SourceWatch
@@ -56,6 +56,7 @@ export function createRunControllers(term: Term, options: RunControllersOptions)
     areas: sources.areas,
     everyMs: seenEveryMs,
     due: (until) => listDueAreas(context.database, sources.areas, until, AHEAD_MS),
+    busy: () => sources.busyAreas((source) => !isEmpty(checks.followersOf(source))),
     // Without its HeartbeatChecks, what the Jobs of a namespace report is not recorded.
     async confirm(asked, signal) {
       const unlisted = new Set(checks.unlisted().map(sources.areaOf))

@@ -23,6 +23,8 @@ export interface SeenOptions {
   readonly areas: readonly string[]
   /** Those with a deadline at or before `until`, or with one so soon that its reason is looked for. */
   readonly due: (until: Instant) => Promise<readonly string[]>
+  /** Those with a run in progress, whose end a silent watch would hide. */
+  readonly busy: () => ReadonlySet<string>
   /** Those of `asked` of which all that changed before the call is in the caches of CronJobs and Jobs. */
   readonly confirm: (asked: readonly string[], signal: AbortSignal) => Promise<readonly string[]>
   /** Resolves when all that was in the caches at the call is recorded, but for the HeartbeatChecks that it returns. */
@@ -49,8 +51,9 @@ export interface SeenKeeper extends Controller {
 
 /** From a look for deadlines to the next one. */
 const EVERY_MS = 2_000
-/** At rest, one round comes with so many looks: each half minute. */
+/** Without a deadline, one round comes with so many looks: each half minute, and each ten seconds while a run is in progress. */
 const LOOKS_OF_REST = 15
+const LOOKS_OF_RUN = 5
 const EXPLAIN_MS = 5_000
 /** After a long round, as of many namespaces. */
 const PAUSE_MS = 200
@@ -61,7 +64,7 @@ const NAMED_AREAS = 10
 
 export function createSeenKeeper(term: Pick<Term, 'context' | 'clock' | 'log'>, options: SeenOptions): SeenKeeper {
   const { context, clock, log } = term
-  const { areas, due, confirm, whenRecorded, explain, save, saveUnseen, needed, everyMs = EVERY_MS } = options
+  const { areas, due, busy, confirm, whenRecorded, explain, save, saveUnseen, needed, everyMs = EVERY_MS } = options
   const restMs = everyMs * LOOKS_OF_REST
   const stopping = new AbortController()
   const { signal } = stopping
@@ -104,16 +107,18 @@ export function createSeenKeeper(term: Pick<Term, 'context' | 'clock' | 'log'>, 
   }
 
   /** One that was not confirmed is asked again at each look, until that is worth a line in the log. */
-  function isRoundDue(area: string): boolean {
+  function isRoundDue(area: string, isBusy: boolean): boolean {
     const isLate = ageOf(area) >= restMs && !blind.includes(area)
-    return isLate || clock.now() - (askedAt.get(area) ?? Number.NEGATIVE_INFINITY) >= restMs
+    const pauseMs = isBusy ? everyMs * LOOKS_OF_RUN : restMs
+    return isLate || clock.now() - (askedAt.get(area) ?? Number.NEGATIVE_INFINITY) >= pauseMs
   }
 
   async function run(): Promise<'done'> {
     const from = clock.now()
     try {
       const waiting = new Set(await due(context.clock.now()))
-      const asked = areas.filter((area) => waiting.has(area) || isRoundDue(area))
+      const inProgress = busy()
+      const asked = areas.filter((area) => waiting.has(area) || isRoundDue(area, inProgress.has(area)))
       if (asked.length > 0 && !signal.aborted) await runOnce(asked)
     } finally {
       if (!signal.aborted) report()

@@ -72,6 +72,8 @@ export interface SourceWatch {
   missingReasonRights(namespace: string): readonly ReasonRight[]
   /** How the rights are asked for, which the leader does. */
   readonly rights: Pick<Rights<Right>, 'ask' | 'everyMs' | 'onChange'>
+  /** The areas with a run of such a source that has not ended. */
+  busyAreas(isOne: (source: string) => boolean): ReadonlySet<string>
   /**
    * Those of `asked` of which all sources and runs that changed before the call are in the caches; where a run has not
    * started, the pods too, unless they may not be read: a pod may say that its run has started, and says why one has not.
@@ -141,8 +143,8 @@ export function createSourceWatch(options: SourceWatchOptions): SourceWatch {
     max: MAX_GONE_PODS,
     onForgotten: removePod,
   })
-  /** The sources of the runs that have not started, by the uid of the run. */
-  const unstarted = new Map<string, string>()
+  /** The sources of the runs that have not ended, by the uid of the run. */
+  const open = new Map<string, string>()
   const confirmedAt = new Map<string, number>()
 
   const { client, namespaces, random, stallMs, log } = options
@@ -213,8 +215,8 @@ export function createSourceWatch(options: SourceWatchOptions): SourceWatch {
       if (others === undefined) runs.set(sourceUid, new Map([[uid, after]]))
       else others.set(uid, after)
       goneRuns.delete(uid)
-      if (after.outcome === null && !after.suspended) unstarted.set(uid, sourceUid)
-      else unstarted.delete(uid)
+      if ((after.outcome === null || after.outcome === 'Running') && !after.suspended) open.set(uid, sourceUid)
+      else open.delete(uid)
     } else if (source !== null) goneRuns.add(uid, { source, run: before!, isListed, at: clock.now() })
     for (const listener of runListeners) listener(source, { ...change, before, after })
     if (after === undefined) forgetSource(sourceUid)
@@ -252,7 +254,7 @@ export function createSourceWatch(options: SourceWatchOptions): SourceWatch {
     const others = runs.get(sourceUid)
     others?.delete(uid)
     if (others?.size === 0) runs.delete(sourceUid)
-    unstarted.delete(uid)
+    open.delete(uid)
   }
 
   /** Unless it exists, or a run of it does. */
@@ -276,8 +278,8 @@ export function createSourceWatch(options: SourceWatchOptions): SourceWatch {
       const others = pods.get(jobUid)
       if (others === undefined) pods.set(jobUid, new Map([[pod.metadata.uid, pod]]))
       else others.set(pod.metadata.uid, pod)
-      const run = runs.get(unstarted.get(jobUid) ?? '')?.get(jobUid)
-      if (run !== undefined && hasStartedPod(run))
+      const run = runs.get(open.get(jobUid) ?? '')?.get(jobUid)
+      if (run?.outcome === null && hasStartedPod(run))
         noteRun({ before: run, after: run, ...(isListed === undefined ? {} : { isListed }) })
     }
     for (const listener of podListeners) listener(jobUid)
@@ -289,10 +291,14 @@ export function createSourceWatch(options: SourceWatchOptions): SourceWatch {
     if (others?.size === 0) pods.delete(jobUid!)
   }
 
-  /** Most of the time there are none, and pods need not be asked for. */
-  function areasOfUnstarted(): ReadonlySet<string> {
-    const keys = Array.from(unstarted.values(), (uid) => sourceKeys.get(uid))
-    return new Set(keys.flatMap((key) => (key === undefined ? [] : [areaOfNamespace(splitKey(key).namespace)])))
+  /** The areas with such runs that have not ended. */
+  function areasOfOpen(isOne: (run: SourceRun, source: string) => boolean): ReadonlySet<string> {
+    const found = new Set<string>()
+    for (const [uid, sourceUid] of open) {
+      const [source, run] = [sourceKeys.get(sourceUid), runs.get(sourceUid)!.get(uid)!]
+      if (source !== undefined && isOne(run, source)) found.add(areaOfNamespace(splitKey(source).namespace))
+    }
+    return found
   }
 
   const arePodsForbidden = (namespace: string) =>
@@ -300,7 +306,8 @@ export function createSourceWatch(options: SourceWatchOptions): SourceWatch {
 
   async function confirm(asked: readonly string[], signal: AbortSignal): Promise<readonly string[]> {
     const startedAt = clock.now()
-    const waiting = areasOfUnstarted()
+    // Most of the time there are none, and pods need not be asked for.
+    const waiting = areasOfOpen(({ outcome }) => outcome === null)
     const caches = asked.map((area) => {
       const index = areas.indexOf(area)
       const ofRuns = [sourceAreas.reflectors[index]!, runAreas.reflectors[index]!]
@@ -346,6 +353,7 @@ export function createSourceWatch(options: SourceWatchOptions): SourceWatch {
     missingReasonRights: (namespace) =>
       rights.missing(namespace).flatMap(({ right, effect }) => (effect === undefined ? [] : [{ right, effect }])),
     rights,
+    busyAreas: (isOne) => areasOfOpen((_, source) => isOne(source)),
     confirm,
     confirmedAt: (namespace) => confirmedAt.get(areaOfNamespace(namespace)) ?? 0,
     onSource: (listener) => listen(sourceListeners, listener),

@@ -24,6 +24,7 @@ function start(changes: Partial<SeenOptions> = {}) {
   const state = {
     due: ['prod'] as readonly string[],
     confirmed: ['prod'] as readonly string[],
+    busy: new Set<string>(),
     isNeeded: true,
     held: [] as readonly Resource[],
   }
@@ -37,6 +38,7 @@ function start(changes: Partial<SeenOptions> = {}) {
     {
       areas: ['prod'],
       due: async () => state.due,
+      busy: () => state.busy,
       async confirm(_, signal) {
         await note('confirm', took.confirm, signal)
         return state.confirmed
@@ -171,6 +173,19 @@ describe('the rounds', () => {
     keeper.start()
     await clock.advance(89_999)
     expect(timesOf(steps)).toEqual([0, 30_000, 60_000])
+    await keeper.stop(0)
+  })
+
+  it('begin every ten seconds while a run is in progress', async () => {
+    const { clock, keeper, steps, state } = start()
+    state.due = []
+    state.busy.add('prod').add('other')
+    keeper.start()
+    await clock.advance(29_999)
+    expect(timesOf(steps)).toEqual([0, 10_000, 20_000])
+    state.busy.clear()
+    await clock.advance(30_000)
+    expect(timesOf(steps)).toEqual([0, 10_000, 20_000, 50_000])
     await keeper.stop(0)
   })
 

@@ -120,6 +120,7 @@ function createFakeSources(clock: ManualClock): FakeSources {
     missingRight: () => null,
     missingReasonRights: () => [],
     rights: { everyMs: 1_000, ask: async () => {}, onChange: () => () => {} },
+    busyAreas: () => new Set(),
     confirm: async () => ['default'],
     confirmedAt: (namespace) => (namespace === META.namespace ? confirmedAt : 0),
     onSource: (listener) => listen(sourceListeners, listener),

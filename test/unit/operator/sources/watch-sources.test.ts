@@ -313,6 +313,30 @@ describe('a right that only reasons need', () => {
   })
 })
 
+it('knows in which areas a run of a source has not ended', async () => {
+  await using t = await open(['shop', 'bank', 'cafe'])
+  const [backup, ledger] = [t.cronJob('backup'), t.cronJob('ledger', 'bank')]
+  t.cronJob('idle', 'cafe')
+  t.job('backup-1', backup, { ready: 1 })
+  t.job('ledger-1', ledger, {}, 'bank')
+  t.watch.start()
+  await synced(t)
+  const busy = () => [...t.watch.busyAreas(() => true)].sort()
+  expect(busy()).toEqual(['prod/bank', 'prod/shop'])
+  expect([...t.watch.busyAreas((source) => source === 'bank/ledger')]).toEqual(['prod/bank'])
+  const jobs = t.cluster.server.collection(JOBS)
+  const conditions = [{ type: 'Complete', status: 'True', lastTransitionTime: '2026-01-01T00:01:00Z' }]
+  jobs.replace('shop/backup-1', { ...jobs.get('shop/backup-1'), status: { conditions } } as never)
+  await eventually('it has ended', () => busy().join() === 'prod/bank')
+  const ofBank = jobs.get('bank/ledger-1')
+  jobs.replace('bank/ledger-1', { ...ofBank, spec: { suspend: true } } as never)
+  await eventually('it is suspended', () => busy().length === 0)
+  jobs.replace('bank/ledger-1', { ...jobs.get('bank/ledger-1'), spec: {} } as never)
+  await eventually('it goes on', () => busy().length === 1)
+  jobs.delete('bank/ledger-1')
+  await eventually('it is gone', () => busy().length === 0)
+})
+
 it('reports a run that loses its owner as gone, its end unseen, and to its new owner as new', async () => {
   await using t = await open()
   const [backup, report] = [t.cronJob('backup'), t.cronJob('report')]
