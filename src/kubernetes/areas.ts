@@ -1,11 +1,9 @@
 /** One type of resource in all namespaces or in some, and what the API server forbids of it: the other namespaces go on. */
 
-import type { Clock } from '../runtime/clock.ts'
 import type { Log } from '../runtime/log.ts'
 import type { KubernetesClient } from './client.ts'
-import { type CachedObject, type KubernetesObject, keyOf, type ResourceType, splitKey } from './objects.ts'
+import { type CachedObject, type KubernetesObject, keyOf, splitKey } from './objects.ts'
 import {
-  type Change,
   createReflector,
   type Reflector,
   type ReflectorMetrics,
@@ -18,18 +16,11 @@ import { shareMetrics } from './shared-metrics.ts'
 export type ReadClient = Pick<KubernetesClient, 'list' | 'watch'>
 
 export interface AreasOptions<T extends CachedObject>
-  extends Pick<ReflectorOptions<T, KubernetesObject>, 'labelSelector' | 'fieldSelector' | 'relistMs'> {
-  readonly client: ReadClient
-  readonly type: ResourceType
+  extends Omit<ReflectorOptions<T, KubernetesObject>, 'namespace' | 'metrics' | 'onRight' | 'onProblem'> {
   /** Null: all of them. */
   readonly namespaces: readonly string[] | null
-  readonly clock: Clock
-  readonly random: () => number
-  readonly stallMs: number | undefined
   readonly log: Log
   readonly metrics: ReflectorMetrics
-  readonly trim: (object: KubernetesObject) => T
-  readonly onChange: (key: string, change: Change<T>) => void
   /** The kind as people call it, for the log. Default: the plural of the type. */
   readonly name?: string
   /** What restores a missing right, for the log. */
@@ -76,17 +67,8 @@ export function watchAreas<T extends CachedObject>(options: AreasOptions<T>): Ar
     const { namespace, denied } = area
     let reported: Verb | undefined
     return createReflector<T, KubernetesObject>({
-      client: options.client,
-      type,
-      ...(namespace === undefined ? {} : { namespace }),
-      ...(options.labelSelector === undefined ? {} : { labelSelector: options.labelSelector }),
-      ...(options.fieldSelector === undefined ? {} : { fieldSelector: options.fieldSelector }),
-      ...(options.relistMs === undefined ? {} : { relistMs: options.relistMs }),
-      ...(options.stallMs === undefined ? {} : { stallMs: options.stallMs }),
-      clock,
-      random: options.random,
-      trim: options.trim,
-      onChange: options.onChange,
+      ...options,
+      namespace,
       onRight(verb, isGranted) {
         if (isGranted) denied.delete(verb)
         else denied.add(verb)

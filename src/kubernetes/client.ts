@@ -25,13 +25,13 @@ export interface GetOptions extends CallOptions {
 
 export interface ListOptions extends CallOptions {
   /** Left out: all namespaces. */
-  readonly namespace?: string
+  readonly namespace?: string | undefined
   readonly limit?: number
   readonly continueToken?: string
   /** Left out: a consistent read, not older than any completed write. `'0'`: what the server has in its cache, however old. */
   readonly resourceVersion?: string
-  readonly labelSelector?: string
-  readonly fieldSelector?: string
+  readonly labelSelector?: string | undefined
+  readonly fieldSelector?: string | undefined
 }
 
 export interface ListPage<T> {
@@ -43,10 +43,10 @@ export interface ListPage<T> {
 }
 
 export interface WatchOptions extends StreamOptions {
-  readonly namespace?: string
+  readonly namespace?: string | undefined
   readonly resourceVersion: string
-  readonly labelSelector?: string
-  readonly fieldSelector?: string
+  readonly labelSelector?: string | undefined
+  readonly fieldSelector?: string | undefined
   /** The server ends the watch after this. */
   readonly timeoutSeconds: number
 }
@@ -210,7 +210,7 @@ function requestOf(
   return { verb, method, path: pathOf(type, where) + queryOf(query), description }
 }
 
-const inNamespace = ({ namespace }: { readonly namespace?: string }): ResourceLocation => ({ namespace })
+const inNamespace = ({ namespace }: Pick<ListOptions, 'namespace'>): ResourceLocation => ({ namespace })
 
 function nameOf({ metadata: { namespace, name } }: { readonly metadata: ObjectName }): ResourceLocation {
   return { namespace, name }

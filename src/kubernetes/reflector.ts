@@ -44,7 +44,7 @@ export interface ReflectorOptions<T, Raw = T> extends HandlerOptions<T, Raw> {
   readonly client: Pick<KubernetesClient, 'list' | 'watch'>
   readonly type: ResourceType
   /** Left out: all namespaces. */
-  readonly namespace?: string
+  readonly namespace?: string | undefined
   readonly labelSelector?: string
   readonly fieldSelector?: string
   readonly random?: () => number
@@ -55,7 +55,7 @@ export interface ReflectorOptions<T, Raw = T> extends HandlerOptions<T, Raw> {
    * A watch that receives nothing for so long is replaced; the next one continues from its position. API servers send a bookmark
    * every minute, but not while nothing has changed since the watch began: only silence after a bookmark is a problem.
    */
-  readonly stallMs?: number
+  readonly stallMs?: number | undefined
   /** A list is repeated after so long, although nothing has failed. Default: an hour. */
   readonly relistMs?: number
 }
@@ -116,12 +116,9 @@ export function createReflector<T extends CachedObject, Raw extends KubernetesOb
   const { client, type, clock, metrics, onRight, random = Math.random } = options
   const { stallMs = STALL_MS, relistMs = RELIST_MS } = options
   const { deliver, deliverAll, trim, report } = createHandlers(options)
-  const where = {
-    ...(options.namespace === undefined ? {} : { namespace: options.namespace }),
-    ...(options.labelSelector === undefined ? {} : { labelSelector: options.labelSelector }),
-    ...(options.fieldSelector === undefined ? {} : { fieldSelector: options.fieldSelector }),
-  }
-  const description = describeLocation(type, { namespace: options.namespace })
+  const { namespace, labelSelector, fieldSelector } = options
+  const where = { namespace, labelSelector, fieldSelector }
+  const description = describeLocation(type, { namespace })
   const cache = createObjectCache<T>()
   const stopping = new AbortController()
   const { signal } = stopping

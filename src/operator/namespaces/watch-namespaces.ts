@@ -43,7 +43,7 @@ export function startNamespaceWatch(options: NamespaceWatchOptions): NamespaceWa
   const reflector = createReflector<KubernetesObject>({
     client,
     type: NAMESPACES,
-    ...(stallMs === undefined ? {} : { stallMs }),
+    stallMs,
     clock,
     random,
     trim,
