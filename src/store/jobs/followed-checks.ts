@@ -209,8 +209,8 @@ export async function listFollowedDue(
 }
 
 /**
- * Those of these areas with a check that is to be looked at by `until`, or whose reason is: from `aheadMs` before it is
- * due, or for the second half of its grace time.
+ * Those of these areas with a check that is to be looked at by `until`; or within `aheadMs` after that, if half of its
+ * grace time has passed: then the reason is looked for why its run has not started.
  */
 export async function listDueAreas(
   db: Queryable,
@@ -221,8 +221,8 @@ export async function listDueAreas(
   const { rows } = await db.query<{ area: string }>({
     name: 'list_due_areas',
     text: `select area from unnest($1::text[]) area where exists (
-        select from check_states where job_area = area and wake_at <= $3::timestamptz and (wake_at <= $2::timestamptz
-          or due_at - least($3::timestamptz - $2::timestamptz, grace_seconds * interval '0.5 second') <= $2::timestamptz))`,
+        select from check_states where job_area = area and wake_at <= $3::timestamptz
+          and (wake_at <= $2::timestamptz or due_at - grace_seconds * interval '0.5 second' <= $2::timestamptz))`,
     values: [areas, timestamp(until), timestamp(until + aheadMs)],
   })
   return rows.map(({ area }) => area)
