@@ -12,17 +12,11 @@ import { keyOf } from '../../kubernetes/objects.ts'
 import type { GivenSpec } from '../../store/checks/columns.ts'
 import type { Follows } from '../heartbeat-check.ts'
 import { RESTORE_RIGHTS } from '../names.ts'
+import type { SourceReader } from '../sources/read-source.ts'
 import type { Source, SourceRun, SourceSchedule } from '../sources/source-kind.ts'
 import { sourceKindOf } from '../sources/source-kinds.ts'
-import type { SourceWatch } from '../sources/watch-sources.ts'
 import { Stalled } from '../status/stalled.ts'
 import { DEFAULT_SOURCE_ZONE, NO_SCHEDULE } from './no-schedule.ts'
-
-export interface SourceReader
-  extends Pick<SourceWatch, 'areaOf' | 'getSource' | 'runsOf' | 'missingRight' | 'missingReasonRights'> {
-  /** Whether all sources and runs of the namespace were listed. */
-  isListed(namespace: string): boolean
-}
 
 export interface FollowOptions {
   /** Null: WATCH_CRONJOBS is none. Default: null. */
@@ -47,11 +41,6 @@ export type Followed =
       readonly pauseDetail: string | null
       readonly begin: GivenSpec | null
     }
-
-/** Whether it is not known yet if a source of this namespace is there, and what it says. */
-export function isSourceAwaited(sources: SourceReader | null | undefined, namespace: string): boolean {
-  return sources != null && !sources.isListed(namespace) && sources.missingRight(namespace) === null
-}
 
 /** Call it when the sources of the namespace are not awaited. */
 export function followSource(

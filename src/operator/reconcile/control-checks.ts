@@ -12,12 +12,12 @@ import type { NamespaceWatch } from '../namespaces/watch-namespaces.ts'
 import { createForeignResources, type ForeignMemory } from '../ownership/foreign-resources.ts'
 import { createFormerChecks } from '../ownership/former-checks.ts'
 import { ownershipOf } from '../ownership/ownership.ts'
-import { createPingTimes } from '../status/ping-times.ts'
 import { isMinorRun } from '../status/status.ts'
+import { createStatusTurns } from '../status/status-turns.ts'
 import type { Controller, Term } from '../term.ts'
 import type { CheckWatch } from '../watch-checks.ts'
-import { createFollower } from './follow-changes.ts'
 import { createSourceFollower, type FollowedSources } from './follow-sources.ts'
+import { createCheckPoll } from './poll-checks.ts'
 import { createReconciler } from './reconcile.ts'
 import { createFlipSpacer } from './space-flips.ts'
 
@@ -66,7 +66,6 @@ export interface CheckController extends Controller {
 const WORKERS = 16
 const RESYNC_MS = 600_000
 const POLL_MS = 15_000
-/** How often the version in which HeartbeatChecks are stored is looked at. */
 /** How often it is looked at whether sources that are awaited are listed. */
 const SOURCES_MS = 500
 /** How often for each resource whether its source may be read. */
@@ -79,21 +78,19 @@ export function createCheckController(term: Term, options: CheckControllerOption
   const work = term.createQueue(LEASE_NAME)
 
   // What is found by looking must not shorten the back-off of a failed key.
-  const enqueue = (key: string, priority: Priority = 'live') => {
-    const isHealthy = work.failures(key) === 0
-    if (isHealthy) work.add(key, priority)
-    return isHealthy
-  }
+  const isFailing = (key: string) => work.failures(key) > 0
   const enqueueAll = () => {
     for (const key of watch.keys()) work.add(key, 'background')
   }
 
-  const pingTimes = createPingTimes({ clock, enqueue: (key) => enqueue(key, 'background') })
+  const turns = createStatusTurns(pollMs)
   const base = { client, cache: watch, context, cluster, claims }
   const onCount = (count: number) => metrics.installationConflicts.set(count)
   const formerChecks = createFormerChecks({ ...base, pingUrl, clock, random, log })
   const foreign = createForeignResources({ ...base, formerChecks, recorder, memory, log, onCount })
-  const offerTurn = (key: string) => pingTimes.add({ key, shownAt: null })
+  const offerTurn = (key: string) => {
+    if (!isFailing(key) && turns.add(key)) work.add(key, 'background')
+  }
   const sourceFollower =
     sources === null
       ? null
@@ -128,7 +125,7 @@ export function createCheckController(term: Term, options: CheckControllerOption
     revival,
     namespaces: projects,
     recorder,
-    pingTimes,
+    turns,
     pingUrl,
     now: clock.now,
     random,
@@ -146,18 +143,19 @@ export function createCheckController(term: Term, options: CheckControllerOption
       log.warn({ error, resource }, 'a HeartbeatCheck could not be reconciled; it is tried again'),
     metrics: term.kubernetesMetrics.workers(LEASE_NAME, WORKERS),
   })
-  const follower = createFollower({
+  const pollChecks = createCheckPoll({
     context,
     client,
     cluster,
     cache: watch,
     isWatched: watch.isWatched,
-    pingTimes,
-    sources,
-    enqueue,
     isForeign: (object) => ownershipOf(object, claims).kind === 'foreign',
+    isFailing,
+    enqueue: work.add,
+    turns,
+    sources,
     now: clock.now,
-    ...(options.orphanMs === undefined ? {} : { orphanMs: options.orphanMs }),
+    orphanMs: options.orphanMs,
     onOrphan(resource) {
       metrics.orphans.inc()
       log.warn({ resource }, 'the resource of a check was gone without its finalizer; the check was removed')
@@ -188,14 +186,17 @@ export function createCheckController(term: Term, options: CheckControllerOption
   async function poll(stopping: AbortSignal): Promise<void> {
     // Keys that failed while the API server was unreachable need not wait for their back-off.
     if (watch.takeRecovery()) enqueueAll()
-    await follower.poll(stopping)
+    await pollChecks(stopping)
   }
 
-  const parts: { stop(): Promise<void> }[] = [pingTimes]
+  const parts: { stop(): Promise<void> }[] = []
   return {
     name: 'checks',
     add: work.add,
-    noteRun: (key, run) => void (isMinorRun(run) ? offerTurn(key) : enqueue(key)),
+    noteRun(key, run) {
+      if (isMinorRun(run)) offerTurn(key)
+      else if (!isFailing(key)) work.add(key, 'live')
+    },
     async findProjectsInstead(namespace, wanted, age) {
       const allowed = await projects.allowedProjects(namespace, age)
       return findProjectsInstead(context, { cluster, namespace, allowed, wanted })

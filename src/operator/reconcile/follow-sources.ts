@@ -1,10 +1,11 @@
 /**
  * Changes of sources that lead to a reconcile of the HeartbeatChecks that follow them: what a source says of its schedule, whether it is
- * there, and whether it may be read. What a source or its runs say beside that waits for a turn (operator/status/ping-times.ts).
+ * there, and whether it may be read. What a source or its runs say beside that waits for a turn (operator/status/status-turns.ts).
  */
 
 import type { Priority } from '../../kubernetes/queue.ts'
-import { isRescheduled, isSourceAwaited, type SourceReader } from '../declare/follow-source.ts'
+import { isRescheduled } from '../declare/follow-source.ts'
+import { isSourceAwaited, type SourceReader } from '../sources/read-source.ts'
 import type { SourceListener } from '../sources/watch-sources.ts'
 
 export interface FollowedSources extends SourceReader {

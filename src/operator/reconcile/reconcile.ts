@@ -9,15 +9,15 @@ import { splitKey } from '../../kubernetes/objects.ts'
 import type { Recorder } from '../../kubernetes/recorder.ts'
 import type { ReconcileResult } from '../../kubernetes/workers.ts'
 import { findDeclaredCheck } from '../../store/checks/declared-checks.ts'
-import { isSourceAwaited } from '../declare/follow-source.ts'
 import { createFinalizer } from '../deletion/finalize.ts'
 import { type HeartbeatCheck, publishesNothing } from '../heartbeat-check.ts'
 import { createOwnerWait } from '../ownership/await-owner.ts'
 import type { ForeignResources } from '../ownership/foreign-resources.ts'
 import { type Claims, ownershipOf } from '../ownership/ownership.ts'
 import { sourceKeyOf } from '../sources/followers.ts'
-import type { PingTimes } from '../status/ping-times.ts'
+import { isSourceAwaited } from '../sources/read-source.ts'
 import { createReporter } from '../status/report.ts'
+import type { StatusTurns } from '../status/status-turns.ts'
 import { againAt, createFullSync, type FullSyncCall, type FullSyncOptions, type Reconciled } from './full-sync.ts'
 import { createSyncs, type LastSync } from './syncs.ts'
 
@@ -28,7 +28,7 @@ export interface ReconcilerOptions extends FullSyncOptions {
   /** Called with the uid of a resource that another installation had. */
   readonly onTakenOver: (uid: string) => void
   readonly recorder: Pick<Recorder, 'record'>
-  readonly pingTimes: Pick<PingTimes, 'take' | 'end'>
+  readonly turns: Pick<StatusTurns, 'take'>
   readonly onFinalizerForced: () => void
   /** Called with the key of a resource whose source is not known yet: it is to be reconciled when that is known. */
   readonly onSourceAwaited?: (key: string) => void
@@ -41,7 +41,7 @@ export interface Reconciler {
 }
 
 export function createReconciler(options: ReconcilerOptions): Reconciler {
-  const { cache, context, cluster, claims, foreign, pingTimes, now } = options
+  const { cache, context, cluster, claims, foreign, turns, now } = options
   const reporter = createReporter(options)
   const { recordEvent, report, reportRetrying } = reporter
   const finalize = createFinalizer(options)
@@ -52,15 +52,7 @@ export function createReconciler(options: ReconcilerOptions): Reconciler {
   const sync = createFullSync(options, { recordEvent, syncs })
 
   async function reconcile(key: string, signal: AbortSignal): Promise<ReconcileResult> {
-    const hasTurn = pingTimes.take(key)
-    try {
-      return await reconcileOnce(key, hasTurn, signal)
-    } finally {
-      pingTimes.end(key)
-    }
-  }
-
-  async function reconcileOnce(key: string, hasTurn: boolean, signal: AbortSignal): Promise<ReconcileResult> {
+    const hasTurn = turns.take(key)
     const object = cache.get(key)
     const owner = object === undefined ? null : ownershipOf(object, claims)
     if (owner?.kind === 'foreign') {

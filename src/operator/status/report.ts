@@ -15,7 +15,6 @@ import type { CheckRecord } from '../../store/checks/checks.ts'
 import type { Context } from '../../store/context.ts'
 import { listUnreportedFlips, saveReportedFlip } from '../../store/history/reported-flips.ts'
 import { findFollowedFacts } from '../../store/jobs/cron-jobs.ts'
-import type { SourceReader } from '../declare/follow-source.ts'
 import {
   API_VERSION,
   HEARTBEAT_CHECKS,
@@ -27,6 +26,7 @@ import {
 } from '../heartbeat-check.ts'
 import type { Claims } from '../ownership/ownership.ts'
 import { sourceKeyOf } from '../sources/followers.ts'
+import { readSource, type SourceReader } from '../sources/read-source.ts'
 import type { Source } from '../sources/source-kind.ts'
 import { typeOf } from '../sources/source-kinds.ts'
 import { toFlipEvent } from './flip-event.ts'
@@ -60,7 +60,7 @@ export interface Reporter {
     type: Occurrence['type'],
     event: { reason: string; note: string; id?: string; isOfSource?: boolean },
   ): void
-  /** Records the flips that were not reported yet as Events, and writes the status; without a turn (ping-times.ts), not for a minor change alone. */
+  /** Records the flips that were not reported yet as Events, and writes the status; without a turn (status-turns.ts), not for a minor change alone. */
   report(object: HeartbeatCheck, findings: SyncFindings, check: CheckRecord | null, hasTurn?: boolean): Promise<void>
   /** Makes a resource of the installation `from` ours, before anything of it is published. Resolves with it; throws when it has changed owner since. */
   takeOver(object: HeartbeatCheck, check: Pick<CheckRecord, 'id'>, from: string): Promise<HeartbeatCheck>
@@ -104,10 +104,8 @@ export function createReporter({
     object: HeartbeatCheck,
     check: CheckRecord | null,
   ): Promise<{ readonly followed?: FollowedFindings; readonly detail: string | null }> {
-    const key = sourceKeyOf(object)
-    if (key === null) return { detail: null }
-    const isReadable = sources !== null && sources.missingRight(object.metadata.namespace!) === null
-    const source = isReadable ? (sources.getSource(key) ?? null) : undefined
+    if (sourceKeyOf(object) === null) return { detail: null }
+    const source = readSource(sources, object)
     const none = { lastRun: null, detail: null }
     const { lastRun, detail } = check === null ? none : await findFollowedFacts(context.database, check)
     const missingRights = sources?.missingReasonRights(object.metadata.namespace!) ?? []

@@ -11,6 +11,7 @@ import { isUnarmed } from '../../domain/transition.ts'
 import { type Condition, toTime } from '../../kubernetes/objects.ts'
 import type { CheckRecord } from '../../store/checks/checks.ts'
 import type { StoredSpec } from '../../store/checks/columns.ts'
+import type { DeclaredState } from '../../store/checks/declared-checks.ts'
 import {
   type HeartbeatCheck,
   type HeartbeatCheckStatus,
@@ -24,7 +25,7 @@ import { MAX_ACTIVE } from '../schema/status.ts'
 import type { ReasonRight } from '../sources/reason-rights.ts'
 import type { Source } from '../sources/source-kind.ts'
 import { sourceKindOf } from '../sources/source-kinds.ts'
-import { isPingTimeDue } from './ping-times.ts'
+import { isPingTimeDue } from './ping-time.ts'
 
 /** The result of a sync. */
 export type Sync =
@@ -147,7 +148,7 @@ function holdPingTime(
 }
 
 /**
- * Whether the change may wait for a turn (ping-times.ts): the time of a ping, a job that became late or is on time again, which
+ * Whether the change may wait for a turn (status-turns.ts): the time of a ping, a job that became late or is on time again, which
  * is no flip, and a run of a CronJob that started or succeeded. A job that needs some seconds after its slot is late in each interval.
  */
 export function isMinor(before: HeartbeatCheckStatus | undefined, after: HeartbeatCheckStatus): boolean {
@@ -157,11 +158,6 @@ export function isMinor(before: HeartbeatCheckStatus | undefined, after: Heartbe
     withoutMinor(isRunMinor ? { ...status, lastRun: undefined } : status),
   )
   return isSameStatus(one, other!)
-}
-
-/** Whether both states are of a job that is up. */
-export function isSameButLate(a: string | undefined, b: string): boolean {
-  return a === b || (['up', 'late'].includes(a!) && ['up', 'late'].includes(b))
 }
 
 function withoutMinor({ lastPingTime: _, source, ...status }: HeartbeatCheckStatus): HeartbeatCheckStatus {
@@ -180,6 +176,47 @@ function withoutMinor({ lastPingTime: _, source, ...status }: HeartbeatCheckStat
 /** A CronJob that works has two of them for each of its runs. A run in progress has a message if something is wrong. */
 export function isMinorRun(run: { readonly outcome: string; readonly message?: string | null | undefined }): boolean {
   return run.outcome === 'Succeeded' || (run.outcome === 'Running' && run.message == null)
+}
+
+/**
+ * The status with what the row of its check says now, and its source; the same one where that says nothing new. A poll compares
+ * thousands, so this is without what only a reconcile knows: the conditions, and the times of a run.
+ */
+export function withState(
+  { spec, status: shown = {} }: HeartbeatCheck,
+  state: DeclaredState,
+  source: Source | undefined,
+  now: Instant,
+): HeartbeatCheckStatus {
+  const { lastPingAt, lastRun } = state
+  const [shownState, stateTime] = [shownStatus(state, now), toTime(state.since)]
+  const shownAt = shown.lastPingTime === undefined ? null : Date.parse(shown.lastPingTime)
+  const isPinged = lastPingAt === null ? shownAt !== null : isPingTimeDue(shownAt, lastPingAt, source ?? spec)
+  const isRun = lastRun !== null && (shown.lastRun?.name !== lastRun.job || shown.lastRun.outcome !== lastRun.outcome)
+  const isSourceSame = source === undefined || isShown(shown.source, source)
+  const isStateSame = shown.state === shownState && shown.stateTime === stateTime
+  if (isStateSame && !isPinged && !isRun && isSourceSame) return shown
+  const { lastPingTime: _, ...others } = shown
+  return {
+    ...(isPinged ? others : shown),
+    state: shownState,
+    stateTime,
+    ...(isPinged && lastPingAt !== null ? { lastPingTime: toTime(lastPingAt) } : {}),
+    ...(isRun ? { lastRun: { name: lastRun.job, outcome: lastRun.outcome } } : {}),
+    ...(isSourceSame ? {} : { source: describeSource(spec.sourceRef!, source) }),
+  }
+}
+
+/** As describeSource() shows it, without its cost. */
+function isShown(shown: SourceStatus | undefined, source: Source): boolean {
+  const active = source.active.slice(0, MAX_ACTIVE)
+  return (
+    shown?.uid === source.metadata.uid &&
+    shown.suspended === source.suspended &&
+    (shown.lastScheduleTime ?? null) === source.lastScheduleTime &&
+    shown.active?.length === active.length &&
+    active.every((name, index) => shown.active![index] === name)
+  )
 }
 
 /** Whether nothing but the time of a ping has changed. */
