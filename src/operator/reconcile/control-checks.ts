@@ -16,9 +16,9 @@ import { isMinorRun } from '../status/status.ts'
 import { createStatusTurns } from '../status/status-turns.ts'
 import type { Controller, Term } from '../term.ts'
 import type { CheckWatch } from '../watch-checks.ts'
-import { createSourceFollower, type FollowedSources } from './follow-sources.ts'
+import { createSourceChanges, type ListenedSources } from './on-source-change.ts'
 import { createCheckPoll } from './poll-checks.ts'
-import { createReconciler } from './reconcile.ts'
+import { createReconcile } from './reconcile.ts'
 import { createFlipSpacer } from './space-flips.ts'
 
 /** What decides how HeartbeatChecks are reconciled, in any term. */
@@ -42,7 +42,7 @@ export const isAnnotationRead = ({ isProjectAnnotationOn = true, projects = null
 export interface CheckControllerOptions extends CheckSettings {
   readonly watch: CheckWatch
   /** What HeartbeatChecks may follow. Null: WATCH_CRONJOBS is none. */
-  readonly sources: FollowedSources | null
+  readonly sources: ListenedSources | null
   /** What the runs of its source have reported before is to be recorded for this resource. */
   readonly onFollowed: (key: string) => void
   /** Of all terms: what was reported of the resources of others. */
@@ -66,8 +66,6 @@ export interface CheckController extends Controller {
 const WORKERS = 16
 const RESYNC_MS = 600_000
 const POLL_MS = 15_000
-/** How often it is looked at whether sources that are awaited are listed. */
-const SOURCES_MS = 500
 /** How often for each resource whether its source may be read. */
 const RIGHTS_MS = 5_000
 
@@ -91,22 +89,11 @@ export function createCheckController(term: Term, options: CheckControllerOption
   const offerTurn = (key: string) => {
     if (!isFailing(key) && turns.add(key)) work.add(key, 'background')
   }
-  const sourceFollower =
+  const { followersOf, followers } = watch
+  const sourceChanges =
     sources === null
       ? null
-      : createSourceFollower({
-          sources,
-          followersOf: watch.followersOf,
-          followers: watch.followers,
-          isOwnedBy: (key, uid) =>
-            watch.get(key)?.metadata.ownerReferences?.some((owner) => owner.uid === uid) ?? false,
-          now: clock.now,
-          sync(key, priority) {
-            reconciler.callForSync(key)
-            work.add(key, priority)
-          },
-          offerTurn,
-        })
+      : createSourceChanges({ sources, followersOf, followers, clock, enqueue: work.add, offerTurn })
   const projects = createNamespaces(client, clock, {
     projects: options.projects ?? null,
     isAnnotationOn: isAnnotationRead(options),
@@ -114,12 +101,12 @@ export function createCheckController(term: Term, options: CheckControllerOption
     clusterUid: term.clusterUid,
     watched: (name) => namespaceWatch?.get(name),
   })
-  const reconciler = createReconciler({
+  const reconcile = createReconcile({
     ...base,
     sources,
     sourceZone: term.cronJobs.timeZone,
     onFollowed: options.onFollowed,
-    onSourceAwaited: (key) => sourceFollower?.wait(key),
+    sourceWaitMs: (object) => sourceChanges?.waitMs(object) ?? 0,
     foreign,
     onTakenOver: (uid) => claims.takenOver.add(uid),
     revival,
@@ -138,7 +125,7 @@ export function createCheckController(term: Term, options: CheckControllerOption
     queue: work,
     count: WORKERS,
     clock,
-    reconcile: reconciler.reconcile,
+    reconcile,
     onError: (error, resource) =>
       log.warn({ error, resource }, 'a HeartbeatCheck could not be reconciled; it is tried again'),
     metrics: term.kubernetesMetrics.workers(LEASE_NAME, WORKERS),
@@ -176,11 +163,7 @@ export function createCheckController(term: Term, options: CheckControllerOption
 
   /** Whether their checks move, and which are allowed now. */
   function projectsChanged(namespace: string): void {
-    for (const key of watch.keys()) {
-      if (!key.startsWith(`${namespace}/`)) continue
-      reconciler.callForSync(key)
-      work.add(key, 'live')
-    }
+    for (const key of watch.keys()) if (key.startsWith(`${namespace}/`)) work.add(key, 'live')
   }
 
   async function poll(stopping: AbortSignal): Promise<void> {
@@ -204,10 +187,9 @@ export function createCheckController(term: Term, options: CheckControllerOption
     projectsChanged,
     start() {
       parts.push(term.startLoop('poll', pollMs, poll))
-      if (sourceFollower !== null) {
-        parts.push(term.startLoop('sources', SOURCES_MS, async () => sourceFollower.look()))
-        parts.push(term.startLoop('rights', RIGHTS_MS, async () => sourceFollower.lookAtRights()))
-        sourceFollower.start()
+      if (sourceChanges !== null) {
+        parts.push(term.startLoop('rights', RIGHTS_MS, async () => sourceChanges.lookAtRights()))
+        sourceChanges.start()
       }
       parts.push(listener)
       workers.start()
@@ -216,7 +198,7 @@ export function createCheckController(term: Term, options: CheckControllerOption
       listener.start()
     },
     async stop(drainMs) {
-      sourceFollower?.stop()
+      sourceChanges?.stop()
       work.stop()
       await Promise.all([workers.stop(drainMs), ...parts.map((part) => part.stop())])
       metrics.installationConflicts.set(0)

@@ -1,28 +1,22 @@
 /**
- * Reconciles one HeartbeatCheck (design, section 7): its check in the service, its published URL, and its status if that has
- * changed. A full sync follows a change of the resource, and is repeated at each resync to correct changes made elsewhere. In
- * between, a flip costs only a read of the database and a status.
+ * Reconciles one HeartbeatCheck (design, section 7): whose it is, whether it is deleted, its check and its published URL (sync.ts), and
+ * its status if that has changed. Each reconcile does all of it, whatever has called for it, and writes only what differs.
  */
 
 import { isNamespaceGoing } from '../../kubernetes/errors.ts'
-import { splitKey } from '../../kubernetes/objects.ts'
 import type { Recorder } from '../../kubernetes/recorder.ts'
 import type { ReconcileResult } from '../../kubernetes/workers.ts'
-import { findDeclaredCheck } from '../../store/checks/declared-checks.ts'
 import { createFinalizer } from '../deletion/finalize.ts'
 import { type HeartbeatCheck, publishesNothing } from '../heartbeat-check.ts'
 import { createOwnerWait } from '../ownership/await-owner.ts'
 import type { ForeignResources } from '../ownership/foreign-resources.ts'
 import { type Claims, ownershipOf } from '../ownership/ownership.ts'
-import { sourceKeyOf } from '../sources/followers.ts'
-import { isSourceAwaited } from '../sources/read-source.ts'
 import { createReporter } from '../status/report.ts'
 import type { StatusTurns } from '../status/status-turns.ts'
-import { againAt, createFullSync, type FullSyncCall, type FullSyncOptions, type Reconciled } from './full-sync.ts'
-import { createSyncs, type LastSync } from './syncs.ts'
+import { createSyncer, type Reconciled, type SyncCall, type SyncOptions } from './sync.ts'
 
-export interface ReconcilerOptions extends FullSyncOptions {
-  readonly cache: FullSyncOptions['cache'] & { get(key: string): HeartbeatCheck | undefined }
+export interface ReconcilerOptions extends SyncOptions {
+  readonly cache: SyncOptions['cache'] & { get(key: string): HeartbeatCheck | undefined }
   readonly claims: Claims
   readonly foreign: ForeignResources
   /** Called with the uid of a resource that another installation had. */
@@ -30,26 +24,21 @@ export interface ReconcilerOptions extends FullSyncOptions {
   readonly recorder: Pick<Recorder, 'record'>
   readonly turns: Pick<StatusTurns, 'take'>
   readonly onFinalizerForced: () => void
-  /** Called with the key of a resource whose source is not known yet: it is to be reconciled when that is known. */
-  readonly onSourceAwaited?: (key: string) => void
+  /** For how many ms it is not known what the source of the resource says. */
+  readonly sourceWaitMs: (object: HeartbeatCheck) => number
 }
 
-export interface Reconciler {
-  reconcile(key: string, signal: AbortSignal): Promise<ReconcileResult>
-  /** The next reconcile of this resource is a full sync. */
-  callForSync(key: string): void
-}
+export type Reconcile = (key: string, signal: AbortSignal) => Promise<ReconcileResult>
 
-export function createReconciler(options: ReconcilerOptions): Reconciler {
-  const { cache, context, cluster, claims, foreign, turns, now } = options
+export function createReconcile(options: ReconcilerOptions): Reconcile {
+  const { cache, claims, foreign, turns } = options
   const reporter = createReporter(options)
   const { recordEvent, report, reportRetrying } = reporter
   const finalize = createFinalizer(options)
-  const syncs = createSyncs(now)
   const ownerWait = createOwnerWait(options)
   /** By key: notes of takeovers whose status or URL is not written yet. */
   const takeovers = new Map<string, string>()
-  const sync = createFullSync(options, { recordEvent, syncs })
+  const syncer = createSyncer(options, recordEvent)
 
   async function reconcile(key: string, signal: AbortSignal): Promise<ReconcileResult> {
     const hasTurn = turns.take(key)
@@ -67,18 +56,12 @@ export function createReconciler(options: ReconcilerOptions): Reconciler {
     }
     const leftMs = await ownerWait.leftMs(key, object)
     if (leftMs > 0) return { kind: 'again', afterMs: leftMs, priority: 'background' }
-    if (sourceKeyOf(object) !== null && isSourceAwaited(options.sources, object.metadata.namespace!)) {
-      options.onSourceAwaited?.(key)
-      return { kind: 'done' }
-    }
+    const waitMs = options.sourceWaitMs(object)
+    if (waitMs > 0) return { kind: 'again', afterMs: waitMs, priority: 'background' }
     const from = owner?.kind === 'takeover' ? owner.from : null
-    // A check and a URL of ours may be from before the other installation had the resource.
-    if (from !== null) syncs.forget(key)
     const takeOver = from === null ? null : takeOverFrom(key, from)
-    const last = syncs.find(key, object)
     try {
-      const reconciled =
-        (last === null ? null : await readState(key, object, last)) ?? (await sync(key, object, { signal, takeOver }))
+      const reconciled = await syncer.sync(key, object, { signal, takeOver })
       signal.throwIfAborted()
       // Without a check it is ours by the status that reports why.
       const isOursByReport = from !== null && reconciled.change === null
@@ -103,12 +86,12 @@ export function createReconciler(options: ReconcilerOptions): Reconciler {
   }
 
   function forget(key: string): void {
-    syncs.forget(key)
+    syncer.forget(key)
     ownerWait.forget(key)
     takeovers.delete(key)
   }
 
-  function takeOverFrom(key: string, from: string): NonNullable<FullSyncCall['takeOver']> {
+  function takeOverFrom(key: string, from: string): NonNullable<SyncCall['takeOver']> {
     return async (object, { check, change }) => {
       // The note comes before the status: when the status fails, a retry finds a check that is not new.
       noteTakeover(key, object, change, from)
@@ -133,14 +116,7 @@ export function createReconciler(options: ReconcilerOptions): Reconciler {
     recordEvent(object, 'Normal', { reason: 'TakenOver', note })
   }
 
-  /** For a synced resource: only the state of its job may have changed. Null: its check is gone, or is to be paused again. */
-  async function readState(key: string, object: HeartbeatCheck, last: LastSync): Promise<Reconciled | null> {
-    const check = await findDeclaredCheck(context.database, { cluster, ...splitKey(key) })
-    if (check === null || (check.kubernetesSuspend === true && check.state.status === 'up')) return null
-    return { object, findings: last.findings, check, change: null, result: againAt(last.nextAt, now()) }
-  }
-
-  return { reconcile, callForSync: syncs.callFor }
+  return reconcile
 }
 
 /** A database that knows the check, such as a restored one, has its history. */

@@ -1,6 +1,6 @@
 /**
- * A full sync of one HeartbeatCheck (design, section 7): its finalizer, its check in the service, its published URL. The check is armed
- * when the URL is published.
+ * Brings the service and the cluster in line with one HeartbeatCheck (design, section 7): its finalizer, its check, its published URL. The
+ * check is armed when the URL is published. What is as it should be is read and left alone.
  */
 
 import { armCheck, disarmCheck } from '../../checks/declare/arm-check.ts'
@@ -19,15 +19,15 @@ import {
 import { describeDroppedLabels } from '../declare/dropped-labels.ts'
 import { type FollowOptions, followSource } from '../declare/follow-source.ts'
 import { addFinalizer } from '../deletion/finalize.ts'
-import { type CheckDeclaration, type HeartbeatCheck, publishesNothing } from '../heartbeat-check.ts'
+import { type CheckDeclaration, type HeartbeatCheck, type PublishTarget, publishesNothing } from '../heartbeat-check.ts'
 import { type ClaimOptions, ensureClaimable } from '../ownership/claim-first.ts'
 import { createPublisher, type PublisherOptions } from '../publish/publish-check.ts'
 import type { Reporter, SyncFindings } from '../status/report.ts'
 import { Stalled } from '../status/stalled.ts'
 import { cutMessage } from '../status/status.ts'
-import type { Syncs } from './syncs.ts'
+import { hasRequest } from './reconcile-request.ts'
 
-export interface FullSyncOptions extends DeclareOptions, PublisherOptions, ClaimOptions, FollowOptions {
+export interface SyncOptions extends DeclareOptions, PublisherOptions, ClaimOptions, FollowOptions {
   readonly client: PublisherOptions['client']
   readonly cache: { put(object: HeartbeatCheck): void }
   readonly context: Context
@@ -40,39 +40,43 @@ export interface FullSyncOptions extends DeclareOptions, PublisherOptions, Claim
   readonly onFollowed: (key: string) => void
 }
 
-export interface FullSyncParts extends Pick<Reporter, 'recordEvent'> {
-  readonly syncs: Pick<Syncs, 'begin' | 'keep'>
-}
-
 export interface Reconciled {
   /** The resource as it is in the cluster now. */
   readonly object: HeartbeatCheck
   readonly findings: SyncFindings
   readonly check: CheckRecord | null
   readonly result: ReconcileResult
-  /** What a full sync has done to the check; null: nothing. */
+  /** What was done to the check; null: there is none. */
   readonly change: DeclaredResource['change'] | null
 }
 
-export interface FullSyncCall {
+export interface SyncCall {
   readonly signal: AbortSignal
   /** Makes a resource of another installation ours, when its check is there. Null: it is ours. */
   readonly takeOver: ((object: HeartbeatCheck, declared: DeclaredResource) => Promise<HeartbeatCheck>) | null
 }
 
-/** Throws errors that a retry may resolve. What a person has to correct is in the findings. */
-export type FullSync = (key: string, object: HeartbeatCheck, call: FullSyncCall) => Promise<Reconciled>
+export interface Syncer {
+  /** Throws errors that a retry may resolve. What a person has to correct is in the findings. */
+  sync(key: string, object: HeartbeatCheck, call: SyncCall): Promise<Reconciled>
+  /** The resource is gone, or another installation's. */
+  forget(key: string): void
+}
+
+/** A published object as it was wanted at its last read, and when it is read again. */
+interface Read {
+  readonly wanted: string
+  readonly nextAt: number
+}
 
 /** The garbage collector may still delete an object that we have from a predecessor of the resource. */
 const PREDECESSOR_RETRY_MS = 10_000
 
-export function againAt(at: number, now: number): ReconcileResult {
-  return { kind: 'again', afterMs: Math.max(1_000, at - now) }
-}
-
-export function createFullSync(options: FullSyncOptions, { recordEvent, syncs }: FullSyncParts): FullSync {
+export function createSyncer(options: SyncOptions, recordEvent: Reporter['recordEvent']): Syncer {
   const { context, cluster, now, random, resyncMs } = options
   const publish = createPublisher(options, recordEvent)
+  /** No watch shows the published objects, which may be Secrets: each is read once in a resync, however often its job reports. */
+  const reads = new Map<string, Read>()
 
   /**
    * No watch reports that a Secret may be adopted now, or that a project was created, and the person who did it waits for the
@@ -116,12 +120,13 @@ export function createFullSync(options: FullSyncOptions, { recordEvent, syncs }:
     return held
   }
 
-  return async function sync(key, given, { signal, takeOver }) {
+  async function sync(key: string, given: HeartbeatCheck, { signal, takeOver }: SyncCall): Promise<Reconciled> {
     let object = given
     let check: StoredCheck | null = null
     let change: Reconciled['change'] = null
     let published = given.status?.published ?? null
-    syncs.begin(key)
+    const read = reads.get(key)
+    reads.delete(key)
     try {
       const { declaration, fault } = await resolve(key, readDeclaration(given))
       object = await hold(given)
@@ -141,25 +146,25 @@ export function createFullSync(options: FullSyncOptions, { recordEvent, syncs }:
       // Before a URL of ours replaces the one of the owner, which would put its own back.
       if (takeOver !== null) object = await takeOver(object, declared)
       const { publish: target } = declaration
-      const beforeSharing = async (holdsAnotherUrl: boolean) => {
-        if (holdsAnotherUrl) await ensureClaimable(options, object)
+      const wanted = JSON.stringify([object.metadata.uid, target, check.publicId])
+      const isRead = takeOver === null && read?.wanted === wanted && now() < read.nextAt && isShown(given, target)
+      let nextAt = isRead ? read.nextAt : now() + resyncMs * (1 - 0.2 * random())
+      if (!isRead) {
+        const beforeSharing = async (holdsAnotherUrl: boolean) => {
+          if (holdsAnotherUrl) await ensureClaimable(options, object)
+        }
+        const isNew = change === 'created'
+        const { isFromPredecessor } = await publish({ object, target, check, isNew, beforeSharing })
+        if (isFromPredecessor) nextAt = now() + PREDECESSOR_RETRY_MS
       }
-      const { isFromPredecessor } = await publish({
-        object,
-        target,
-        check,
-        isNew: change === 'created',
-        beforeSharing,
-      })
       published = target === null ? null : { kind: target.kind, name: target.name }
       check = await armCheck(context, { cluster }, declared.check)
       if (declaration.follows !== undefined && change !== 'unchanged') options.onFollowed(key)
       const toCorrect = fault ?? declared.fault
       if (toCorrect !== undefined) throw toCorrect
-      const nextAt = now() + (isFromPredecessor ? PREDECESSOR_RETRY_MS : resyncMs * (1 - 0.2 * random()))
+      reads.set(key, { wanted, nextAt })
       const findings = { sync: { kind: 'synced' }, published } as const
-      syncs.keep(key, object, { nextAt, findings })
-      return { object, findings, check, change, result: againAt(nextAt, now()) }
+      return { object, findings, check, change, result: { kind: 'again', afterMs: Math.max(1_000, nextAt - now()) } }
     } catch (error) {
       if (!(error instanceof Stalled)) throw error
       const { reason, message } = error
@@ -175,6 +180,15 @@ export function createFullSync(options: FullSyncOptions, { recordEvent, syncs }:
       return { object, findings, check, change, result: { kind: 'stalled', retryMs: stalledRetryMs(object) } }
     }
   }
+
+  return { sync, forget: (key) => void reads.delete(key) }
+}
+
+/** Whether nobody asks for another read, and the status names no other object, from which the URL is to be withdrawn. */
+function isShown(object: HeartbeatCheck, target: PublishTarget | null): boolean {
+  const { published } = object.status ?? {}
+  const isOther = published !== undefined && (published.kind !== target?.kind || published.name !== target.name)
+  return !isOther && !hasRequest(object)
 }
 
 const CHANGES = {
