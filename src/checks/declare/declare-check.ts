@@ -1,7 +1,8 @@
 /**
  * Brings the check of a HeartbeatCheck in line with its declaration (design, section 6): gather the facts, plan, act. A
  * check that is as declared is read once, without a lock. Declarations of one resource wait for each other on the
- * resource's lock, pings and the API's calls on the lock of the check's state.
+ * resource's lock, pings and the API's calls on the lock of the check's state. Where no check of the id that is sought
+ * can be had, the resource is declared anew, without the id.
  */
 
 import { type Audited, audited } from '../../audit/audited.ts'
@@ -11,30 +12,65 @@ import { PUBLIC_ID_IS_UNIQUE, SLUG_IS_UNIQUE, type StoredCheck } from '../../sto
 import type { GivenSpec } from '../../store/checks/columns.ts'
 import { findDeclaredCheck, saveOrigin } from '../../store/checks/declared-checks.ts'
 import type { Context } from '../../store/context.ts'
+import { saveSource } from '../../store/jobs/cron-jobs.ts'
 import type { Queryable } from '../../store/postgres/database.ts'
 import { constraintOf } from '../../store/postgres/sqlstate.ts'
 import { completeSpec, readSpec } from '../read-spec.ts'
 import { actOfCreation, actsOfDeclaration, change, create, type Declaring } from './act.ts'
 import { type Gathered, gather } from './gather.ts'
 import { isOfFormerNamespace } from './place.ts'
-import { type Declaration, isOnlyRelocated, NOTHING_THERE, type Plan, plan } from './plan.ts'
+import {
+  type Declaration,
+  isOnlyRelocated,
+  NOTHING_THERE,
+  type Plan,
+  plan,
+  type Rejection,
+  rejectOther,
+} from './plan.ts'
 import { bury } from './retire-check.ts'
 
 export type { Place, Revival } from './place.ts'
 export type { Declaration } from './plan.ts'
 
 /**
- * `revived`: its resource was deleted and is there again. `readopted`: the same for a retained check. `updated`: the resource or the
- * stored check was changed.
+ * `revived`: its resource was deleted and is there again. `readopted`: the same for a retained check. `restored`: the database had lost
+ * the check, and a new one has its URL again. `replaced`: the same, with a new URL. `updated`: the resource or the stored check was
+ * changed.
  */
-export type DeclareChange = 'created' | 'revived' | 'readopted' | 'adopted' | 'updated' | 'unchanged'
+export type DeclareChange =
+  | 'created'
+  | 'revived'
+  | 'readopted'
+  | 'adopted'
+  | 'restored'
+  | 'replaced'
+  | 'updated'
+  | 'unchanged'
 
 export interface Declared {
   readonly check: StoredCheck
   readonly change: DeclareChange
+  /** The check that a person gave to the resource is lost, and this new one has its place. */
+  readonly fault?: AppError
 }
 
-export type GivenDeclaration = Omit<Declaration, 'spec'> & { readonly spec: GivenSpec }
+/** What the check follows. */
+export interface DeclaredSource {
+  readonly name: string
+  /** Where the limit of its runs is set, in words; null: as before. */
+  readonly limitFrom: string | null
+}
+
+export interface GivenDeclaration extends Omit<Declaration, 'spec' | 'wasPublished'> {
+  readonly spec: GivenSpec
+  /** Null: nothing. Left out: what it is known to follow. */
+  readonly source?: DeclaredSource | null
+  /** Reads the public id in the URL that the resource has published. Left out: it has published none. Called where it has no check. */
+  readonly findPublicId?: (() => Promise<string | null>) | undefined
+}
+
+type Anew = Plan & { readonly kind: 'anew' }
 
 /** Another transaction took the slug or the public id after the facts were gathered. */
 const LOST_RACES = new Set<string | undefined>([SLUG_IS_UNIQUE, PUBLIC_ID_IS_UNIQUE])
@@ -48,7 +84,18 @@ const TRIES = 5
  * project.
  */
 export async function declareCheck(context: Context, declaration: GivenDeclaration): Promise<Declared> {
-  const wanted: Declaration = { ...declaration, spec: completeSpec(declaration.spec, 'kubernetes') }
+  const declared = await declareAlone(context, declaration)
+  const { check, change } = declared
+  const { source } = declaration
+  // Without a source a new check has no name to forget. A source, and where the limit of its runs is set, may change alone.
+  if (source !== undefined && (source !== null || (change !== 'created' && change !== 'unchanged')))
+    await saveSource(context.database, check.key, source?.name ?? null, source?.limitFrom)
+  return declared
+}
+
+async function declareAlone(context: Context, { findPublicId, ...declaration }: GivenDeclaration): Promise<Declared> {
+  const spec = completeSpec(declaration.spec, 'kubernetes')
+  const wanted: Declaration = { ...declaration, spec, wasPublished: findPublicId !== undefined }
   const check = await findDeclaredCheck(context.database, wanted.resource)
   if (check !== null && !isOfFormerNamespace(check, wanted)) {
     const guess = plan({ ...NOTHING_THERE, check }, wanted)
@@ -60,38 +107,62 @@ export async function declareCheck(context: Context, declaration: GivenDeclarati
       return { check: { ...check, origin: guess.origin }, change: 'unchanged' }
     }
   }
-  const declaring = { context, wanted, spec: readSpec(wanted.spec) }
-  const by = controllerOf(wanted.resource.cluster)
+  const publicId = check === null && findPublicId !== undefined ? await findPublicId() : (wanted.publicId ?? null)
+  const declaring = { context, wanted: { ...wanted, publicId }, spec: readSpec(spec) }
+  const declared = await declareOrAnew(declaring, false)
+  if (!('kind' in declared)) return declared
+  const { isLost } = declared
+  const withoutId = { ...wanted, adoptId: null, knownId: null, publicId: isLost ? publicId : null }
+  const anew = (await declareOrAnew({ ...declaring, wanted: withoutId }, isLost)) as Declared
+  const other = rejectOther(anew.check, wanted)
+  return other === null ? anew : { ...anew, fault: toError(other) }
+}
+
+async function declareOrAnew(declaring: Declaring, isLost: boolean): Promise<Declared | Anew> {
+  const { context, wanted } = declaring
   for (let attempt = 1; ; attempt += 1) {
     try {
-      return await audited(context, by, (tx) => declareLocked(declaring, tx))
+      return await audited(context, controllerOf(wanted.resource.cluster), (tx) => declareLocked(declaring, tx, isLost))
     } catch (error) {
       if (!LOST_RACES.has(constraintOf(error)) || attempt === TRIES) throw error
     }
   }
 }
 
-async function declareLocked(declaring: Declaring, tx: Queryable): Promise<Audited<Declared>> {
+/** @param isLost the database has lost a check of the resource */
+async function declareLocked(declaring: Declaring, tx: Queryable, isLost: boolean): Promise<Audited<Declared | Anew>> {
   const { context, wanted } = declaring
   const facts = await gather(tx, wanted)
-  if (facts.check === null || !isOfFormerNamespace(facts.check, wanted)) return carryOut(declaring, tx, facts)
+  if (facts.check === null || !isOfFormerNamespace(facts.check, wanted)) return carryOut(declaring, tx, facts, isLost)
   const buried = await bury(context, tx, wanted.resource, facts.check, facts.locked!)
-  const { result, acts } = await carryOut(declaring, tx, await gather(tx, wanted))
+  const { result, acts } = await carryOut(declaring, tx, await gather(tx, wanted), isLost)
   return { result, acts: [...buried, ...acts] }
 }
 
-async function carryOut(declaring: Declaring, tx: Queryable, facts: Gathered): Promise<Audited<Declared>> {
+async function carryOut(
+  declaring: Declaring,
+  tx: Queryable,
+  facts: Gathered,
+  isLost: boolean,
+): Promise<Audited<Declared | Anew>> {
   const decided = plan(facts, declaring.wanted)
   switch (decided.kind) {
     case 'nothing':
       return { result: { check: decided.check, change: 'unchanged' }, acts: [] }
+    case 'anew':
+      return { result: decided, acts: [] }
     case 'create':
     case 'revive': {
       const check = await create(declaring, tx, decided)
-      return { result: { check, change: CHANGES[decided.kind] }, acts: [actOfCreation(check, decided)] }
+      const { publicId = null } = declaring.wanted
+      const isAgain = decided.kind === 'create' && (isLost || publicId !== null)
+      const again = check.publicId === publicId ? 'restored' : 'replaced'
+      const made = isAgain ? again : CHANGES[decided.kind]
+      return { result: { check, change: made }, acts: [actOfCreation(check, decided)] }
     }
     case 'change':
     case 'adopt':
+    case 'regain':
     case 'readopt': {
       const check = await change(declaring, tx, decided, facts.locked!)
       const isUnchanged = decided.kind === 'change' && isOnlyRelocated(decided)
@@ -108,9 +179,10 @@ const CHANGES = {
   revive: 'revived',
   change: 'updated',
   adopt: 'adopted',
+  regain: 'updated',
   readopt: 'readopted',
 } as const
 
-function toError({ code, message, field }: Plan & { kind: 'reject' }): AppError {
+function toError({ code, message, field }: Rejection): AppError {
   return new AppError(code, message, field === undefined ? {} : { field })
 }

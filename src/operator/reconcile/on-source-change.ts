@@ -4,7 +4,7 @@
  */
 
 import type { Clock } from '../../runtime/clock.ts'
-import { isRescheduled } from '../declare/follow-source.ts'
+import { isRescheduled } from '../declare/spec-of-source.ts'
 import type { HeartbeatCheck } from '../heartbeat-check.ts'
 import { sourceKeyOf } from '../sources/followers.ts'
 import { isSourceAwaited, type SourceReader } from '../sources/read-source.ts'

@@ -10,16 +10,14 @@ import type { CheckRecord, StoredCheck } from '../../store/checks/checks.ts'
 import { findDeclaredCheck } from '../../store/checks/declared-checks.ts'
 import type { Context } from '../../store/context.ts'
 import {
-  type DeclaredResource,
-  type DeclareOptions,
-  declare,
-  type ResolvedDeclaration,
+  describeDroppedLabels,
   readDeclaration,
-} from '../declare/declare.ts'
-import { describeDroppedLabels } from '../declare/dropped-labels.ts'
-import { type FollowOptions, followSource } from '../declare/follow-source.ts'
+  type SyncCheckOptions,
+  type SyncedCheck,
+  syncCheck,
+} from '../declare/sync-check.ts'
 import { addFinalizer } from '../deletion/finalize.ts'
-import { type CheckDeclaration, type HeartbeatCheck, type PublishTarget, publishesNothing } from '../heartbeat-check.ts'
+import { type HeartbeatCheck, type PublishTarget, publishesNothing } from '../heartbeat-check.ts'
 import { type ClaimOptions, ensureClaimable } from '../ownership/claim-first.ts'
 import { createPublisher, type PublisherOptions } from '../publish/publish-check.ts'
 import type { Reporter, SyncFindings } from '../status/report.ts'
@@ -27,7 +25,7 @@ import { Stalled } from '../status/stalled.ts'
 import { cutMessage } from '../status/status.ts'
 import { hasRequest } from './reconcile-request.ts'
 
-export interface SyncOptions extends DeclareOptions, PublisherOptions, ClaimOptions, FollowOptions {
+export interface SyncOptions extends SyncCheckOptions, PublisherOptions, ClaimOptions {
   readonly client: PublisherOptions['client']
   readonly cache: { put(object: HeartbeatCheck): void }
   readonly context: Context
@@ -47,13 +45,13 @@ export interface Reconciled {
   readonly check: CheckRecord | null
   readonly result: ReconcileResult
   /** What was done to the check; null: there is none. */
-  readonly change: DeclaredResource['change'] | null
+  readonly change: SyncedCheck['change'] | null
 }
 
 export interface SyncCall {
   readonly signal: AbortSignal
   /** Makes a resource of another installation ours, when its check is there. Null: it is ours. */
-  readonly takeOver: ((object: HeartbeatCheck, declared: DeclaredResource) => Promise<HeartbeatCheck>) | null
+  readonly takeOver: ((object: HeartbeatCheck, declared: SyncedCheck) => Promise<HeartbeatCheck>) | null
 }
 
 export interface Syncer {
@@ -88,31 +86,6 @@ export function createSyncer(options: SyncOptions, recordEvent: Reporter['record
     return Math.min(resyncMs / 2, Math.max(resyncMs / 60, stalledMs / 2))
   }
 
-  /** With what the source says. While the source is not there, or may not be read, the check keeps what the source said last; a new check begins paused. */
-  async function resolve(
-    key: string,
-    declaration: CheckDeclaration,
-  ): Promise<{ readonly declaration: ResolvedDeclaration; readonly fault?: Stalled }> {
-    const { spec, follows } = declaration
-    if (spec !== null) return { declaration: { ...declaration, spec } }
-    const resource = { cluster, ...splitKey(key) }
-    const followed = followSource(options, resource.namespace, follows!)
-    const { pauseDetail } = followed
-    if (followed.kind === 'read') {
-      const { limitFrom, succeededAt } = followed
-      const read = { spec: followed.spec, suspend: pauseDetail !== null, pauseDetail, mayRun: true }
-      return { declaration: { ...declaration, ...read, limitFrom, succeededAt } }
-    }
-    const { fault, begin } = followed
-    const known = await findDeclaredCheck(context.database, resource)
-    // What a source says that cannot be read replaces what it said before.
-    const held = fault.reason === 'InvalidSpec' ? begin : (known?.spec ?? begin)
-    if (held === null) throw fault
-    const suspend = pauseDetail !== null ? true : (known?.kubernetesSuspend ?? null)
-    const mayRun = fault.reason !== 'SourceNotFound'
-    return { declaration: { ...declaration, spec: held, suspend, pauseDetail, mayRun }, fault }
-  }
-
   /** Nothing is made for a resource without its finalizer: a deletion would leave that behind. */
   async function hold(object: HeartbeatCheck): Promise<HeartbeatCheck> {
     const held = await addFinalizer(options.client, object)
@@ -128,10 +101,10 @@ export function createSyncer(options: SyncOptions, recordEvent: Reporter['record
     const read = reads.get(key)
     reads.delete(key)
     try {
-      const { declaration, fault } = await resolve(key, readDeclaration(given))
+      const declaration = await readDeclaration(options, given)
       object = await hold(given)
       signal.throwIfAborted()
-      const declared = await declare(options, object, declaration)
+      const declared = await syncCheck(options, object, declaration)
       check = declared.check
       change = declared.change
       // publish() reports a new one. A resource that was taken over has lost no check: TakenOver reports what became of it.
@@ -160,8 +133,7 @@ export function createSyncer(options: SyncOptions, recordEvent: Reporter['record
       published = target === null ? null : { kind: target.kind, name: target.name }
       check = await armCheck(context, { cluster }, declared.check)
       if (declaration.follows !== undefined && change !== 'unchanged') options.onFollowed(key)
-      const toCorrect = fault ?? declared.fault
-      if (toCorrect !== undefined) throw toCorrect
+      if (declared.fault !== null) throw declared.fault
       reads.set(key, { wanted, nextAt })
       const findings = { sync: { kind: 'synced' }, published } as const
       return { object, findings, check, change, result: { kind: 'again', afterMs: Math.max(1_000, nextAt - now()) } }

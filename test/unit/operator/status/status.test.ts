@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest'
 import { NO_SPEC } from '../../../../src/checks/read-spec.ts'
 import { type CheckState, type FlipReason, NO_TEXTS } from '../../../../src/domain/check.ts'
 import type { LastRun } from '../../../../src/domain/last-run.ts'
-import { NO_SCHEDULE } from '../../../../src/operator/declare/no-schedule.ts'
+import { NO_SCHEDULE } from '../../../../src/operator/declare/spec-of-source.ts'
 import type {
   HeartbeatCheck,
   HeartbeatCheckSpec,
