@@ -62,7 +62,7 @@ export interface DeclaredSource {
   readonly limitFrom: string | null
 }
 
-export interface GivenDeclaration extends Omit<Declaration, 'spec' | 'wasPublished'> {
+export interface GivenDeclaration extends Omit<Declaration, 'spec' | 'wasPublished' | 'isLost'> {
   readonly spec: GivenSpec
   /** Null: nothing. Left out: what it is known to follow. */
   readonly source?: DeclaredSource | null
@@ -96,55 +96,48 @@ export async function declareCheck(context: Context, declaration: GivenDeclarati
 async function declareAlone(context: Context, { findPublicId, ...declaration }: GivenDeclaration): Promise<Declared> {
   const spec = completeSpec(declaration.spec, 'kubernetes')
   const wanted: Declaration = { ...declaration, spec, wasPublished: findPublicId !== undefined }
-  const check = await findDeclaredCheck(context.database, wanted.resource)
+  const { resource } = wanted
+  const check = await findDeclaredCheck(context.database, resource)
   if (check !== null && !isOfFormerNamespace(check, wanted)) {
     const guess = plan({ ...NOTHING_THERE, check }, wanted)
     // Without a lock only these are certain: the check is as declared, must not move, or has another id than the one to adopt.
     if (guess.kind === 'nothing') return { check, change: 'unchanged' }
     if (guess.kind === 'reject') throw toError(guess)
     if (guess.kind === 'change' && isOnlyRelocated(guess)) {
-      await saveOrigin(context.database, check.key, wanted.resource, guess.origin)
+      await saveOrigin(context.database, check.key, resource, guess.origin)
       return { check: { ...check, origin: guess.origin }, change: 'unchanged' }
     }
   }
   const publicId = check === null && findPublicId !== undefined ? await findPublicId() : (wanted.publicId ?? null)
-  const declaring = { context, wanted: { ...wanted, publicId }, spec: readSpec(spec) }
-  const declared = await declareOrAnew(declaring, false)
-  if (!('kind' in declared)) return declared
-  const { isLost } = declared
-  const withoutId = { ...wanted, adoptId: null, knownId: null, publicId: isLost ? publicId : null }
-  const anew = (await declareOrAnew({ ...declaring, wanted: withoutId }, isLost)) as Declared
-  const other = rejectOther(anew.check, wanted)
-  return other === null ? anew : { ...anew, fault: toError(other) }
-}
-
-async function declareOrAnew(declaring: Declaring, isLost: boolean): Promise<Declared | Anew> {
-  const { context, wanted } = declaring
+  let declaring: Declaring = { context, wanted: { ...wanted, publicId }, spec: readSpec(spec) }
   for (let attempt = 1; ; attempt += 1) {
     try {
-      return await audited(context, controllerOf(wanted.resource.cluster), (tx) => declareLocked(declaring, tx, isLost))
+      const declared = await audited(context, controllerOf(resource.cluster), (tx) => declareLocked(declaring, tx))
+      if (!('kind' in declared)) return { ...declared, ...faultOf(declared, wanted) }
+      const { isLost } = declared
+      const anew = { ...wanted, adoptId: null, knownId: null, isLost, publicId: isLost ? publicId : null }
+      declaring = { ...declaring, wanted: anew }
     } catch (error) {
       if (!LOST_RACES.has(constraintOf(error)) || attempt === TRIES) throw error
     }
   }
 }
 
-/** @param isLost the database has lost a check of the resource */
-async function declareLocked(declaring: Declaring, tx: Queryable, isLost: boolean): Promise<Audited<Declared | Anew>> {
+function faultOf({ check }: Declared, wanted: Declaration): Pick<Declared, 'fault'> {
+  const other = rejectOther(check, wanted)
+  return other === null ? {} : { fault: toError(other) }
+}
+
+async function declareLocked(declaring: Declaring, tx: Queryable): Promise<Audited<Declared | Anew>> {
   const { context, wanted } = declaring
   const facts = await gather(tx, wanted)
-  if (facts.check === null || !isOfFormerNamespace(facts.check, wanted)) return carryOut(declaring, tx, facts, isLost)
+  if (facts.check === null || !isOfFormerNamespace(facts.check, wanted)) return carryOut(declaring, tx, facts)
   const buried = await bury(context, tx, wanted.resource, facts.check, facts.locked!)
-  const { result, acts } = await carryOut(declaring, tx, await gather(tx, wanted), isLost)
+  const { result, acts } = await carryOut(declaring, tx, await gather(tx, wanted))
   return { result, acts: [...buried, ...acts] }
 }
 
-async function carryOut(
-  declaring: Declaring,
-  tx: Queryable,
-  facts: Gathered,
-  isLost: boolean,
-): Promise<Audited<Declared | Anew>> {
+async function carryOut(declaring: Declaring, tx: Queryable, facts: Gathered): Promise<Audited<Declared | Anew>> {
   const decided = plan(facts, declaring.wanted)
   switch (decided.kind) {
     case 'nothing':
@@ -154,9 +147,9 @@ async function carryOut(
     case 'create':
     case 'revive': {
       const check = await create(declaring, tx, decided)
-      const { publicId = null } = declaring.wanted
-      const isAgain = decided.kind === 'create' && (isLost || publicId !== null)
+      const { isLost = false, publicId = null } = declaring.wanted
       const again = check.publicId === publicId ? 'restored' : 'replaced'
+      const isAgain = decided.kind === 'create' && (isLost || publicId !== null)
       const made = isAgain ? again : CHANGES[decided.kind]
       return { result: { check, change: made }, acts: [actOfCreation(check, decided)] }
     }

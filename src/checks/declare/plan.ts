@@ -41,6 +41,8 @@ export interface Declaration extends CheckTexts, Placed {
   readonly knownId?: string | null
   /** Its ping URL was published before, so it had a check. Default: false. */
   readonly wasPublished?: boolean
+  /** The database has lost that check. Default: false. */
+  readonly isLost?: boolean
   /** False: its ping URL is not published yet, so nothing is expected of its job; call armCheck() when it is. Default: true. */
   readonly isPublished?: boolean
   /** The public id of a new check, unless another check has it: the URL of a check that was lost. Any text. */

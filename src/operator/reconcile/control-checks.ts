@@ -6,7 +6,6 @@ import type { Priority } from '../../kubernetes/queue.ts'
 import { createWorkers } from '../../kubernetes/workers.ts'
 import { listenForNotices } from '../../store/checks/change-notices.ts'
 import { findProjectsInstead } from '../../tenancy/namespace-projects.ts'
-import { LEASE_NAME } from '../heartbeat-check.ts'
 import { createNamespaces } from '../namespaces/namespaces.ts'
 import type { NamespaceWatch } from '../namespaces/watch-namespaces.ts'
 import { createForeignResources, type ForeignMemory } from '../ownership/foreign-resources.ts'
@@ -62,6 +61,8 @@ export interface CheckController extends Controller {
   projectsChanged(namespace: string): void
 }
 
+/** In metrics and logs; dashboards have it. */
+const CONTROLLER = 'heartbeat-operator'
 /** Workers mostly wait for the API server, which handles 16 concurrent requests at less cost each than one by one. */
 const WORKERS = 16
 const RESYNC_MS = 600_000
@@ -73,7 +74,7 @@ export function createCheckController(term: Term, options: CheckControllerOption
   const { client, context, cluster, claims, recorder, clock, random, log, metrics } = term
   const { watch, sources, memory, namespaceWatch, revival, pingUrl } = options
   const { resyncMs = RESYNC_MS, pollMs = POLL_MS } = options
-  const work = term.createQueue(LEASE_NAME)
+  const work = term.createQueue(CONTROLLER)
 
   // What is found by looking must not shorten the back-off of a failed key.
   const isFailing = (key: string) => work.failures(key) > 0
@@ -121,14 +122,14 @@ export function createCheckController(term: Term, options: CheckControllerOption
     onFinalizerForced: () => metrics.forcedFinalizers.inc(),
   })
   const workers = createWorkers({
-    name: LEASE_NAME,
+    name: CONTROLLER,
     queue: work,
     count: WORKERS,
     clock,
     reconcile,
     onError: (error, resource) =>
       log.warn({ error, resource }, 'a HeartbeatCheck could not be reconciled; it is tried again'),
-    metrics: term.kubernetesMetrics.workers(LEASE_NAME, WORKERS),
+    metrics: term.kubernetesMetrics.workers(CONTROLLER, WORKERS),
   })
   const pollChecks = createCheckPoll({
     context,
