@@ -17,8 +17,12 @@ import type { Context } from '../store/context.ts'
 import { createClusterRegistration } from './cluster/register-cluster.ts'
 import { FIELD_MANAGER, HEARTBEAT_CHECKS, INSTALLATION_ANNOTATION, LEASE_NAME } from './heartbeat-check.ts'
 import type { OperatorMetrics } from './metrics.ts'
-import { startNamespaceReads } from './namespaces/read-namespaces.ts'
-import { type NamespaceChange, type NamespaceWatch, startNamespaceWatch } from './namespaces/watch-namespaces.ts'
+import {
+  type NamespaceChange,
+  type NamespaceWatch,
+  startNamespaceReads,
+  startNamespaceWatch,
+} from './namespaces/watch-namespaces.ts'
 import { createOptInController, type OptInController } from './opt-in/control-opt-in.ts'
 import { createClaimsFinder, createLeaseReporter, type OwnClaims } from './ownership/claims.ts'
 import type { ForeignMemory } from './ownership/foreign-resources.ts'
