@@ -24,7 +24,8 @@ import {
 import type { Namespaces } from '../namespaces/namespaces.ts'
 import { MAX_RUNTIME_ANNOTATION } from '../opt-in/annotations.ts'
 import { creatorOf } from '../opt-in/plan.ts'
-import { findPublishedId } from '../publish/publish.ts'
+import { findPublishedUrls } from '../publish/publish.ts'
+import { publicIdsIn } from '../publish/published-object.ts'
 import { hasRequest } from '../reconcile/reconcile-request.ts'
 import { isAdoptionRefused, Stalled, toStalled } from '../status/stalled.ts'
 
@@ -195,7 +196,8 @@ async function declareLost(
   wanted: Omit<GivenDeclaration, 'adoptId'>,
 ): Promise<DeclaredResource> {
   const { checkId, published } = object.status ?? {}
-  const publicId = published === undefined ? null : await findPublishedId(client, object, published)
+  const urls = published === undefined ? [] : await findPublishedUrls(client, object, published)
+  const [publicId = null] = publicIdsIn(urls)
   const declared = await declareCheck(context, { ...wanted, adoptId: null, publicId })
   if (declared.change !== 'created' || (checkId === undefined && publicId === null)) return declared
   return { check: declared.check, change: declared.check.publicId === publicId ? 'restored' : 'replaced' }

@@ -20,8 +20,10 @@ import {
   targetOf,
 } from '../heartbeat-check.ts'
 import { NAMESPACES } from '../namespaces/namespaces.ts'
-import { DataInDanger, disownUrl, findPublishedUrls, withdrawUrl } from '../publish/publish.ts'
+import { findPublishedUrls } from '../publish/publish.ts'
+import { DataInDanger, disownUrl, withdrawUrl } from '../publish/withdraw.ts'
 import { regarding } from '../status/report.ts'
+import { noneIfStalled } from '../status/stalled.ts'
 
 export interface FinalizerOptions {
   readonly client: KubernetesClient
@@ -124,7 +126,7 @@ const isSameTarget = (a: PublishedTarget | null | undefined, b: PublishedTarget 
 async function findKept(client: KubernetesClient, object: HeartbeatCheck): Promise<PublishedTarget | null> {
   const { published = null } = object.status ?? {}
   for (const target of targetsOf(object)) {
-    const urls = await findPublishedUrls(client, object, target)
+    const urls = await findPublishedUrls(client, object, target).catch(noneIfStalled)
     if (urls.length > 0) return target
   }
   return published

@@ -6,11 +6,9 @@ import type { Priority } from '../../kubernetes/queue.ts'
 import { createWorkers } from '../../kubernetes/workers.ts'
 import { listenForNotices } from '../../store/checks/change-notices.ts'
 import { findProjectsInstead } from '../../tenancy/namespace-projects.ts'
-import { LEASE_NAME } from '../heartbeat-check.ts'
+import { type HeartbeatCheck, LEASE_NAME } from '../heartbeat-check.ts'
 import { createNamespaces } from '../namespaces/namespaces.ts'
 import type { NamespaceWatch } from '../namespaces/watch-namespaces.ts'
-import { createForeignResources, type ForeignMemory } from '../ownership/foreign-resources.ts'
-import { createFormerChecks } from '../ownership/former-checks.ts'
 import { ownershipOf } from '../ownership/ownership.ts'
 import { createPingTimes } from '../status/ping-times.ts'
 import { isMinorRun } from '../status/status.ts'
@@ -45,8 +43,6 @@ export interface CheckControllerOptions extends CheckSettings {
   readonly sources: FollowedSources | null
   /** What the runs of its source have reported before is to be recorded for this resource. */
   readonly onFollowed: (key: string) => void
-  /** Of all terms: what was reported of the resources of others. */
-  readonly memory: ForeignMemory
   /** Null: each Namespace is read when it is needed. */
   readonly namespaceWatch: Pick<NamespaceWatch, 'get'> | null
 }
@@ -74,7 +70,7 @@ const RIGHTS_MS = 5_000
 
 export function createCheckController(term: Term, options: CheckControllerOptions): CheckController {
   const { client, context, cluster, claims, recorder, clock, random, log, metrics } = term
-  const { watch, sources, memory, namespaceWatch, revival, pingUrl } = options
+  const { watch, sources, namespaceWatch, revival, pingUrl } = options
   const { resyncMs = RESYNC_MS, pollMs = POLL_MS } = options
   const work = term.createQueue(LEASE_NAME)
 
@@ -90,9 +86,7 @@ export function createCheckController(term: Term, options: CheckControllerOption
 
   const pingTimes = createPingTimes({ clock, enqueue: (key) => enqueue(key, 'background') })
   const base = { client, cache: watch, context, cluster, claims }
-  const onCount = (count: number) => metrics.installationConflicts.set(count)
-  const formerChecks = createFormerChecks({ ...base, pingUrl, clock, random, log })
-  const foreign = createForeignResources({ ...base, formerChecks, recorder, memory, log, onCount })
+  const isForeign = (object: HeartbeatCheck) => ownershipOf(object, claims).kind === 'foreign'
   const offerTurn = (key: string) => pingTimes.add({ key, shownAt: null })
   const sourceFollower =
     sources === null
@@ -123,8 +117,6 @@ export function createCheckController(term: Term, options: CheckControllerOption
     sourceZone: term.cronJobs.timeZone,
     onFollowed: options.onFollowed,
     onSourceAwaited: (key) => sourceFollower?.wait(key),
-    foreign,
-    onTakenOver: (uid) => claims.takenOver.add(uid),
     revival,
     namespaces: projects,
     recorder,
@@ -132,6 +124,7 @@ export function createCheckController(term: Term, options: CheckControllerOption
     pingUrl,
     now: clock.now,
     random,
+    log,
     resyncMs,
     onPublish: (result) => metrics.publishes.inc({ result }),
     onFinalizerForced: () => metrics.forcedFinalizers.inc(),
@@ -155,7 +148,7 @@ export function createCheckController(term: Term, options: CheckControllerOption
     pingTimes,
     sources,
     enqueue,
-    isForeign: (object) => ownershipOf(object, claims).kind === 'foreign',
+    isForeign,
     now: clock.now,
     ...(options.orphanMs === undefined ? {} : { orphanMs: options.orphanMs }),
     onOrphan(resource) {
@@ -202,6 +195,7 @@ export function createCheckController(term: Term, options: CheckControllerOption
     },
     projectsChanged,
     start() {
+      metrics.countConflicts(() => [...watch.keys()].filter((key) => isForeign(watch.get(key)!)).length)
       parts.push(term.startLoop('poll', pollMs, poll))
       if (sourceFollower !== null) {
         parts.push(term.startLoop('sources', SOURCES_MS, async () => sourceFollower.look()))
@@ -218,7 +212,7 @@ export function createCheckController(term: Term, options: CheckControllerOption
       sourceFollower?.stop()
       work.stop()
       await Promise.all([workers.stop(drainMs), ...parts.map((part) => part.stop())])
-      metrics.installationConflicts.set(0)
+      metrics.countConflicts(null)
     },
   }
 }

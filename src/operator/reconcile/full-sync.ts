@@ -20,16 +20,17 @@ import { describeDroppedLabels } from '../declare/dropped-labels.ts'
 import { type FollowOptions, followSource } from '../declare/follow-source.ts'
 import { addFinalizer } from '../deletion/finalize.ts'
 import { type CheckDeclaration, type HeartbeatCheck, publishesNothing } from '../heartbeat-check.ts'
-import { type ClaimOptions, ensureClaimable } from '../ownership/claim-first.ts'
-import { createPublisher, type PublisherOptions } from '../publish/publish-check.ts'
+import { type Claims, ownershipOf } from '../ownership/ownership.ts'
+import type { Takeover } from '../ownership/takeover.ts'
+import { createPublisher, type PublisherOptions } from '../publish/publish.ts'
 import type { Reporter, SyncFindings } from '../status/report.ts'
 import { Stalled } from '../status/stalled.ts'
 import { cutMessage } from '../status/status.ts'
 import type { Syncs } from './syncs.ts'
 
-export interface FullSyncOptions extends DeclareOptions, PublisherOptions, ClaimOptions, FollowOptions {
+export interface FullSyncOptions extends DeclareOptions, PublisherOptions, FollowOptions {
   readonly client: PublisherOptions['client']
-  readonly cache: { put(object: HeartbeatCheck): void }
+  readonly claims: Claims
   readonly context: Context
   readonly cluster: string
   /** This process's clock; the database's is in `context`. */
@@ -40,7 +41,7 @@ export interface FullSyncOptions extends DeclareOptions, PublisherOptions, Claim
   readonly onFollowed: (key: string) => void
 }
 
-export interface FullSyncParts extends Pick<Reporter, 'recordEvent'> {
+export interface FullSyncParts extends Pick<Reporter, 'recordEvent'>, Pick<Takeover, 'claim'> {
   readonly syncs: Pick<Syncs, 'begin' | 'keep'>
 }
 
@@ -54,14 +55,8 @@ export interface Reconciled {
   readonly change: DeclaredResource['change'] | null
 }
 
-export interface FullSyncCall {
-  readonly signal: AbortSignal
-  /** Makes a resource of another installation ours, when its check is there. Null: it is ours. */
-  readonly takeOver: ((object: HeartbeatCheck, declared: DeclaredResource) => Promise<HeartbeatCheck>) | null
-}
-
 /** Throws errors that a retry may resolve. What a person has to correct is in the findings. */
-export type FullSync = (key: string, object: HeartbeatCheck, call: FullSyncCall) => Promise<Reconciled>
+export type FullSync = (key: string, object: HeartbeatCheck, signal: AbortSignal) => Promise<Reconciled>
 
 /** The garbage collector may still delete an object that we have from a predecessor of the resource. */
 const PREDECESSOR_RETRY_MS = 10_000
@@ -70,7 +65,7 @@ export function againAt(at: number, now: number): ReconcileResult {
   return { kind: 'again', afterMs: Math.max(1_000, at - now) }
 }
 
-export function createFullSync(options: FullSyncOptions, { recordEvent, syncs }: FullSyncParts): FullSync {
+export function createFullSync(options: FullSyncOptions, { recordEvent, syncs, claim }: FullSyncParts): FullSync {
   const { context, cluster, now, random, resyncMs } = options
   const publish = createPublisher(options, recordEvent)
 
@@ -116,7 +111,7 @@ export function createFullSync(options: FullSyncOptions, { recordEvent, syncs }:
     return held
   }
 
-  return async function sync(key, given, { signal, takeOver }) {
+  return async function sync(key, given, signal) {
     let object = given
     let check: StoredCheck | null = null
     let change: Reconciled['change'] = null
@@ -130,7 +125,8 @@ export function createFullSync(options: FullSyncOptions, { recordEvent, syncs }:
       check = declared.check
       change = declared.change
       // publish() reports a new one. A resource that was taken over has lost no check: TakenOver reports what became of it.
-      const isOfTakeover = takeOver !== null && (change === 'restored' || change === 'replaced')
+      const isOfTakeover =
+        ownershipOf(object, options.claims).kind === 'takeover' && (change === 'restored' || change === 'replaced')
       if (change !== 'created' && change !== 'unchanged' && !isOfTakeover) {
         const { type, ...event } = CHANGES[change === 'replaced' && declaration.publish === null ? 'begun' : change]
         recordEvent(object, type, event)
@@ -138,19 +134,9 @@ export function createFullSync(options: FullSyncOptions, { recordEvent, syncs }:
       const dropped = describeDroppedLabels(declaration)
       if (dropped !== null) recordEvent(object, 'Warning', dropped)
       signal.throwIfAborted()
-      // Before a URL of ours replaces the one of the owner, which would put its own back.
-      if (takeOver !== null) object = await takeOver(object, declared)
+      object = await claim(key, object, declared)
       const { publish: target } = declaration
-      const beforeSharing = async (holdsAnotherUrl: boolean) => {
-        if (holdsAnotherUrl) await ensureClaimable(options, object)
-      }
-      const { isFromPredecessor } = await publish({
-        object,
-        target,
-        check,
-        isNew: change === 'created',
-        beforeSharing,
-      })
+      const { isFromPredecessor } = await publish({ object, target, check, isNew: change === 'created' })
       published = target === null ? null : { kind: target.kind, name: target.name }
       check = await armCheck(context, { cluster }, declared.check)
       if (declaration.follows !== undefined && change !== 'unchanged') options.onFollowed(key)

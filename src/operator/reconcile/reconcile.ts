@@ -11,22 +11,18 @@ import type { ReconcileResult } from '../../kubernetes/workers.ts'
 import { findDeclaredCheck } from '../../store/checks/declared-checks.ts'
 import { isSourceAwaited } from '../declare/follow-source.ts'
 import { createFinalizer } from '../deletion/finalize.ts'
-import { type HeartbeatCheck, publishesNothing } from '../heartbeat-check.ts'
-import { createOwnerWait } from '../ownership/await-owner.ts'
-import type { ForeignResources } from '../ownership/foreign-resources.ts'
-import { type Claims, ownershipOf } from '../ownership/ownership.ts'
+import type { HeartbeatCheck } from '../heartbeat-check.ts'
+import { ownershipOf } from '../ownership/ownership.ts'
+import { createTakeover, type TakeoverOptions } from '../ownership/takeover.ts'
 import { sourceKeyOf } from '../sources/followers.ts'
 import type { PingTimes } from '../status/ping-times.ts'
 import { createReporter } from '../status/report.ts'
-import { againAt, createFullSync, type FullSyncCall, type FullSyncOptions, type Reconciled } from './full-sync.ts'
+import { againAt, createFullSync, type FullSyncOptions, type Reconciled } from './full-sync.ts'
 import { createSyncs, type LastSync } from './syncs.ts'
 
-export interface ReconcilerOptions extends FullSyncOptions {
+export interface ReconcilerOptions extends FullSyncOptions, Pick<TakeoverOptions, 'log'> {
   readonly cache: FullSyncOptions['cache'] & { get(key: string): HeartbeatCheck | undefined }
-  readonly claims: Claims
-  readonly foreign: ForeignResources
-  /** Called with the uid of a resource that another installation had. */
-  readonly onTakenOver: (uid: string) => void
+  readonly claims: TakeoverOptions['claims']
   readonly recorder: Pick<Recorder, 'record'>
   readonly pingTimes: Pick<PingTimes, 'take' | 'end'>
   readonly onFinalizerForced: () => void
@@ -41,15 +37,12 @@ export interface Reconciler {
 }
 
 export function createReconciler(options: ReconcilerOptions): Reconciler {
-  const { cache, context, cluster, claims, foreign, pingTimes, now } = options
-  const reporter = createReporter(options)
-  const { recordEvent, report, reportRetrying } = reporter
+  const { cache, context, cluster, claims, pingTimes, now } = options
+  const { recordEvent, report, reportRetrying } = createReporter(options)
   const finalize = createFinalizer(options)
   const syncs = createSyncs(now)
-  const ownerWait = createOwnerWait(options)
-  /** By key: notes of takeovers whose status or URL is not written yet. */
-  const takeovers = new Map<string, string>()
-  const sync = createFullSync(options, { recordEvent, syncs })
+  const takeover = createTakeover(options)
+  const sync = createFullSync(options, { recordEvent, syncs, claim: takeover.claim })
 
   async function reconcile(key: string, signal: AbortSignal): Promise<ReconcileResult> {
     const hasTurn = pingTimes.take(key)
@@ -62,41 +55,26 @@ export function createReconciler(options: ReconcilerOptions): Reconciler {
 
   async function reconcileOnce(key: string, hasTurn: boolean, signal: AbortSignal): Promise<ReconcileResult> {
     const object = cache.get(key)
-    const owner = object === undefined ? null : ownershipOf(object, claims)
-    if (owner?.kind === 'foreign') {
-      forget(key)
-      return foreign.leave(key, object!, owner.installation)
-    }
-    foreign.forget(key, object === undefined)
-    if (object === undefined || object.metadata.deletionTimestamp !== undefined) {
-      forget(key)
-      if (object !== undefined) await finalize(object)
+    const ofOthers = await takeover.begin(key, object)
+    if (ofOthers !== null || object === undefined || object.metadata.deletionTimestamp !== undefined) syncs.forget(key)
+    if (ofOthers !== null) return ofOthers
+    if (object === undefined) return { kind: 'done' }
+    if (object.metadata.deletionTimestamp !== undefined) {
+      await finalize(object)
       return { kind: 'done' }
     }
-    const leftMs = await ownerWait.leftMs(key, object)
-    if (leftMs > 0) return { kind: 'again', afterMs: leftMs, priority: 'background' }
     if (sourceKeyOf(object) !== null && isSourceAwaited(options.sources, object.metadata.namespace!)) {
       options.onSourceAwaited?.(key)
       return { kind: 'done' }
     }
-    const from = owner?.kind === 'takeover' ? owner.from : null
     // A check and a URL of ours may be from before the other installation had the resource.
-    if (from !== null) syncs.forget(key)
-    const takeOver = from === null ? null : takeOverFrom(key, from)
+    if (ownershipOf(object, claims).kind === 'takeover') syncs.forget(key)
     const last = syncs.find(key, object)
     try {
       const reconciled =
-        (last === null ? null : await readState(key, object, last)) ?? (await sync(key, object, { signal, takeOver }))
+        (last === null ? null : await readState(key, object, last)) ?? (await sync(key, object, signal))
       signal.throwIfAborted()
-      // Without a check it is ours by the status that reports why.
-      const isOursByReport = from !== null && reconciled.change === null
-      if (!isOursByReport) recordTakeover(key, reconciled.object)
       await report(reconciled.object, reconciled.findings, reconciled.check, hasTurn)
-      if (isOursByReport) {
-        noteTakeover(key, reconciled.object, null, from)
-        options.onTakenOver(reconciled.object.metadata.uid)
-        recordTakeover(key, reconciled.object)
-      }
       return reconciled.result
     } catch (error) {
       if (isNamespaceGoing(error)) return { kind: 'done' }
@@ -110,37 +88,6 @@ export function createReconciler(options: ReconcilerOptions): Reconciler {
     }
   }
 
-  function forget(key: string): void {
-    syncs.forget(key)
-    ownerWait.forget(key)
-    takeovers.delete(key)
-  }
-
-  function takeOverFrom(key: string, from: string): NonNullable<FullSyncCall['takeOver']> {
-    return async (object, { check, change }) => {
-      // The note comes before the status: when the status fails, a retry finds a check that is not new.
-      noteTakeover(key, object, change, from)
-      const ours = await reporter.takeOver(object, check, from)
-      options.onTakenOver(object.metadata.uid)
-      return ours
-    }
-  }
-
-  function noteTakeover(key: string, object: HeartbeatCheck, change: Reconciled['change'], from: string): void {
-    const what = describeNewCheck(change, publishesNothing(object.spec))
-    // An attempt before this one may have created the check.
-    if (what === '' && takeovers.has(key)) return
-    takeovers.set(key, `taken over from the installation ${from}: this one reconciles it from now on${what}`)
-  }
-
-  /** When its URL is published: who sees the Event may use it. */
-  function recordTakeover(key: string, object: HeartbeatCheck): void {
-    const note = takeovers.get(key)
-    if (note === undefined) return
-    takeovers.delete(key)
-    recordEvent(object, 'Normal', { reason: 'TakenOver', note })
-  }
-
   /** For a synced resource: only the state of its job may have changed. Null: its check is gone, or is to be paused again. */
   async function readState(key: string, object: HeartbeatCheck, last: LastSync): Promise<Reconciled | null> {
     const check = await findDeclaredCheck(context.database, { cluster, ...splitKey(key) })
@@ -149,18 +96,4 @@ export function createReconciler(options: ReconcilerOptions): Reconciler {
   }
 
   return { reconcile, callForSync: syncs.callFor }
-}
-
-/** A database that knows the check, such as a restored one, has its history. */
-function describeNewCheck(change: Reconciled['change'], isUnpublished: boolean): string {
-  const withUrl = isUnpublished ? '' : ' with a new ping URL'
-  switch (change) {
-    case 'restored':
-      return '; the check is a new one with the same public id, and its history stays with the previous installation'
-    case 'created':
-    case 'replaced':
-      return `; the check is a new one${withUrl}, and its history stays with the previous installation`
-    default:
-      return ''
-  }
 }

@@ -16,6 +16,12 @@ export class Stalled extends Error {
   }
 }
 
+/** For what may be unknown: none where a person has to correct something first. */
+export function noneIfStalled(error: unknown): never[] {
+  if (error instanceof Stalled) return []
+  throw error
+}
+
 /** Whether the service rejected an adoption. */
 export function isAdoptionRefused(error: unknown): boolean {
   return error instanceof AppError && error.code !== 'unavailable' && error.field === 'adoptId'

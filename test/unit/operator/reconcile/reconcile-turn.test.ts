@@ -6,10 +6,9 @@ import { createReconciler, type ReconcilerOptions } from '../../../../src/operat
 const options = (get: () => undefined, calls: string[]) =>
   ({
     cache: { get, put: () => {} },
-    claims: {},
+    claims: { reported: new Map() },
     context: {},
     client: {},
-    foreign: { forget: () => {} },
     pingTimes: {
       take(key: string) {
         calls.push(`take ${key}`)
