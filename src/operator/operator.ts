@@ -165,7 +165,7 @@ export function createOperator(options: OperatorOptions): Operator {
       whyNotReconciling = whyNot
       onKnown()
     }
-    const claims = await findClaims({ ...options, takeOver, yieldsToOthers, random, onLook }, stopping.signal)
+    const claims = await findClaims({ ...options, takeOver, yieldsToOthers, onLook }, stopping.signal)
     if (claims === null) return
     installation = claims.installation
     elector = electorOf(claims)

@@ -8,7 +8,7 @@
 import { getOrNull, type KubernetesClient } from '../../kubernetes/client.ts'
 import { hasStatus } from '../../kubernetes/errors.ts'
 import { LEASES, type Lease } from '../../kubernetes/lease.ts'
-import { backoffMs } from '../../runtime/backoff.ts'
+import { keyOf } from '../../kubernetes/objects.ts'
 import type { Clock } from '../../runtime/clock.ts'
 import type { Log } from '../../runtime/log.ts'
 import type { Context } from '../../store/context.ts'
@@ -21,8 +21,6 @@ export interface OwnClaims extends Claims {
   readonly takenOver: Set<string>
   /** By key: the uids of resources of other installations that have their report. */
   readonly reported: Map<string, string>
-  /** Other installations that are in the log. */
-  readonly logged: Set<string>
 }
 
 export interface LookOptions {
@@ -39,14 +37,12 @@ export interface ClaimOptions extends LookOptions {
   /** Whether nothing is reconciled beside the Lease of another installation. */
   readonly yieldsToOthers: boolean
   readonly clock: Clock
-  readonly random: () => number
   readonly log: Log
   /** Called after each look with why the election does not begin, and what to do; null: it does, or that is not known. */
   readonly onLook: (whyNot: string | null) => void
 }
 
-const RETRY = { firstMs: 250, maxMs: 4_000 }
-/** A Lease that is deleted lets the election begin within this time. */
+/** A Lease that is deleted lets the election begin within this time, and a database or API server that responds again. */
 const LOOK_MS = 2_000
 /** Where the manifests install. */
 const USUAL_NAMESPACE = 'heartbeat-operator'
@@ -57,25 +53,22 @@ const MAX_LEASES = 500
 
 /** Resolves when the election may begin. Null: `signal` came first. */
 export async function findClaims(options: ClaimOptions, signal: AbortSignal): Promise<OwnClaims | null> {
-  const { context, takeOver, yieldsToOthers, clock, random, log, onLook } = options
-  const memory = { takenOver: new Set<string>(), reported: new Map<string, string>(), logged: new Set<string>() }
-  let claims: OwnClaims | null = null
-  let whyNot: string | null = null
-  for (let failures = 0; !signal.aborted; ) {
+  const { context, takeOver, yieldsToOthers, clock, log, onLook } = options
+  const memory = { takenOver: new Set<string>(), reported: new Map<string, string>() }
+  for (let whyNot: string | null = null; !signal.aborted; ) {
     try {
-      claims ??= { ...memory, takeOver, installation: await findInstallation(context.database) }
+      const claims = { ...memory, takeOver, installation: await findInstallation(context.database) }
       const found = yieldsToOthers ? await findOther(options, claims, signal) : null
       if (found !== null && found !== whyNot) log.error({ installation: claims.installation }, found)
       whyNot = found
-      failures = 0
+      onLook(whyNot)
+      if (whyNot === null) return claims
     } catch (error) {
       if (!signal.aborted)
         log.warn({ error }, 'the installation and others in the cluster could not be identified; it is tried again')
-      failures += 1
+      onLook(whyNot)
     }
-    onLook(whyNot)
-    if (failures === 0 && whyNot === null) return claims
-    await clock.sleep(failures === 0 ? LOOK_MS : backoffMs(failures - 1, RETRY, random), signal)
+    await clock.sleep(LOOK_MS, signal)
   }
   return null
 }
@@ -83,20 +76,24 @@ export async function findClaims(options: ClaimOptions, signal: AbortSignal): Pr
 /** Why nothing is reconciled beside another installation, and what to do; null: there is none. */
 export async function findOther(
   options: LookOptions,
-  { installation, takeOver }: Pick<Claims, 'installation' | 'takeOver'>,
+  claims: Pick<Claims, 'installation' | 'takeOver'>,
   signal: AbortSignal,
 ): Promise<string | null> {
-  for (const { metadata } of await listLeases(options, signal)) {
-    const owner = metadata.annotations?.[INSTALLATION_ANNOTATION]
-    if (owner === undefined || owner === installation || owner === takeOver) continue
-    return (
-      `the Lease ${metadata.namespace}/${metadata.name} belongs to the installation ${owner}: HeartbeatChecks are not reconciled here. ` +
-      `If that one is gone for good, delete the Lease (kubectl delete lease -n ${metadata.namespace} ${metadata.name}), ` +
-      `or take its resources over with TAKE_OVER=${owner}. ` +
-      'To run beside it, set KUBERNETES=required; without a cluster, KUBERNETES=off'
-    )
-  }
-  return null
+  const lease = (await listLeases(options, signal)).find((one) => otherOwnerOf(one, claims) !== null)
+  if (lease === undefined) return null
+  const { namespace, name } = lease.metadata
+  const owner = otherOwnerOf(lease, claims)
+  return (
+    `the Lease ${namespace}/${name} belongs to the installation ${owner}: HeartbeatChecks are not reconciled here. ` +
+    `If that one is gone for good, delete the Lease (kubectl delete lease -n ${namespace} ${name}), ` +
+    `or take its resources over with TAKE_OVER=${owner}. ` +
+    'To run beside it, set KUBERNETES=required; without a cluster, KUBERNETES=off'
+  )
+}
+
+function otherOwnerOf({ metadata }: Lease, claims: Pick<Claims, 'installation' | 'takeOver'>): string | null {
+  const owner = metadata.annotations?.[INSTALLATION_ANNOTATION] ?? null
+  return owner === claims.installation || owner === claims.takeOver ? null : owner
 }
 
 async function listLeases(options: LookOptions, signal: AbortSignal): Promise<readonly Lease[]> {
@@ -120,14 +117,14 @@ async function unlessForbidden<T>(work: Promise<T>): Promise<T | null> {
 }
 
 /** Returns a function that logs once that controllers of another installation hold our Lease: then ours never lead. */
-export function createLeaseReporter({ installation, takeOver }: Claims, log: Log): (lease: Lease) => void {
-  let reported: string | undefined
-  return ({ metadata }) => {
-    const owner = metadata.annotations?.[INSTALLATION_ANNOTATION]
-    if (owner === undefined || owner === installation || owner === takeOver || owner === reported) return
+export function createLeaseReporter(claims: Claims, log: Log): (lease: Lease) => void {
+  let reported: string | null = null
+  return (lease) => {
+    const owner = otherOwnerOf(lease, claims)
+    if (owner === null || owner === reported) return
     reported = owner
     log.error(
-      { lease: `${metadata.namespace}/${metadata.name}`, owner, installation },
+      { lease: keyOf(lease.metadata), owner, installation: claims.installation },
       'another installation holds the Lease of this one, so nothing is reconciled here: stop that one, or install each in a namespace of its own',
     )
   }

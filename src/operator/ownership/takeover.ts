@@ -67,7 +67,7 @@ const MS_FOR_EACH = 60
 
 export function createTakeover(options: TakeoverOptions): Takeover {
   const { client, cache, context, cluster, claims, recorder, pingUrl, now, random, log } = options
-  const { installation, reported, logged } = claims
+  const { installation, reported } = claims
   /** By key: since when the owner of a resource without a status is waited for. */
   const lostSince = new Map<string, number>()
   /** By key: since when a check of ours is kept although another installation has its resource. */
@@ -94,13 +94,6 @@ export function createTakeover(options: TakeoverOptions): Takeover {
   async function leave(key: string, object: HeartbeatCheck, owner: string): Promise<ReconcileResult> {
     lostSince.delete(key)
     open.delete(key)
-    if (!logged.has(owner)) {
-      logged.add(owner)
-      log.error(
-        { installation: owner, ours: installation, resource: splitKey(key) },
-        'this cluster has HeartbeatChecks of another installation, which are not reconciled: heartbeat_installation_conflicts counts them, their status says what to do',
-      )
-    }
     const afterMs = await endFormerCheck(key, object, owner)
     if (reported.get(key) !== object.metadata.uid) await reportForeign(key, object, owner)
     return afterMs === null ? { kind: 'done' } : { kind: 'again', afterMs, priority: 'background' }
@@ -111,6 +104,11 @@ export function createTakeover(options: TakeoverOptions): Takeover {
     const conditions = addForeign(object, message, context.clock.now())
     // By an earlier start, or another replica, they may be there.
     if (!isDeepStrictEqual(conditions, object.status?.conditions)) await patchStatus(options, object, { conditions })
+    if (reported.size === 0)
+      log.error(
+        { installation: owner, ours: installation, resource: splitKey(key) },
+        'this cluster has HeartbeatChecks of another installation, which are not reconciled: heartbeat_installation_conflicts counts them, their status says what to do',
+      )
     reported.set(key, object.metadata.uid)
     const event = { type: 'Warning', reason: 'ManagedElsewhere', action: 'Reconcile', note: message } as const
     recorder.record(regarding(object), { ...event, id: `ManagedElsewhere ${owner}` })

@@ -40,7 +40,6 @@ function createScene({ takeOver = null as string | null, answer = null as ApiErr
     takeOver,
     takenOver: new Set<string>(),
     reported: new Map<string, string>(),
-    logged: new Set<string>(),
   }
   const options = {
     client: {
