@@ -44,17 +44,16 @@ export function hasFinalizer({ metadata }: HeartbeatCheck): boolean {
   return metadata.finalizers?.includes(FINALIZER) ?? false
 }
 
-/** Returns the resource as the API server has it then. Throws Conflict when it was changed meanwhile. */
+/** Both return the resource as the API server has it then, and throw Conflict when it was changed meanwhile. */
 export async function addFinalizer(client: KubernetesClient, object: HeartbeatCheck): Promise<HeartbeatCheck> {
   if (hasFinalizer(object)) return object
   return writeFinalizers(client, object, [...(object.metadata.finalizers ?? []), FINALIZER])
 }
 
-/** Keeps the finalizers of others. Returns the resource as the API server has it then. Throws Conflict when it was changed meanwhile. */
+/** Keeps the finalizers of others. */
 export async function removeFinalizer(client: KubernetesClient, object: HeartbeatCheck): Promise<HeartbeatCheck> {
   if (!hasFinalizer(object)) return object
-  const { finalizers = [] } = object.metadata
-  const left = finalizers.filter((finalizer) => finalizer !== FINALIZER)
+  const left = object.metadata.finalizers!.filter((finalizer) => finalizer !== FINALIZER)
   return writeFinalizers(client, object, left)
 }
 

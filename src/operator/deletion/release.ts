@@ -39,6 +39,8 @@ export interface ReleaseOptions {
   readonly signal?: AbortSignal
 }
 
+type Options = ReleaseOptions & { readonly signal: AbortSignal }
+
 /** Some finalizers could not be removed; the message says why and what to do. */
 export class ReleaseError extends StartFault {
   override readonly name = 'ReleaseError'
@@ -56,7 +58,8 @@ const ROUND_MS = 1_000
 const MAX_NAMED = 3
 
 /** Resolves after a whole round without a finalizer of ours. Throws ReleaseError when finalizers may be left. */
-export async function releaseFinalizers(options: ReleaseOptions): Promise<void> {
+export async function releaseFinalizers(given: ReleaseOptions): Promise<void> {
+  const options: Options = { signal: new AbortController().signal, ...given }
   const { clock, say, signal, takeOver } = options
   try {
     const ours = await waitUntilLeaseIsFree(options)
@@ -85,18 +88,13 @@ export async function releaseFinalizers(options: ReleaseOptions): Promise<void> 
  * A leader would put the finalizers back. Waits until the Lease is free or expired, by the rule of candidates. Resolves with the
  * installation that held it last; null when that is not known.
  */
-async function waitUntilLeaseIsFree({
-  client,
-  leaseNamespace,
-  clock,
-  say,
-  signal,
-}: ReleaseOptions): Promise<string | null> {
+async function waitUntilLeaseIsFree(options: Options): Promise<string | null> {
+  const { client, leaseNamespace, clock, say, signal } = options
   const name = { namespace: leaseNamespace, name: LEASE_NAME }
   const giveUpAt = clock.now() + LEADER_PATIENCE_MS
   const observer = createLeaseObserver(clock, LEASE_MS)
   for (let isFirst = true; ; isFirst = false) {
-    const lease = await readLease(client, name, limitsOf(signal))
+    const lease = await readLease(client, name, { signal })
     if (lease === null) return null
     observer.observe(lease)
     if (observer.isFree()) return lease.metadata.annotations?.[INSTALLATION_ANNOTATION] ?? null
@@ -124,7 +122,7 @@ interface Round {
   readonly foreign: readonly string[]
 }
 
-async function releaseOnce(options: ReleaseOptions, isOurs: (object: HeartbeatCheck) => boolean): Promise<Round> {
+async function releaseOnce(options: Options, isOurs: (object: HeartbeatCheck) => boolean): Promise<Round> {
   const held: HeartbeatCheck[] = []
   const failures: Failure[] = []
   const foreign: string[] = []
@@ -152,8 +150,8 @@ async function releaseOnce(options: ReleaseOptions, isOurs: (object: HeartbeatCh
   return { found: held.length + (isComplete ? 0 : 1), released, failures, foreign }
 }
 
-async function listAll({ client, signal }: ReleaseOptions, namespace: string | undefined): Promise<HeartbeatCheck[]> {
-  const where = { ...(namespace === undefined ? {} : { namespace }), ...limitsOf(signal), limit: PAGE }
+async function listAll({ client, signal }: Options, namespace: string | undefined): Promise<HeartbeatCheck[]> {
+  const where = { ...(namespace === undefined ? {} : { namespace }), signal, limit: PAGE }
   let page = await client.list<HeartbeatCheck>(HEARTBEAT_CHECKS, where)
   const items = [...page.items]
   while (page.continueToken !== null) {
@@ -230,9 +228,9 @@ function describeLeft(failures: readonly Failure[]): string {
   return `the finalizer ${FINALIZER} could not be taken off ${named.join(', ')}${more}: fix that, then run this again`
 }
 
-function explain(error: unknown, signal: AbortSignal | undefined): unknown {
+function explain(error: unknown, signal: AbortSignal): unknown {
   if (error instanceof ReleaseError) return error
-  if (signal?.aborted) return new ReleaseError('stopped before the end: run this again')
+  if (signal.aborted) return new ReleaseError('stopped before the end: run this again')
   if (hasStatus(error, 403))
     return new ReleaseError(
       `a right is missing (get of the Lease ${LEASE_NAME}; list and patch of HeartbeatChecks): ${error.message}`,
@@ -240,8 +238,4 @@ function explain(error: unknown, signal: AbortSignal | undefined): unknown {
   if (error instanceof ApiError || error instanceof TransportError)
     return new ReleaseError(`the API server did not remove the finalizers: ${error.message}`)
   return error
-}
-
-function limitsOf(signal: AbortSignal | undefined) {
-  return signal === undefined ? {} : { signal }
 }
