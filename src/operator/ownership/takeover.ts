@@ -40,7 +40,6 @@ export interface TakeoverOptions {
   /** Without a slash at the end. */
   readonly pingUrl: () => string
   readonly now: () => number
-  readonly random: () => number
   readonly log: Log
 }
 
@@ -62,11 +61,9 @@ export const OWNER_WAIT_MS = 20_000
 /** Each status of its new owner may prove a takeover, and leads to a look too. */
 const FIRST_LOOK_MS = 1_000
 const LONGEST_LOOK_MS = 600_000
-/** With more than 10,000 resources the longest wait grows, so that there are fewer than 20 looks in a second. */
-const MS_FOR_EACH = 60
 
 export function createTakeover(options: TakeoverOptions): Takeover {
-  const { client, cache, context, cluster, claims, recorder, pingUrl, now, random, log } = options
+  const { client, cache, context, cluster, claims, recorder, pingUrl, now, log } = options
   const { installation, reported } = claims
   /** By key: since when the owner of a resource without a status is waited for. */
   const lostSince = new Map<string, number>()
@@ -124,8 +121,8 @@ export function createTakeover(options: TakeoverOptions): Takeover {
     if (isKept && !(await isProved(object, `${pingUrl()}/ping/${check.publicId}`))) {
       const since = keptSince.get(key) ?? now()
       keptSince.set(key, since)
-      const maxMs = Math.max(LONGEST_LOOK_MS, keptSince.size * MS_FOR_EACH)
-      return Math.min(Math.max(FIRST_LOOK_MS, now() - since), maxMs) * (1 - 0.2 * random())
+      // Each wait is as long as all before, so it doubles.
+      return Math.min(Math.max(FIRST_LOOK_MS, now() - since), LONGEST_LOOK_MS)
     }
     keptSince.delete(key)
     if (!isKept) return null

@@ -56,7 +56,6 @@ function createScene({ takeOver = null as string | null, answer = null as ApiErr
     recorder: { record: (_on: unknown, event: (typeof events)[number]) => void events.push(event) },
     pingUrl: () => 'http://ping',
     now: () => now,
-    random: () => 0,
     log: silentLog,
   } as unknown as TakeoverOptions
   const pass = (ms: number): void => {
