@@ -1,11 +1,12 @@
 /**
- * Removes our finalizer from every HeartbeatCheck before the operator is uninstalled (`helm uninstall`): the resources can
- * then be deleted without the operator, and no namespace hangs in Terminating. The status of each says that nothing keeps
- * it true. Checks and their URLs stay in the database; an operator that is installed again adds the finalizer again.
+ * Removes our finalizer from every HeartbeatCheck before the operator is uninstalled (`helm uninstall`): the resources
+ * can then be deleted without the operator, and no namespace hangs in Terminating. The status of each says that nothing
+ * keeps it true. Checks and their URLs stay in the database; an operator that is installed again adds the finalizer
+ * again.
  *
- * Resources of another installation keep the finalizer: their owner needs it. Whether the owner still runs cannot be seen
- * with the rights of an uninstallation, so a person decides, and names the owner in TAKE_OVER. Our Lease says which
- * installation this one is: the database may be gone by now.
+ * Resources of another installation keep the finalizer: their owner needs it. Whether the owner still runs cannot be
+ * seen with the rights of an uninstallation, so a person decides, and names the owner in TAKE_OVER. Our Lease says
+ * which installation this one is: the database may be gone by now.
  */
 
 import type { KubernetesClient } from '../../kubernetes/client.ts'
@@ -85,8 +86,8 @@ export async function releaseFinalizers(given: ReleaseOptions): Promise<void> {
 }
 
 /**
- * A leader would put the finalizers back. Waits until the Lease is free or expired, by the rule of candidates. Resolves with the
- * installation that held it last; null when that is not known.
+ * A leader would put the finalizers back. Waits until the Lease is free or expired, by the rule of candidates. Resolves
+ * with the installation that held it last; null when that is not known.
  */
 async function waitUntilLeaseIsFree(options: Options): Promise<string | null> {
   const { client, leaseNamespace, clock, say, signal } = options
@@ -161,7 +162,7 @@ async function listAll({ client, signal }: Options, namespace: string | undefine
   return items
 }
 
-/** Null: it is released. Fails too for a resource that was changed or deleted since the list; the next round handles it. */
+/** Null: it is released. Fails too for a resource that was changed since the list; the next round handles it. */
 async function release({ client, clock }: ReleaseOptions, object: HeartbeatCheck): Promise<Failure | null> {
   try {
     await reportUninstalled(client, await removeFinalizer(client, object), clock.now())
@@ -174,7 +175,7 @@ async function release({ client, clock }: ReleaseOptions, object: HeartbeatCheck
   }
 }
 
-/** Its condition Ready becomes Unknown. Without the right, or when the resource is changed meanwhile, it stays as it is. */
+/** Its condition Ready becomes Unknown. Without the right, or when the resource was changed, the status stays. */
 async function reportUninstalled(
   client: KubernetesClient,
   { metadata, status }: HeartbeatCheck,

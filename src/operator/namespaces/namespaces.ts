@@ -1,6 +1,7 @@
 /**
- * What a HeartbeatCheck depends on of its Namespace: which projects it may use (design, section 6, "Projects"), by an annotation that its
- * tenants cannot edit or by the configuration, and its uid, by which a new namespace of the same name is known.
+ * What a HeartbeatCheck depends on of its Namespace: which projects it may use (design, section 6, "Projects"), by an
+ * annotation that its tenants cannot edit or by the configuration, and its uid, by which a new namespace of the same
+ * name is known.
  */
 
 import type { Place, Revival } from '../../checks/declare/declare-check.ts'
@@ -22,7 +23,10 @@ export interface Namespaces {
   allowedProjects(namespace: string, age: Age): Promise<readonly string[] | null>
   /** What the API server said when it last forbade to read the namespace; null: it did not. */
   denial(namespace: string): string | null
-  /** Where the resources of the namespace are. `isFirst`: for the first reconcile of a resource, which decides what comes back. */
+  /**
+   * Where the resources of the namespace are. `isFirst`: for the first reconcile of a resource, which decides what
+   * comes back.
+   */
   placeOf(namespace: string, isFirst: boolean): Promise<Place>
 }
 

@@ -1,7 +1,8 @@
 /**
- * The Namespaces in a cache, so that a changed annotation or label takes effect within a second. Without the right to list
- * and watch them there is no cache: what their projects are is read by name (namespaces.ts), and their labels are not
- * known. A controller of single namespaces may read these and watch none: it reads each once a minute, for their labels.
+ * The Namespaces in a cache, so that a changed annotation or label takes effect within a second. Without the right to
+ * list and watch them there is no cache: what their projects are is read by name (namespaces.ts), and their labels are
+ * not known. A controller of single namespaces may read these and watch none: it reads each once a minute, for their
+ * labels.
  */
 
 import { getOrNull, type KubernetesClient } from '../../kubernetes/client.ts'
@@ -32,7 +33,10 @@ export interface NamespaceWatchOptions {
 
 /** What is new about a Namespace. */
 export interface NamespaceChange {
-  /** Its annotation was changed: which projects its HeartbeatChecks may use. Not for one that was not known: it has no resources yet. */
+  /**
+   * Its annotation was changed: which projects its HeartbeatChecks may use. Not for one that was not known: it has no
+   * resources yet.
+   */
   readonly isOfProjects: boolean
   /** Its label was changed, or is known now. */
   readonly isOfLabel: boolean

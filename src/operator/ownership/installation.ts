@@ -1,8 +1,8 @@
 /**
- * Before the election: which installation this process belongs to, and whether it may reconcile here (design, section 6).
- * `npm start` begins nothing beside the Lease of another installation: that one may be in production. The resources of
- * an installation are its own also while it is stopped, so its Lease counts whether it is held, given back or expired,
- * and also where our own would be.
+ * Before the election: which installation this process belongs to, and whether it may reconcile here (design, section
+ * 6). `npm start` begins nothing beside the Lease of another installation: that one may be in production. The resources
+ * of an installation are its own also while it is stopped, so its Lease counts whether it is held, given back or
+ * expired, and also where our own would be.
  */
 
 import { getOrNull, type KubernetesClient } from '../../kubernetes/client.ts'
@@ -38,11 +38,11 @@ export interface ClaimOptions extends LookOptions {
   readonly yieldsToOthers: boolean
   readonly clock: Clock
   readonly log: Log
-  /** Called after each look with why the election does not begin, and what to do; null: it does, or that is not known. */
+  /** Called after each look with why the election does not begin, and what to do; null: it does, or is not known. */
   readonly onLook: (whyNot: string | null) => void
 }
 
-/** A Lease that is deleted lets the election begin within this time, and a database or API server that responds again. */
+/** A Lease that is deleted lets the election begin within this time, and so does a database that responds again. */
 const LOOK_MS = 2_000
 /** Where the manifests install. */
 const USUAL_NAMESPACE = 'heartbeat-operator'

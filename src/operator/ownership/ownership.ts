@@ -1,6 +1,7 @@
 /**
- * Whose resource a HeartbeatCheck is (design, section 6). An installation records its id in the status of each resource that it
- * reconciles. Without an id the resource belongs to the writer of its first status: its version decides between two. Pure.
+ * Whose resource a HeartbeatCheck is (design, section 6). An installation records its id in the status of each resource
+ * that it reconciles. Without an id the resource belongs to the writer of its first status: its version decides between
+ * two. Pure.
  */
 
 import { type HeartbeatCheck, type HeartbeatCheckStatus, TAKE_OVER_ANNOTATION } from '../heartbeat-check.ts'

@@ -111,7 +111,7 @@ export function createTakeover(options: TakeoverOptions): Takeover {
     recorder.record(regarding(object), { ...event, id: `ManagedElsewhere ${owner}` })
   }
 
-  /** Retires the check that we had, if the takeover is proved. Resolves with the ms until the next look; null: none is needed. */
+  /** Retires the check that we had, if the takeover is proved. Resolves with the ms until the next look; null: none. */
   async function endFormerCheck(key: string, object: HeartbeatCheck, owner: string): Promise<number | null> {
     const resource = { cluster, ...splitKey(key) }
     const { checkId } = object.status ?? {}
@@ -134,7 +134,7 @@ export function createTakeover(options: TakeoverOptions): Takeover {
     return null
   }
 
-  /** By the target of the specification, which the writer of a status cannot choose. A resource that publishes nothing proves nothing. */
+  /** By the target of the specification, which the writer of a status cannot choose. Without a target: never. */
   async function isProved(object: HeartbeatCheck, ourUrl: string): Promise<boolean> {
     const target = targetOf(object)
     const urls = target === null ? [] : await findPublishedUrls(client, object, target).catch(noneIfStalled)

@@ -1,9 +1,9 @@
 /**
- * Publishes the ping URL of a check in a Secret or ConfigMap beside its job, and withdraws the URL from where it was before
- * (design, section 6, "Publishing"). The object is created with an owner reference, and changed by server-side apply. Into
- * an object that others handed over go one key and one label; other objects are never touched. The controller may create,
- * `get` and `patch` by name, and neither list nor watch: the resync finds changes by others, or a request
- * (reconcile-request.ts).
+ * Publishes the ping URL of a check in a Secret or ConfigMap beside its job, and withdraws the URL from where it was
+ * before (design, section 6, "Publishing"). The object is created with an owner reference, and changed by server-side
+ * apply. Into an object that others handed over go one key and one label; other objects are never touched. The
+ * controller may create, `get` and `patch` by name, and neither list nor watch: the resync finds changes by others, or
+ * a request (reconcile-request.ts).
  */
 
 import type { KubernetesClient } from '../../kubernetes/client.ts'
@@ -160,8 +160,8 @@ async function isDone(creation: Promise<unknown>): Promise<boolean> {
  * Called before another URL in an object of this resource is replaced, in the version that was read before. Another
  * installation may have written that URL: a resource that is taken over belongs to the new owner before the new owner
  * publishes, and a new one belongs to the installation whose first status arrives. Throws when another installation has
- * the resource by now, which the next reconcile finds in the cache, and while the resource has no status at all: another
- * one may be about to write it, and the retry claims the resource first.
+ * the resource by now, which the next reconcile finds in the cache, and while the resource has no status at all:
+ * another one may be about to write it, and the retry claims the resource first.
  */
 async function ensureClaimable(
   { client, cache, claims }: PublisherOptions,

@@ -113,7 +113,8 @@ export async function applyTo(
   wanted: NewObject,
 ): Promise<PublishedObject> {
   let version = resourceVersion
-  // We own a created object by Update, and an apply removes only fields that are owned by Apply: first the entry becomes Apply.
+  // We own a created object by Update, and an apply removes only fields that are owned by Apply: first the entry
+  // becomes Apply.
   if (managedFields.some(isOfCreation)) {
     const others = managedFields.filter((entry) => !isOfCreation(entry) && !isOfApply(entry))
     const ours = managedFields.find(isOfCreation)!
