@@ -22,7 +22,8 @@ import {
 import type { Namespaces } from '../namespaces/namespaces.ts'
 import { MAX_RUNTIME_ANNOTATION } from '../opt-in/annotations.ts'
 import { creatorOf } from '../opt-in/plan.ts'
-import { findPublishedId } from '../publish/publish.ts'
+import { findPublishedUrls } from '../publish/publish.ts'
+import { publicIdsIn } from '../publish/published-object.ts'
 import { hasRequest } from '../reconcile/reconcile-request.ts'
 import { Stalled, toStalled } from '../status/stalled.ts'
 import { type SourceOptions, specOfSource } from './spec-of-source.ts'
@@ -108,7 +109,8 @@ export async function syncCheck(
       adoptId: annotations?.[ADOPT_CHECK_ANNOTATION] ?? null,
       knownId: checkId,
       source: sourceOf(object, declaration),
-      findPublicId: published && (() => findPublishedId(client, object, published)),
+      findPublicId:
+        published && (async () => publicIdsIn(await findPublishedUrls(client, object, published))[0] ?? null),
     })
     return { ...declared, fault: declaration.fault ?? toStalled(fault) }
   } catch (error) {

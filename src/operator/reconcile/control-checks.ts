@@ -6,13 +6,11 @@ import type { Priority } from '../../kubernetes/queue.ts'
 import { createWorkers } from '../../kubernetes/workers.ts'
 import { listenForNotices } from '../../store/checks/change-notices.ts'
 import { findProjectsInstead } from '../../tenancy/namespace-projects.ts'
+import type { HeartbeatCheck } from '../heartbeat-check.ts'
 import { createNamespaces } from '../namespaces/namespaces.ts'
 import type { NamespaceWatch } from '../namespaces/watch-namespaces.ts'
-import { createForeignResources, type ForeignMemory } from '../ownership/foreign-resources.ts'
-import { createFormerChecks } from '../ownership/former-checks.ts'
 import { ownershipOf } from '../ownership/ownership.ts'
-import { isMinorRun } from '../status/status.ts'
-import { createStatusTurns } from '../status/status-turns.ts'
+import { createStatusTurns, isMinorRun } from '../status/status-turns.ts'
 import type { Controller, Term } from '../term.ts'
 import type { CheckWatch } from '../watch-checks.ts'
 import { createSourceChanges, type ListenedSources } from './on-source-change.ts'
@@ -44,8 +42,6 @@ export interface CheckControllerOptions extends CheckSettings {
   readonly sources: ListenedSources | null
   /** What the runs of its source have reported before is to be recorded for this resource. */
   readonly onFollowed: (key: string) => void
-  /** Of all terms: what was reported of the resources of others. */
-  readonly memory: ForeignMemory
   /** Null: each Namespace is read when it is needed. */
   readonly namespaceWatch: Pick<NamespaceWatch, 'get'> | null
 }
@@ -72,7 +68,7 @@ const RIGHTS_MS = 5_000
 
 export function createCheckController(term: Term, options: CheckControllerOptions): CheckController {
   const { client, context, cluster, claims, recorder, clock, random, log, metrics } = term
-  const { watch, sources, memory, namespaceWatch, revival, pingUrl } = options
+  const { watch, sources, namespaceWatch, revival, pingUrl } = options
   const { resyncMs = RESYNC_MS, pollMs = POLL_MS } = options
   const work = term.createQueue(CONTROLLER)
 
@@ -84,9 +80,7 @@ export function createCheckController(term: Term, options: CheckControllerOption
 
   const turns = createStatusTurns(pollMs)
   const base = { client, cache: watch, context, cluster, claims }
-  const onCount = (count: number) => metrics.installationConflicts.set(count)
-  const formerChecks = createFormerChecks({ ...base, pingUrl, clock, random, log })
-  const foreign = createForeignResources({ ...base, formerChecks, recorder, memory, log, onCount })
+  const isForeign = (object: HeartbeatCheck) => ownershipOf(object, claims).kind === 'foreign'
   const offerTurn = (key: string) => {
     if (!isFailing(key) && turns.add(key)) work.add(key, 'background')
   }
@@ -108,8 +102,6 @@ export function createCheckController(term: Term, options: CheckControllerOption
     sourceZone: term.cronJobs.timeZone,
     onFollowed: options.onFollowed,
     sourceWaitMs: (object) => sourceChanges?.waitMs(object) ?? 0,
-    foreign,
-    onTakenOver: (uid) => claims.takenOver.add(uid),
     revival,
     namespaces: projects,
     recorder,
@@ -117,6 +109,7 @@ export function createCheckController(term: Term, options: CheckControllerOption
     pingUrl,
     now: clock.now,
     random,
+    log,
     resyncMs,
     onPublish: (result) => metrics.publishes.inc({ result }),
     onFinalizerForced: () => metrics.forcedFinalizers.inc(),
@@ -137,7 +130,7 @@ export function createCheckController(term: Term, options: CheckControllerOption
     cluster,
     cache: watch,
     isWatched: watch.isWatched,
-    isForeign: (object) => ownershipOf(object, claims).kind === 'foreign',
+    isForeign,
     isFailing,
     enqueue: work.add,
     turns,
@@ -187,6 +180,7 @@ export function createCheckController(term: Term, options: CheckControllerOption
     },
     projectsChanged,
     start() {
+      metrics.countConflicts(() => [...watch.keys()].filter((key) => isForeign(watch.get(key)!)).length)
       parts.push(term.startLoop('poll', pollMs, poll))
       if (sourceChanges !== null) {
         parts.push(term.startLoop('rights', RIGHTS_MS, async () => sourceChanges.lookAtRights()))
@@ -202,7 +196,7 @@ export function createCheckController(term: Term, options: CheckControllerOption
       sourceChanges?.stop()
       work.stop()
       await Promise.all([workers.stop(drainMs), ...parts.map((part) => part.stop())])
-      metrics.installationConflicts.set(0)
+      metrics.countConflicts(null)
     },
   }
 }

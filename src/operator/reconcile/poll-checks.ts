@@ -13,8 +13,7 @@ import type { Context } from '../../store/context.ts'
 import { resourceExists } from '../deletion/resource-exists.ts'
 import type { HeartbeatCheck, HeartbeatCheckStatus } from '../heartbeat-check.ts'
 import { readSource, type SourceReader } from '../sources/read-source.ts'
-import { isMinor, withState } from '../status/status.ts'
-import type { DueStatus, StatusTurns } from '../status/status-turns.ts'
+import { type DueStatus, isMinor, type StatusTurns, withState } from '../status/status-turns.ts'
 
 export interface CheckPollOptions {
   readonly context: Context

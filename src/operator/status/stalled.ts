@@ -16,6 +16,12 @@ export class Stalled extends Error {
   }
 }
 
+/** For what may be unknown: none where a person has to correct something first. */
+export function noneIfStalled(error: unknown): never[] {
+  if (error instanceof Stalled) return []
+  throw error
+}
+
 /** Null for an error that a retry corrects. */
 export function toStalled(error: unknown): Stalled | null {
   if (!(error instanceof AppError)) return null

@@ -11,7 +11,6 @@ import { isUnarmed } from '../../domain/transition.ts'
 import { type Condition, toTime } from '../../kubernetes/objects.ts'
 import type { CheckRecord } from '../../store/checks/checks.ts'
 import type { StoredSpec } from '../../store/checks/columns.ts'
-import type { DeclaredState } from '../../store/checks/declared-checks.ts'
 import {
   type HeartbeatCheck,
   type HeartbeatCheckStatus,
@@ -105,7 +104,7 @@ function describeFollowed({ status, spec }: HeartbeatCheck, { source, lastRun }:
   }
 }
 
-function describeSource(
+export function describeSource(
   { kind }: Pick<SourceRef, 'kind'>,
   { metadata: { name, uid }, suspended, lastScheduleTime, active }: Source,
 ): SourceStatus {
@@ -133,7 +132,7 @@ function describeRun({ job, outcome, ...rest }: LastRun): LastRunStatus {
   }
 }
 
-type SourceStatus = NonNullable<HeartbeatCheckStatus['source']>
+export type SourceStatus = NonNullable<HeartbeatCheckStatus['source']>
 type LastRunStatus = NonNullable<HeartbeatCheckStatus['lastRun']>
 
 /** A ping alone changes the status only when its time is due. */
@@ -145,78 +144,6 @@ function holdPingTime(
   if (!isPingAlone(before, after)) return after
   const shownAt = before.lastPingTime === undefined ? null : Date.parse(before.lastPingTime)
   return isPingTimeDue(shownAt, state.lastPingAt!, spec) ? after : before
-}
-
-/**
- * Whether the change may wait for a turn (status-turns.ts): the time of a ping, a job that became late or is on time again, which
- * is no flip, and a run of a CronJob that started or succeeded. A job that needs some seconds after its slot is late in each interval.
- */
-export function isMinor(before: HeartbeatCheckStatus | undefined, after: HeartbeatCheckStatus): boolean {
-  if (before === undefined || (before.lastPingTime !== undefined && after.lastPingTime === undefined)) return false
-  const isRunMinor = after.lastRun === undefined || isMinorRun(after.lastRun)
-  const [one, other] = [before, after].map((status) =>
-    withoutMinor(isRunMinor ? { ...status, lastRun: undefined } : status),
-  )
-  return isSameStatus(one, other!)
-}
-
-function withoutMinor({ lastPingTime: _, source, ...status }: HeartbeatCheckStatus): HeartbeatCheckStatus {
-  const conditions = status.conditions?.map((condition) =>
-    condition.type === 'Up' && condition.status === 'True' ? { ...condition, reason: '', message: '' } : condition,
-  )
-  const { lastScheduleTime: __, active: ___, ...same } = source ?? {}
-  return {
-    ...status,
-    ...(status.state === 'late' ? { state: 'up' } : {}),
-    ...(conditions && { conditions }),
-    ...(source && { source: same as SourceStatus }),
-  }
-}
-
-/** A CronJob that works has two of them for each of its runs. A run in progress has a message if something is wrong. */
-export function isMinorRun(run: { readonly outcome: string; readonly message?: string | null | undefined }): boolean {
-  return run.outcome === 'Succeeded' || (run.outcome === 'Running' && run.message == null)
-}
-
-/**
- * The status with what the row of its check says now, and its source; the same one where that says nothing new. A poll compares
- * thousands, so this is without what only a reconcile knows: the conditions, and the times of a run.
- */
-export function withState(
-  { spec, status: shown = {} }: HeartbeatCheck,
-  state: DeclaredState,
-  source: Source | undefined,
-  now: Instant,
-): HeartbeatCheckStatus {
-  const { lastPingAt, lastRun } = state
-  const [shownState, stateTime] = [shownStatus(state, now), toTime(state.since)]
-  const shownAt = shown.lastPingTime === undefined ? null : Date.parse(shown.lastPingTime)
-  const isPinged = lastPingAt === null ? shownAt !== null : isPingTimeDue(shownAt, lastPingAt, source ?? spec)
-  const isRun = lastRun !== null && (shown.lastRun?.name !== lastRun.job || shown.lastRun.outcome !== lastRun.outcome)
-  const isSourceSame = source === undefined || isShown(shown.source, source)
-  const isStateSame = shown.state === shownState && shown.stateTime === stateTime
-  if (isStateSame && !isPinged && !isRun && isSourceSame) return shown
-  const { lastPingTime: _, ...others } = shown
-  return {
-    ...(isPinged ? others : shown),
-    state: shownState,
-    stateTime,
-    ...(isPinged && lastPingAt !== null ? { lastPingTime: toTime(lastPingAt) } : {}),
-    ...(isRun ? { lastRun: { name: lastRun.job, outcome: lastRun.outcome } } : {}),
-    ...(isSourceSame ? {} : { source: describeSource(spec.sourceRef!, source) }),
-  }
-}
-
-/** As describeSource() shows it, without its cost. */
-function isShown(shown: SourceStatus | undefined, source: Source): boolean {
-  const active = source.active.slice(0, MAX_ACTIVE)
-  return (
-    shown?.uid === source.metadata.uid &&
-    shown.suspended === source.suspended &&
-    (shown.lastScheduleTime ?? null) === source.lastScheduleTime &&
-    shown.active?.length === active.length &&
-    active.every((name, index) => shown.active![index] === name)
-  )
 }
 
 /** Whether nothing but the time of a ping has changed. */
@@ -233,6 +160,20 @@ export function addForeign(object: HeartbeatCheck, message: string, now: Instant
     ({ type }) => !ours.some((condition) => condition.type === type),
   )
   return [...ours.map((statement) => toCondition(object, statement, now)), ...others]
+}
+
+/** The conditions of a resource that is tried again: what is known of its job stays. */
+export function addRetrying(
+  object: HeartbeatCheck,
+  message: string,
+  published: PublishedTarget | null,
+  now: Instant,
+): Condition[] {
+  const sync = { kind: 'retrying', message } as const
+  const ours = describeSync(sync, published)
+  if (published !== null || !publishesNothing(object.spec)) ours.push(describePublished(sync, published))
+  const job = object.status?.conditions?.filter(({ type }) => type === 'Up') ?? []
+  return [...ours.map((statement) => toCondition(object, statement, now)), ...job]
 }
 
 /** What the service holds, which is not what the resource says while that is not in the service. Of a source that cannot be read it holds no schedule. */

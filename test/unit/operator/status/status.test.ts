@@ -9,13 +9,8 @@ import type {
   HeartbeatCheckStatus,
 } from '../../../../src/operator/heartbeat-check.ts'
 import type { Source } from '../../../../src/operator/sources/source-kind.ts'
-import {
-  computeStatus,
-  type Findings,
-  isMinor,
-  isSameStatus,
-  type Sync,
-} from '../../../../src/operator/status/status.ts'
+import { computeStatus, type Findings, isSameStatus, type Sync } from '../../../../src/operator/status/status.ts'
+import { isMinor } from '../../../../src/operator/status/status-turns.ts'
 import type { CheckRecord } from '../../../../src/store/checks/checks.ts'
 import type { StoredSpec } from '../../../../src/store/checks/columns.ts'
 
