@@ -47,7 +47,6 @@ export interface AppOptions {
 }
 
 const MEASURE_MS = 5_000
-const CLUSTER_WAIT_MS = 1_000
 export const DATABASE_RETRY_MS = 500
 
 export function createApp(options: AppOptions) {
@@ -99,7 +98,7 @@ export function createApp(options: AppOptions) {
     isStarted: () => isStarted,
     whyNotReady,
     state: () => (apiRole === null || apiRole.whyNotStoring() === null ? 'ok' : 'database unavailable; spooling'),
-    remark: () => controllerRole?.reasonNow() ?? null,
+    remark: whyNotReconciling,
     metricsToken: config.secrets.metricsToken,
     metrics: {
       contentType: metrics.registry.contentType,
@@ -143,10 +142,11 @@ export function createApp(options: AppOptions) {
     if (apiRole !== null) defer(apiRole.stop)
     const served = (await apiRole?.start(signal)) ?? { ping: null, api: null }
     if (controllerRole !== null) defer(controllerRole.stop)
-    controllerRole?.start()
+    const reconciling = controllerRole?.start()
     reportLoop.start()
     defer(stopReports)
     isStarted = true
+    await reconciling
     await warnOfUnencrypted()
     const shown = apiRole === null ? served : { ping: apiRole.pingUrl(), api: apiRole.baseUrl() }
     return { ...shown, ops, listening: { ...served, ops } }
@@ -191,14 +191,9 @@ export function createApp(options: AppOptions) {
     await stack.disposeAsync()
   }
 
-  /** Null also where no answer comes within a second: a cluster that cannot be reached must not delay the start. */
-  async function whyNotReconciling(): Promise<string | null> {
-    if (controllerRole === null) return null
-    const over = new AbortController()
-    const late = clock.sleep(CLUSTER_WAIT_MS, over.signal).then(() => null)
-    const reason = await Promise.race([controllerRole.whyNotReconciling(), late])
-    over.abort()
-    return reason
+  /** What start() has waited for, a second at most; null: the cluster is reconciled, or there is none. */
+  function whyNotReconciling(): string | null {
+    return controllerRole?.whyNotReconciling() ?? null
   }
 
   return { start, stop, whyNotReconciling, metrics }

@@ -78,10 +78,8 @@ async function run(config: Config): Promise<void> {
   const { listening, ...addresses } = await orExplain(() => app.start(stopping.signal), databaseUrl)
   for (const warning of config.warnings) log.warn(warning)
   const shownKey = config.secrets.bootstrapApiKey === undefined ? (prepared.made?.apiKey ?? null) : null
-  if (config.kubernetes !== 'off' && config.role !== 'api') {
-    const reason = await app.whyNotReconciling()
-    say(describeCluster(config, connection, fault ?? reason))
-  }
+  if (config.kubernetes !== 'off' && config.role !== 'api')
+    say(describeCluster(config, connection, fault ?? app.whyNotReconciling()))
   say(describeService(addresses, config, prepared.projectId, shownKey))
   // The listening addresses, for scripts: with port 0 they are known only from this line.
   const served = listening.ping === null ? '' : ` ping=${listening.ping} api=${listening.api}`

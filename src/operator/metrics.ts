@@ -10,7 +10,8 @@ export interface OperatorMetrics {
   readonly forcedFinalizers: Counter
   readonly orphans: Counter
   readonly clusterNameTaken: Gauge
-  readonly installationConflicts: Gauge
+  /** The HeartbeatChecks of other installations are counted at each scrape; null: no more. */
+  readonly countConflicts: (count: (() => number) | null) => void
   /** The CronJobs are counted at each scrape; null: no more. */
   readonly countCronJobs: (count: (() => WatchedCounts) | null) => void
   readonly jobsRecorded: Counter<'outcome'>
@@ -19,6 +20,7 @@ export interface OperatorMetrics {
 export function createOperatorMetrics(registry: Registry): OperatorMetrics {
   const { counter, gauge } = metricsOn(registry)
   let count = () => NONE
+  let countForeign = () => 0
   new Gauge({
     name: 'heartbeat_cronjobs',
     help: 'CronJobs of the watched namespaces, by whether a HeartbeatCheck follows them; rejected: it cannot be created; 0 unless this process leads',
@@ -26,6 +28,14 @@ export function createOperatorMetrics(registry: Registry): OperatorMetrics {
     registers: [registry],
     collect() {
       for (const [watched, value] of Object.entries(count())) this.set({ watched }, value)
+    },
+  })
+  new Gauge({
+    name: 'heartbeat_installation_conflicts',
+    help: 'HeartbeatChecks of the watched namespaces that belong to another installation and are not reconciled',
+    registers: [registry],
+    collect() {
+      this.set(countForeign())
     },
   })
   return {
@@ -44,10 +54,9 @@ export function createOperatorMetrics(registry: Registry): OperatorMetrics {
       'heartbeat_cluster_name_taken',
       '1 if another live cluster is registered under the same CLUSTER_NAME, so that this cluster is not reconciled; else 0',
     ),
-    installationConflicts: gauge(
-      'heartbeat_installation_conflicts',
-      'HeartbeatChecks of the watched namespaces that belong to another installation and are not reconciled',
-    ),
+    countConflicts(by) {
+      countForeign = by ?? (() => 0)
+    },
     countCronJobs(by) {
       count = by ?? (() => NONE)
     },

@@ -17,11 +17,14 @@ import type { Context } from '../store/context.ts'
 import { createClusterRegistration } from './cluster/register-cluster.ts'
 import { FIELD_MANAGER, HEARTBEAT_CHECKS, INSTALLATION_ANNOTATION, LEASE_NAME } from './heartbeat-check.ts'
 import type { OperatorMetrics } from './metrics.ts'
-import { startNamespaceReads } from './namespaces/read-namespaces.ts'
-import { type NamespaceChange, type NamespaceWatch, startNamespaceWatch } from './namespaces/watch-namespaces.ts'
+import {
+  type NamespaceChange,
+  type NamespaceWatch,
+  startNamespaceReads,
+  startNamespaceWatch,
+} from './namespaces/watch-namespaces.ts'
 import { createOptInController, type OptInController } from './opt-in/control-opt-in.ts'
-import { createClaimsFinder, createLeaseReporter, type OwnClaims } from './ownership/claims.ts'
-import type { ForeignMemory } from './ownership/foreign-resources.ts'
+import { createLeaseReporter, findClaims, type OwnClaims } from './ownership/installation.ts'
 import {
   type CheckController,
   type CheckSettings,
@@ -65,16 +68,15 @@ export interface OperatorOptions extends CheckSettings {
 }
 
 export interface Operator {
-  start(): void
+  /** Begins at once, and resolves when whyNotReconciling() is known, or cannot be known soon. */
+  start(): Promise<void>
   /** Finishes the reconciles in progress and releases the lease. */
   stop(): Promise<void>
   /** Whether the HeartbeatChecks are in the cache, but for namespaces that may not be read. */
   hasSynced(): boolean
   isLeader(): boolean
-  /** Resolves with why nothing is reconciled and what to do, or with null, as soon as that is known. */
-  whyNotReconciling(): Promise<string | null>
-  /** The same, as far as it is known now. */
-  reasonNow(): string | null
+  /** Why nothing is reconciled, and what to do; null: it is, or that is not known. */
+  whyNotReconciling(): string | null
 }
 
 const HOLDER_SECONDS = 30
@@ -151,16 +153,19 @@ export function createOperator(options: OperatorOptions): Operator {
   const registration = createClusterRegistration({ client, context, cluster, holderSeconds, log, onTaken })
   const electorMetrics = kubernetesMetrics.elector(LEASE_NAME)
   electorMetrics.leading(false)
-  const finder = createClaimsFinder({ ...options, takeOver, yieldsToOthers, random })
   const stopping = new AbortController()
-  const memory: ForeignMemory = { reported: new Map(), logged: new Set() }
   const base = { context, databaseUrl, cluster, namespaces, cronJobs, clock, random, log, stallMs }
   const shared: Shared = { ...base, recorder, metrics, kubernetesMetrics }
   let elector: Elector | undefined
   let election: Promise<void> | undefined
+  let whyNotReconciling: string | null = null
 
-  async function beginElection(): Promise<void> {
-    const claims = await finder.find(stopping.signal)
+  async function beginElection(onKnown: () => void): Promise<void> {
+    const onLook = (whyNot: string | null) => {
+      whyNotReconciling = whyNot
+      onKnown()
+    }
+    const claims = await findClaims({ ...options, takeOver, yieldsToOthers, onLook }, stopping.signal)
     if (claims === null) return
     installation = claims.installation
     elector = electorOf(claims)
@@ -215,7 +220,7 @@ export function createOperator(options: OperatorOptions): Operator {
     const namespaceWatch = startNamespaces(term)
     // What a controller of single namespaces knows of them may be a minute old.
     const watched = namespaces === null ? namespaceWatch : null
-    const settings = { ...options, watch, sources, memory, namespaceWatch: watched, onFollowed }
+    const settings = { ...options, watch, sources, namespaceWatch: watched, onFollowed }
     const reconciling = createCheckController(term, settings)
     const { noteRun } = reconciling
     const runs = sources === null ? null : createRunControllers(term, { sources, checks: watch, noteRun, seenEveryMs })
@@ -265,12 +270,13 @@ export function createOperator(options: OperatorOptions): Operator {
         part.start()
       }
       started.defer(endElection)
-      election = beginElection()
+      return new Promise((resolve) => {
+        election = beginElection(resolve)
+      })
     },
     stop: () => started.disposeAsync(),
     hasSynced: watch.hasTried,
     isLeader: () => elector?.isLeader() ?? false,
-    whyNotReconciling: () => finder.isKnown.then(finder.whyNot),
-    reasonNow: finder.whyNot,
+    whyNotReconciling: () => whyNotReconciling,
   }
 }

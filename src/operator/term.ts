@@ -15,7 +15,7 @@ import type { Log } from '../runtime/log.ts'
 import { createLoop, type Loop } from '../runtime/loop.ts'
 import type { Context } from '../store/context.ts'
 import type { OperatorMetrics } from './metrics.ts'
-import type { OwnClaims } from './ownership/claims.ts'
+import type { OwnClaims } from './ownership/installation.ts'
 
 /** Work that only the leader does. It is made for a term, and used once. */
 export interface Controller {

@@ -8,13 +8,8 @@ import type { Priority } from '../kubernetes/queue.ts'
 import type { ReflectorMetrics } from '../kubernetes/reflector.ts'
 import type { Clock } from '../runtime/clock.ts'
 import type { Log } from '../runtime/log.ts'
-import {
-  HEARTBEAT_CHECKS,
-  type HeartbeatCheck,
-  type HeartbeatCheckStatus,
-  RESTORE_RIGHTS,
-  VERSION,
-} from './heartbeat-check.ts'
+import { HEARTBEAT_CHECKS, type HeartbeatCheck, RESTORE_RIGHTS, VERSION } from './heartbeat-check.ts'
+import { isWrittenByOthers } from './ownership/ownership.ts'
 import { createFollowers } from './sources/followers.ts'
 
 export interface CheckWatch {
@@ -104,32 +99,8 @@ function isRelevant(before: HeartbeatCheck, after: HeartbeatCheck, ours: string 
   return isOthersWork(before, after, ours) || JSON.stringify(finalizersBefore) !== JSON.stringify(finalizers)
 }
 
-/**
- * Whether another installation has written the status: it took the resource over, it has published its URL, or it reports that it does
- * not have the resource.
- */
-function isOfOthers(
-  { status: before }: HeartbeatCheck,
-  { status: after }: HeartbeatCheck,
-  ours: string | null,
-): boolean {
-  if (before?.installation === undefined)
-    return ours !== null && after?.installation !== undefined && after.installation !== ours
-  if (before.installation !== after?.installation || before.checkId !== after.checkId) return true
-  if (isPublished(after) && !isPublished(before)) return true
-  return isManagedElsewhere(after) && !isManagedElsewhere(before)
-}
-
-function isPublished({ conditions = [] }: HeartbeatCheckStatus): boolean {
-  return conditions.some(({ type, status }) => type === 'Published' && status === 'True')
-}
-
-function isManagedElsewhere({ conditions = [] }: HeartbeatCheckStatus): boolean {
-  return conditions.some(({ reason }) => reason === 'ManagedElsewhere')
-}
-
 const isOthersWork = (before: HeartbeatCheck, after: HeartbeatCheck, ours: string | null) =>
-  isEdited(before, after) || isOfOthers(before, after, ours)
+  isEdited(before, after) || isWrittenByOthers(before, after, ours)
 
 /** Whether a field has changed that we never write. */
 function isEdited({ metadata: before }: HeartbeatCheck, { metadata: after }: HeartbeatCheck): boolean {

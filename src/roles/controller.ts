@@ -8,6 +8,7 @@ import type { Connection } from '../kubernetes/connection.ts'
 import { createKubernetesMetrics } from '../kubernetes/metrics.ts'
 import { createOperator } from '../operator/operator.ts'
 import { isLoopback } from '../runtime/clear-urls.ts'
+import { waitAtMost } from '../runtime/clock.ts'
 import type { Base } from './base.ts'
 import { userAgent } from './user-agent.ts'
 
@@ -15,6 +16,9 @@ export interface ControllerRoleOptions extends Base {
   readonly connection: Connection
   readonly pingUrl: () => string
 }
+
+/** A cluster that cannot be reached does not delay the start for longer. */
+const CLUSTER_WAIT_MS = 1_000
 
 export function createControllerRole(options: ControllerRoleOptions) {
   const { config, connection, database, databaseClock, databaseUrl, clock, log, metrics, pingUrl } = options
@@ -48,14 +52,14 @@ export function createControllerRole(options: ControllerRoleOptions) {
     metrics: metrics.operator,
   })
   return {
-    /** Returns at once; a cluster that cannot be reached is retried in the background. */
-    start(): void {
+    /** Resolves when whyNotReconciling() is known, or soon; a cluster that cannot be reached is retried in the background. */
+    async start(): Promise<void> {
       if (isLoopback(pingUrl()) && (config.role === 'controller' || !isLoopback(connection.server)))
         log.warn(
           { pingUrl: pingUrl() },
           'the published URLs lead to the loopback address, where no job of the cluster finds the ping API: set PING_URL to its public address',
         )
-      operator.start()
+      await waitAtMost(CLUSTER_WAIT_MS, operator.start())
     },
     async stop(): Promise<void> {
       await operator.stop()
@@ -65,6 +69,5 @@ export function createControllerRole(options: ControllerRoleOptions) {
     whyNotReady: () => (operator.hasSynced() ? null : 'the HeartbeatChecks of the cluster were not listed yet'),
     isLeader: operator.isLeader,
     whyNotReconciling: operator.whyNotReconciling,
-    reasonNow: operator.reasonNow,
   }
 }

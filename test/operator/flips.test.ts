@@ -89,6 +89,33 @@ describe('a flip', () => {
     await t.restart()
   })
 
+  it('reads no published object: a resync does, and a request', async () => {
+    await t.place.makeReady('unread')
+    const reads = () => {
+      const of = ({ method, path }: { method: string; path: string }) =>
+        method === 'GET' && path.endsWith(`/secrets/unread-heartbeat`)
+      return t.cluster.server.requests.filter(of).length
+    }
+    const url = await t.place.pingUrl('unread')
+    const before = reads()
+    for (const [kind, state] of [
+      ['', 'up'],
+      ['/fail', 'down'],
+      ['', 'up'],
+    ] as const) {
+      expect((await fetch(url + kind, { method: 'POST' })).status).toBe(200)
+      await t.place.inState('unread', state)
+    }
+    expect(reads()).toBe(before)
+    const annotations = { 'heartbeat-operator.io/reconcile-requested-at': 'now' }
+    await t.place.change('unread', { metadata: { annotations } })
+    await eventually('the request is handled', async () => {
+      const { status } = await t.place.get('unread')
+      return status?.lastHandledReconcileRequest === 'now'
+    })
+    expect(reads()).toBe(before + 1)
+  })
+
   it('is reported alone: Events of earlier flips that have expired are not written again', async () => {
     await t.place.makeReady('forgotten')
     await ping('forgotten')

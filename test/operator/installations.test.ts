@@ -353,6 +353,19 @@ describe('a takeover', () => {
     expect((await place.get('both')).status?.installation).toBe(idOfOne)
   })
 
+  it('of a resource whose specification makes no sense is once, though nothing is published', async () => {
+    await makeInOne('senseless')
+    await place.change('senseless', { spec: { periodSeconds: null, schedule: '99 * * * *' } })
+    await using second = await start(two, { takeOver: await idOf(one) })
+    const event = await place.event('senseless', 'TakenOver')
+    expect(event.note).not.toContain('the check is a new one')
+    expect(await stalledReason('senseless')).toBe('InvalidSpec')
+    for (let times = 0; times < 2; times += 1) await reconciledBy('senseless', second)
+    expect((await place.get('senseless')).status?.installation).toBe(await idOf(two))
+    expect(await checkOf(two, 'senseless')).toEqual([])
+    expect((await place.events('senseless')).filter(({ reason }) => reason === 'TakenOver')).toHaveLength(1)
+  })
+
   it('of a resource that is being deleted finishes its deletion', async () => {
     await makeInOne('stuck')
     await using _second = await start(two)

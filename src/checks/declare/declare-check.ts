@@ -1,7 +1,8 @@
 /**
  * Brings the check of a HeartbeatCheck in line with its declaration (design, section 6): gather the facts, plan, act. A
  * check that is as declared is read once, without a lock. Declarations of one resource wait for each other on the
- * resource's lock, pings and the API's calls on the lock of the check's state.
+ * resource's lock, pings and the API's calls on the lock of the check's state. Where no check of the id that is sought
+ * can be had, the resource is declared anew, without the id.
  */
 
 import { type Audited, audited } from '../../audit/audited.ts'
@@ -11,30 +12,65 @@ import { PUBLIC_ID_IS_UNIQUE, SLUG_IS_UNIQUE, type StoredCheck } from '../../sto
 import type { GivenSpec } from '../../store/checks/columns.ts'
 import { findDeclaredCheck, saveOrigin } from '../../store/checks/declared-checks.ts'
 import type { Context } from '../../store/context.ts'
+import { saveSource } from '../../store/jobs/cron-jobs.ts'
 import type { Queryable } from '../../store/postgres/database.ts'
 import { constraintOf } from '../../store/postgres/sqlstate.ts'
 import { completeSpec, readSpec } from '../read-spec.ts'
 import { actOfCreation, actsOfDeclaration, change, create, type Declaring } from './act.ts'
 import { type Gathered, gather } from './gather.ts'
 import { isOfFormerNamespace } from './place.ts'
-import { type Declaration, isOnlyRelocated, NOTHING_THERE, type Plan, plan } from './plan.ts'
+import {
+  type Declaration,
+  isOnlyRelocated,
+  NOTHING_THERE,
+  type Plan,
+  plan,
+  type Rejection,
+  rejectOther,
+} from './plan.ts'
 import { bury } from './retire-check.ts'
 
 export type { Place, Revival } from './place.ts'
 export type { Declaration } from './plan.ts'
 
 /**
- * `revived`: its resource was deleted and is there again. `readopted`: the same for a retained check. `updated`: the resource or the
- * stored check was changed.
+ * `revived`: its resource was deleted and is there again. `readopted`: the same for a retained check. `restored`: the database had lost
+ * the check, and a new one has its URL again. `replaced`: the same, with a new URL. `updated`: the resource or the stored check was
+ * changed.
  */
-export type DeclareChange = 'created' | 'revived' | 'readopted' | 'adopted' | 'updated' | 'unchanged'
+export type DeclareChange =
+  | 'created'
+  | 'revived'
+  | 'readopted'
+  | 'adopted'
+  | 'restored'
+  | 'replaced'
+  | 'updated'
+  | 'unchanged'
 
 export interface Declared {
   readonly check: StoredCheck
   readonly change: DeclareChange
+  /** The check that a person gave to the resource is lost, and this new one has its place. */
+  readonly fault?: AppError
 }
 
-export type GivenDeclaration = Omit<Declaration, 'spec'> & { readonly spec: GivenSpec }
+/** What the check follows. */
+export interface DeclaredSource {
+  readonly name: string
+  /** Where the limit of its runs is set, in words; null: as before. */
+  readonly limitFrom: string | null
+}
+
+export interface GivenDeclaration extends Omit<Declaration, 'spec' | 'wasPublished' | 'isLost'> {
+  readonly spec: GivenSpec
+  /** Null: nothing. Left out: what it is known to follow. */
+  readonly source?: DeclaredSource | null
+  /** Reads the public id in the URL that the resource has published. Left out: it has published none. Called where it has no check. */
+  readonly findPublicId?: (() => Promise<string | null>) | undefined
+}
+
+type Anew = Plan & { readonly kind: 'anew' }
 
 /** Another transaction took the slug or the public id after the facts were gathered. */
 const LOST_RACES = new Set<string | undefined>([SLUG_IS_UNIQUE, PUBLIC_ID_IS_UNIQUE])
@@ -48,30 +84,51 @@ const TRIES = 5
  * project.
  */
 export async function declareCheck(context: Context, declaration: GivenDeclaration): Promise<Declared> {
-  const wanted: Declaration = { ...declaration, spec: completeSpec(declaration.spec, 'kubernetes') }
-  const check = await findDeclaredCheck(context.database, wanted.resource)
+  const declared = await declareAlone(context, declaration)
+  const { check, change } = declared
+  const { source } = declaration
+  // Without a source a new check has no name to forget. A source, and where the limit of its runs is set, may change alone.
+  if (source !== undefined && (source !== null || (change !== 'created' && change !== 'unchanged')))
+    await saveSource(context.database, check.key, source?.name ?? null, source?.limitFrom)
+  return declared
+}
+
+async function declareAlone(context: Context, { findPublicId, ...declaration }: GivenDeclaration): Promise<Declared> {
+  const spec = completeSpec(declaration.spec, 'kubernetes')
+  const wanted: Declaration = { ...declaration, spec, wasPublished: findPublicId !== undefined }
+  const { resource } = wanted
+  const check = await findDeclaredCheck(context.database, resource)
   if (check !== null && !isOfFormerNamespace(check, wanted)) {
     const guess = plan({ ...NOTHING_THERE, check }, wanted)
     // Without a lock only these are certain: the check is as declared, must not move, or has another id than the one to adopt.
     if (guess.kind === 'nothing') return { check, change: 'unchanged' }
     if (guess.kind === 'reject') throw toError(guess)
     if (guess.kind === 'change' && isOnlyRelocated(guess)) {
-      await saveOrigin(context.database, check.key, wanted.resource, guess.origin)
+      await saveOrigin(context.database, check.key, resource, guess.origin)
       return { check: { ...check, origin: guess.origin }, change: 'unchanged' }
     }
   }
-  const declaring = { context, wanted, spec: readSpec(wanted.spec) }
-  const by = controllerOf(wanted.resource.cluster)
+  const publicId = check === null && findPublicId !== undefined ? await findPublicId() : (wanted.publicId ?? null)
+  let declaring: Declaring = { context, wanted: { ...wanted, publicId }, spec: readSpec(spec) }
   for (let attempt = 1; ; attempt += 1) {
     try {
-      return await audited(context, by, (tx) => declareLocked(declaring, tx))
+      const declared = await audited(context, controllerOf(resource.cluster), (tx) => declareLocked(declaring, tx))
+      if (!('kind' in declared)) return { ...declared, ...faultOf(declared, wanted) }
+      const { isLost } = declared
+      const anew = { ...wanted, adoptId: null, knownId: null, isLost, publicId: isLost ? publicId : null }
+      declaring = { ...declaring, wanted: anew }
     } catch (error) {
       if (!LOST_RACES.has(constraintOf(error)) || attempt === TRIES) throw error
     }
   }
 }
 
-async function declareLocked(declaring: Declaring, tx: Queryable): Promise<Audited<Declared>> {
+function faultOf({ check }: Declared, wanted: Declaration): Pick<Declared, 'fault'> {
+  const other = rejectOther(check, wanted)
+  return other === null ? {} : { fault: toError(other) }
+}
+
+async function declareLocked(declaring: Declaring, tx: Queryable): Promise<Audited<Declared | Anew>> {
   const { context, wanted } = declaring
   const facts = await gather(tx, wanted)
   if (facts.check === null || !isOfFormerNamespace(facts.check, wanted)) return carryOut(declaring, tx, facts)
@@ -80,18 +137,25 @@ async function declareLocked(declaring: Declaring, tx: Queryable): Promise<Audit
   return { result, acts: [...buried, ...acts] }
 }
 
-async function carryOut(declaring: Declaring, tx: Queryable, facts: Gathered): Promise<Audited<Declared>> {
+async function carryOut(declaring: Declaring, tx: Queryable, facts: Gathered): Promise<Audited<Declared | Anew>> {
   const decided = plan(facts, declaring.wanted)
   switch (decided.kind) {
     case 'nothing':
       return { result: { check: decided.check, change: 'unchanged' }, acts: [] }
+    case 'anew':
+      return { result: decided, acts: [] }
     case 'create':
     case 'revive': {
       const check = await create(declaring, tx, decided)
-      return { result: { check, change: CHANGES[decided.kind] }, acts: [actOfCreation(check, decided)] }
+      const { isLost = false, publicId = null } = declaring.wanted
+      const again = check.publicId === publicId ? 'restored' : 'replaced'
+      const isAgain = decided.kind === 'create' && (isLost || publicId !== null)
+      const made = isAgain ? again : CHANGES[decided.kind]
+      return { result: { check, change: made }, acts: [actOfCreation(check, decided)] }
     }
     case 'change':
     case 'adopt':
+    case 'regain':
     case 'readopt': {
       const check = await change(declaring, tx, decided, facts.locked!)
       const isUnchanged = decided.kind === 'change' && isOnlyRelocated(decided)
@@ -108,9 +172,10 @@ const CHANGES = {
   revive: 'revived',
   change: 'updated',
   adopt: 'adopted',
+  regain: 'updated',
   readopt: 'readopted',
 } as const
 
-function toError({ code, message, field }: Plan & { kind: 'reject' }): AppError {
+function toError({ code, message, field }: Rejection): AppError {
   return new AppError(code, message, field === undefined ? {} : { field })
 }

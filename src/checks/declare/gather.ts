@@ -10,7 +10,7 @@ import type { Queryable } from '../../store/postgres/database.ts'
 import { inOrder } from '../../store/postgres/in-order.ts'
 import { hasProject } from '../../store/tenancy/projects.ts'
 import { type LockedWork, lockFound } from '../with-locked-check.ts'
-import { type Declaration, type Facts, NOTHING_THERE } from './plan.ts'
+import { type Declaration, type Facts, isChoice, NOTHING_THERE, soughtId } from './plan.ts'
 
 export interface Gathered extends Facts {
   /** The locked row of `check`, else of `retained` or `adoptee`. */
@@ -18,7 +18,8 @@ export interface Gathered extends Facts {
 }
 
 export async function gather(tx: Queryable, wanted: Declaration): Promise<Gathered> {
-  const { resource, projectId, adoptId, isKnownId = false } = wanted
+  const { resource, projectId } = wanted
+  const id = soughtId(wanted)
   const found = await lockDeclared(tx, resource)
   if (found !== null) {
     const { record: check, locked } = found
@@ -26,23 +27,23 @@ export async function gather(tx: Queryable, wanted: Declaration): Promise<Gather
     return { ...NOTHING_THERE, check, hasProject: isKept, locked }
   }
   // PostgreSQL takes no text with a NUL, which an annotation can hold.
-  const isIdPossible = adoptId === null || isUuid(adoptId)
+  const isIdPossible = id === null || isUuid(id)
   const [isKept, tombstone, retention] = await inOrder([
     // First, in the order in which the removal of a project takes these locks: its tombstones go with it.
     hasProject(tx, null, projectId, 'keep'),
-    isIdPossible ? findTombstone(tx, resource, adoptId) : null,
-    adoptId === null || isKnownId ? findRetention(tx, resource) : null,
+    isIdPossible ? findTombstone(tx, resource, id) : null,
+    isChoice(wanted) ? null : findRetention(tx, resource),
   ])
   const none: Gathered = { ...NOTHING_THERE, tombstone, hasProject: isKept, locked: null }
   if (!isKept) return none
-  if (retention !== null && (adoptId === null || adoptId === retention.id)) {
+  if (retention !== null && (id === null || id === retention.id)) {
     const found = await lockFound(tx, () => findAnyCheck(tx, retention.id))
     // Another resource may have adopted it meanwhile.
     if (found?.record.managedBy === 'api')
       return { ...none, retained: { check: found.record, retention }, locked: found.locked }
   }
-  const isAdopting = tombstone === null && adoptId !== null && isUuid(adoptId)
-  const adopted = isAdopting ? await lockFound(tx, () => findAnyCheck(tx, adoptId)) : null
+  const isAdopting = tombstone === null && id !== null && isIdPossible
+  const adopted = isAdopting ? await lockFound(tx, () => findAnyCheck(tx, id)) : null
   return { ...none, adoptee: adopted?.record ?? null, locked: adopted?.locked ?? null }
 }
 

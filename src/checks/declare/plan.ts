@@ -32,27 +32,44 @@ export interface Declaration extends CheckTexts, Placed {
   readonly mayRun?: boolean
   /** When the newest run of its source that has ended did so, if it succeeded; null: it failed, or none is known. Default: null. */
   readonly succeededAt?: Instant | null
-  /** The id of a check of the API that becomes this resource's; any text. */
+  /** The id of a check of the API that a person gives to this resource; any text. */
   readonly adoptId: string | null
+  /**
+   * The id of the check that the resource had: where the mark of its resource is lost, by manual SQL or by an older backup, it is found
+   * by that. It gives no more rights than the id of a person. Default: none is known.
+   */
+  readonly knownId?: string | null
+  /** Its ping URL was published before, so it had a check. Default: false. */
+  readonly wasPublished?: boolean
+  /** The database has lost that check. Default: false. */
+  readonly isLost?: boolean
   /** False: its ping URL is not published yet, so nothing is expected of its job; call armCheck() when it is. Default: true. */
   readonly isPublished?: boolean
-  /** `adoptId` is not a person's choice: the resource had this check before. */
-  readonly isKnownId?: boolean
   /** The public id of a new check, unless another check has it: the URL of a check that was lost. Any text. */
   readonly publicId?: string | null
+}
+
+/** Whether a person has chosen another check than the one that the resource had. */
+export function isChoice({ adoptId, knownId = null }: Declaration): boolean {
+  return adoptId !== null && adoptId.toLowerCase() !== knownId
+}
+
+/** The id by which a resource without a check looks for one. */
+export function soughtId(wanted: Declaration): string | null {
+  return isChoice(wanted) ? wanted.adoptId : (wanted.knownId ?? null)
 }
 
 /** What the database holds that a declaration depends on. */
 export interface Facts {
   /** The check of the resource. */
   readonly check: StoredCheck | null
-  /** What remains of the resource's last check; with an id to adopt, only if it is that check. */
+  /** What remains of the resource's last check; with an id that is sought, only if it is that check. */
   readonly tombstone: Tombstone | null
   /** Whether the declared project exists. */
   readonly hasProject: boolean
   /** The check that the resource declared until it was deleted with deletionPolicy Retain. Read only where `check` is null. */
   readonly retained: { readonly check: StoredCheck; readonly retention: Retention } | null
-  /** The check with the id to adopt, of any project. Read only where `check` and `tombstone` are null. */
+  /** The check with the id that is sought, of any project. Read only where `check` and `tombstone` are null. */
   readonly adoptee: StoredCheck | null
 }
 
@@ -69,13 +86,17 @@ export type Plan =
   | { readonly kind: 'nothing'; readonly check: StoredCheck }
   | Creation
   | Change
-  /** `field`: the one at fault, where there is one. */
-  | {
-      readonly kind: 'reject'
-      readonly code: SaidCode
-      readonly message: string
-      readonly field?: 'adoptId' | 'retained'
-    }
+  /** No check of the id that is sought can be had: plan again without the id. `isLost`: there is none. */
+  | { readonly kind: 'anew'; readonly isLost: boolean }
+  | Rejection
+
+export interface Rejection {
+  readonly kind: 'reject'
+  readonly code: SaidCode
+  readonly message: string
+  /** The one at fault, where there is one. */
+  readonly field?: 'adoptId' | 'retained'
+}
 
 /** A new check, with the identity that a tombstone kept or with a new one. The events happen to its state, in this order. */
 export interface Creation {
@@ -86,7 +107,8 @@ export interface Creation {
 
 /** A check that differs from its declaration. The events happen to its state, in this order. */
 export interface Change {
-  readonly kind: 'change' | 'adopt' | 'readopt'
+  /** `regain`: the check that the resource had, which has lost its mark. */
+  readonly kind: 'change' | 'adopt' | 'regain' | 'readopt'
   readonly check: StoredCheck
   readonly isMoved: boolean
   /** Texts, owner or project differ. */
@@ -100,46 +122,54 @@ export interface Change {
 
 export function plan(facts: Facts, wanted: Declaration): Plan {
   const { check, hasProject, adoptee } = facts
-  const { adoptId } = wanted
-  if (check !== null) {
-    if (adoptId !== null && check.id !== adoptId.toLowerCase())
-      return rejectAdoption(
-        'conflict',
-        `this resource has the check ${check.id} already and cannot adopt ${adoptId}: remove the id to adopt, or adopt it by a resource of another name`,
-      )
-    return planChange('change', check, wanted, hasProject)
-  }
+  if (check !== null) return rejectOther(check, wanted) ?? planChange('change', check, wanted, hasProject)
   if (!hasProject) return NO_PROJECT
   const retained = findRetained(facts, wanted)
   if (retained !== null) return planReadoption(retained, wanted)
   const tombstone = isOfPlace(facts.tombstone, wanted) ? facts.tombstone : null
   const isElsewhere = tombstone?.kubernetesAdopted === true && tombstone.projectId !== wanted.projectId
   if (tombstone !== null && !isElsewhere) return planCreation(tombstone, wanted)
-  if (adoptId === null) return planCreation(null, wanted)
-  if (isElsewhere) return rejectForeign(adoptId)
-  if (adoptee === null)
-    return rejectAdoption(
-      'not_found',
-      `there is no check with the id "${adoptId}" to adopt: correct the id, or remove it`,
-    )
-  if (adoptee.projectId !== wanted.projectId) return rejectForeign(adoptId)
+  const id = soughtId(wanted)
+  if (id === null) return planCreation(null, wanted)
+  // A rejection is for the person who gave the id.
+  const reject = (plan: Plan): Plan => (wanted.adoptId === null ? { kind: 'anew', isLost: false } : plan)
+  if (isElsewhere) return reject(rejectForeign(id))
+  if (adoptee === null) {
+    const { knownId = null, wasPublished = false } = wanted
+    // The annotation stays when the database loses the check, and its job is watched over all the same.
+    const hadIt = !isChoice(wanted) || (knownId === null && wasPublished)
+    if (hadIt) return { kind: 'anew', isLost: true }
+    return rejectAdoption('not_found', `there is no check with the id "${id}" to adopt: correct the id, or remove it`)
+  }
+  if (adoptee.projectId !== wanted.projectId) return reject(rejectForeign(id))
   if (adoptee.managedBy === 'kubernetes' || adoptee.kubernetes !== null)
-    return rejectAdoption(
-      'conflict',
-      `the check ${adoptId} is managed by ${nameOfResource(adoptee.kubernetes)}: delete that one with deletionPolicy Retain first`,
+    return reject(
+      rejectAdoption(
+        'conflict',
+        `the check ${id} is managed by ${nameOfResource(adoptee.kubernetes)}: delete that one with deletionPolicy Retain first`,
+      ),
     )
+  if (isChoice(wanted)) return planChange('adopt', adoptee, wanted, hasProject, true)
   // The mark of a check that the resource had before may be lost with its owner.
-  const isAdopted = wanted.isKnownId === true ? (adoptee.origin?.kubernetesAdopted ?? true) : true
-  return planChange('adopt', adoptee, wanted, hasProject, isAdopted)
+  return planChange('regain', adoptee, wanted, hasProject, adoptee.origin?.kubernetesAdopted ?? true)
+}
+
+/** Null: the check is the one that a person gives to the resource, or a person gives it none. */
+export function rejectOther({ id }: StoredCheck, { adoptId }: Declaration): Rejection | null {
+  if (adoptId === null || id === adoptId.toLowerCase()) return null
+  return rejectAdoption(
+    'conflict',
+    `this resource has the check ${id} already and cannot adopt ${adoptId}: remove the id to adopt, or adopt it by a resource of another name`,
+  )
 }
 
 const NO_PROJECT: Plan = { kind: 'reject', code: 'not_found', message: 'project not found' }
 
-function rejectAdoption(code: SaidCode, message: string): Plan {
+function rejectAdoption(code: SaidCode, message: string): Rejection {
   return { kind: 'reject', code, message, field: 'adoptId' }
 }
 
-function rejectForeign(adoptId: string): Plan {
+function rejectForeign(adoptId: string): Rejection {
   return rejectAdoption(
     'forbidden',
     `the check ${adoptId} belongs to another project: only one of this resource's own project can be adopted`,
@@ -154,8 +184,8 @@ function findRetained({ retained, tombstone }: Facts, wanted: Declaration): Fact
   if (retained === null || retained.check.projectId !== wanted.projectId) return null
   const { check, retention } = retained
   if (tombstone !== null && tombstone.deletedAt > retention.retainedAt) return null
-  const { adoptId, isKnownId = false } = wanted
-  if (adoptId !== null && !(isKnownId && adoptId === check.id)) return null
+  const id = soughtId(wanted)
+  if (id !== null && (isChoice(wanted) || id !== check.id)) return null
   return isOfPlace(retention, wanted) ? retained : null
 }
 

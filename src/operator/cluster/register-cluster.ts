@@ -6,14 +6,13 @@
 import { registerCluster } from '../../checks/declare/register-cluster.ts'
 import type { KubernetesClient } from '../../kubernetes/client.ts'
 import { hasStatus } from '../../kubernetes/errors.ts'
-import { limitClient } from '../../kubernetes/limit-client.ts'
 import type { KubernetesObject } from '../../kubernetes/objects.ts'
 import type { Log } from '../../runtime/log.ts'
 import type { Context } from '../../store/context.ts'
 import { NAMESPACES, SYSTEM_NAMESPACE } from '../namespaces/namespaces.ts'
 
 export interface ClusterRegistrationOptions {
-  readonly client: KubernetesClient
+  readonly client: Pick<KubernetesClient, 'get'>
   readonly context: Context
   readonly cluster: string
   /** Another cluster of our name counts as alive for this long after it was last seen. */
@@ -67,8 +66,8 @@ export function createClusterRegistration(options: ClusterRegistrationOptions): 
   /** Null without the right to read it: a controller of single namespaces need not have it. */
   async function readClusterUid(signal: AbortSignal): Promise<string | null> {
     try {
-      return (await limitClient(client, signal).get<KubernetesObject>(NAMESPACES, { name: SYSTEM_NAMESPACE })).metadata
-        .uid
+      const { metadata } = await client.get<KubernetesObject>(NAMESPACES, { name: SYSTEM_NAMESPACE }, { signal })
+      return metadata.uid
     } catch (error) {
       if (hasStatus(error, 403)) return null
       throw error

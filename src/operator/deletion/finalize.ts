@@ -20,8 +20,10 @@ import {
   targetOf,
 } from '../heartbeat-check.ts'
 import { NAMESPACES } from '../namespaces/namespaces.ts'
-import { DataInDanger, disownUrl, findPublishedUrls, withdrawUrl } from '../publish/publish.ts'
+import { findPublishedUrls } from '../publish/publish.ts'
+import { DataInDanger, disownUrl, withdrawUrl } from '../publish/withdraw.ts'
 import { regarding } from '../status/report.ts'
+import { noneIfStalled } from '../status/stalled.ts'
 
 export interface FinalizerOptions {
   readonly client: KubernetesClient
@@ -42,17 +44,16 @@ export function hasFinalizer({ metadata }: HeartbeatCheck): boolean {
   return metadata.finalizers?.includes(FINALIZER) ?? false
 }
 
-/** Returns the resource as the API server has it then. Throws Conflict when it was changed meanwhile. */
+/** Both return the resource as the API server has it then, and throw Conflict when it was changed meanwhile. */
 export async function addFinalizer(client: KubernetesClient, object: HeartbeatCheck): Promise<HeartbeatCheck> {
   if (hasFinalizer(object)) return object
   return writeFinalizers(client, object, [...(object.metadata.finalizers ?? []), FINALIZER])
 }
 
-/** Keeps the finalizers of others. Returns the resource as the API server has it then. Throws Conflict when it was changed meanwhile. */
+/** Keeps the finalizers of others. */
 export async function removeFinalizer(client: KubernetesClient, object: HeartbeatCheck): Promise<HeartbeatCheck> {
   if (!hasFinalizer(object)) return object
-  const { finalizers = [] } = object.metadata
-  const left = finalizers.filter((finalizer) => finalizer !== FINALIZER)
+  const left = object.metadata.finalizers!.filter((finalizer) => finalizer !== FINALIZER)
   return writeFinalizers(client, object, left)
 }
 
@@ -124,7 +125,7 @@ const isSameTarget = (a: PublishedTarget | null | undefined, b: PublishedTarget 
 async function findKept(client: KubernetesClient, object: HeartbeatCheck): Promise<PublishedTarget | null> {
   const { published = null } = object.status ?? {}
   for (const target of targetsOf(object)) {
-    const urls = await findPublishedUrls(client, object, target)
+    const urls = await findPublishedUrls(client, object, target).catch(noneIfStalled)
     if (urls.length > 0) return target
   }
   return published

@@ -1,17 +1,18 @@
 /**
- * Removes our finalizer from every HeartbeatCheck before the operator is uninstalled (`helm uninstall`): the resources can then
- * be deleted without it, and no namespace hangs in Terminating. Their status then says that nothing keeps it true. Checks and their URLs stay in the database; an operator that
- * is installed again adds the finalizer again.
+ * Removes our finalizer from every HeartbeatCheck before the operator is uninstalled (`helm uninstall`): the resources
+ * can then be deleted without the operator, and no namespace hangs in Terminating. The status of each says that nothing
+ * keeps it true. Checks and their URLs stay in the database; an operator that is installed again adds the finalizer
+ * again.
  *
- * Resources of another installation keep the finalizer: their owner needs it. Whether that one still runs cannot be seen with the rights
- * of an uninstallation, so it is left to a person, who names it in TAKE_OVER. Which installation this one is, our Lease says: the
- * database may be gone by now.
+ * Resources of another installation keep the finalizer: their owner needs it. Whether the owner still runs cannot be
+ * seen with the rights of an uninstallation, so a person decides, and names the owner in TAKE_OVER. Our Lease says
+ * which installation this one is: the database may be gone by now.
  */
 
 import type { KubernetesClient } from '../../kubernetes/client.ts'
 import { ApiError, hasStatus, TransportError } from '../../kubernetes/errors.ts'
 import { createLeaseObserver, readLease } from '../../kubernetes/lease.ts'
-import { keyOf } from '../../kubernetes/objects.ts'
+import { type Condition, keyOf, toTime } from '../../kubernetes/objects.ts'
 import type { Clock } from '../../runtime/clock.ts'
 import { StartFault } from '../../runtime/start-fault.ts'
 import {
@@ -20,9 +21,9 @@ import {
   type HeartbeatCheck,
   INSTALLATION_ANNOTATION,
   LEASE_NAME,
+  STATUS_FIELD_MANAGER,
 } from '../heartbeat-check.ts'
-import { removeFinalizer } from './finalize.ts'
-import { createUninstalledReporter } from './report-uninstalled.ts'
+import { hasFinalizer, removeFinalizer } from './finalize.ts'
 
 export interface ReleaseOptions {
   readonly client: KubernetesClient
@@ -38,6 +39,8 @@ export interface ReleaseOptions {
   /** Aborts it with ReleaseError. */
   readonly signal?: AbortSignal
 }
+
+type Options = ReleaseOptions & { readonly signal: AbortSignal }
 
 /** Some finalizers could not be removed; the message says why and what to do. */
 export class ReleaseError extends StartFault {
@@ -56,49 +59,43 @@ const ROUND_MS = 1_000
 const MAX_NAMED = 3
 
 /** Resolves after a whole round without a finalizer of ours. Throws ReleaseError when finalizers may be left. */
-export async function releaseFinalizers(options: ReleaseOptions): Promise<void> {
-  const { clock, say, signal } = options
+export async function releaseFinalizers(given: ReleaseOptions): Promise<void> {
+  const options: Options = { signal: new AbortController().signal, ...given }
+  const { clock, say, signal, takeOver } = options
   try {
     const ours = await waitUntilLeaseIsFree(options)
-    const isOurs = ({ status }: HeartbeatCheck) => [undefined, ours, options.takeOver].includes(status?.installation)
+    const isOurs = ({ status }: HeartbeatCheck) => [undefined, ours, takeOver].includes(status?.installation)
     let released = 0
-    let failures: readonly Failure[] = []
-    for (let rounds = 1; rounds <= MAX_ROUNDS; rounds += 1) {
+    for (let rounds = 1; ; rounds += 1) {
       const round = await releaseOnce(options, isOurs)
-      if (round === 'no such resource') return say('this cluster knows no HeartbeatChecks: nothing to do')
       released += round.released
-      failures = round.failures
       if (round.found === 0) {
-        if (round.foreign.size > 0 && ours === null)
-          throw new ReleaseError(describeResourcesOfOthers(round.foreign, null))
-        if (round.foreign.size > 0) say(describeResourcesOfOthers(round.foreign, ours))
-        if (released > 0 || round.foreign.size === 0) say(describeDone(released))
+        const kept = round.foreign.length === 0 ? null : describeKept(round.foreign, ours)
+        if (kept !== null && ours === null) throw new ReleaseError(kept)
+        if (kept !== null) say(kept)
+        if (kept === null || released > 0) say(describeDone(released))
         return
       }
-      if (rounds < MAX_ROUNDS) await clock.sleep(ROUND_MS, signal)
+      if (rounds === MAX_ROUNDS) throw new ReleaseError(describeLeft(round.failures))
+      await clock.sleep(ROUND_MS, signal)
     }
-    throw new ReleaseError(describeLeft(failures))
   } catch (error) {
+    if (hasStatus(error, 404)) return say('this cluster knows no HeartbeatChecks: nothing to do')
     throw explain(error, signal)
   }
 }
 
 /**
- * A leader would put the finalizers back. Waits until the Lease is free or expired, by the rule of candidates. Resolves with the
- * installation that held it last; null when that is not known.
+ * A leader would put the finalizers back. Waits until the Lease is free or expired, by the rule of candidates. Resolves
+ * with the installation that held it last; null when that is not known.
  */
-async function waitUntilLeaseIsFree({
-  client,
-  leaseNamespace,
-  clock,
-  say,
-  signal,
-}: ReleaseOptions): Promise<string | null> {
+async function waitUntilLeaseIsFree(options: Options): Promise<string | null> {
+  const { client, leaseNamespace, clock, say, signal } = options
   const name = { namespace: leaseNamespace, name: LEASE_NAME }
   const giveUpAt = clock.now() + LEADER_PATIENCE_MS
   const observer = createLeaseObserver(clock, LEASE_MS)
   for (let isFirst = true; ; isFirst = false) {
-    const lease = await readLease(client, name, limitsOf(signal))
+    const lease = await readLease(client, name, { signal })
     if (lease === null) return null
     observer.observe(lease)
     if (observer.isFree()) return lease.metadata.annotations?.[INSTALLATION_ANNOTATION] ?? null
@@ -122,77 +119,54 @@ interface Round {
   readonly found: number
   readonly released: number
   readonly failures: readonly Failure[]
-  /** How many with our finalizer belong to other installations, by their ids. They are not in `found`. */
-  readonly foreign: ReadonlyMap<string, number>
+  /** The owners of those that keep the finalizer for another installation. They are not in `found`. */
+  readonly foreign: readonly string[]
 }
 
-async function releaseOnce(
-  options: ReleaseOptions,
-  isOurs: (object: HeartbeatCheck) => boolean,
-): Promise<Round | 'no such resource'> {
-  const { client } = options
-  const reportUninstalled = createUninstalledReporter(client, options.clock)
-  let [found, released] = [0, 0]
+async function releaseOnce(options: Options, isOurs: (object: HeartbeatCheck) => boolean): Promise<Round> {
+  const held: HeartbeatCheck[] = []
   const failures: Failure[] = []
-  const foreign = new Map<string, number>()
-  const releasePage = async (items: readonly HeartbeatCheck[]) => {
-    const finalized = items.filter(({ metadata }) => metadata.finalizers?.includes(FINALIZER))
-    const held = finalized.filter(isOurs)
-    for (const object of finalized) {
-      const owner = object.status?.installation
-      if (owner !== undefined && !isOurs(object)) foreign.set(owner, (foreign.get(owner) ?? 0) + 1)
-    }
-    found += held.length
-    const results = await Promise.all(held.map((object) => release(client, object, reportUninstalled)))
-    const failed = results.filter((result) => result !== 'released')
-    released += results.length - failed.length
-    failures.push(...failed)
-  }
+  const foreign: string[] = []
+  let isComplete = true
   for (const namespace of options.namespaces ?? [undefined]) {
-    let isListing = true
     try {
-      for await (const items of listPages(options, namespace)) {
-        isListing = false
-        await releasePage(items)
-        isListing = true
-      }
+      const finalized = (await listAll(options, namespace)).filter(hasFinalizer)
+      held.push(...finalized.filter(isOurs))
+      foreign.push(...finalized.filter((object) => !isOurs(object)).map(({ status }) => status!.installation!))
     } catch (error) {
-      if (hasStatus(error, 404)) return 'no such resource'
-      // The list expired between two pages: the next round begins with a new one.
-      const isExpired = hasStatus(error, 410)
       // A namespace that was deleted, or has lost its Role, keeps no other waiting.
-      const isBarred = isListing && namespace !== undefined && hasStatus(error, 403)
-      if (!isExpired && !isBarred) throw error
-      found += 1
+      const isBarred = namespace !== undefined && hasStatus(error, 403)
+      // The list expired between two pages: the next round begins with a new one.
+      if (!isBarred && !hasStatus(error, 410)) throw error
+      isComplete = false
       if (isBarred) failures.push({ key: `those of the namespace ${namespace}`, message: error.message })
     }
   }
-  return { found, released, failures, foreign }
+  let released = 0
+  for (let from = 0; from < held.length; from += PAGE) {
+    const results = await Promise.all(held.slice(from, from + PAGE).map((object) => release(options, object)))
+    released += results.filter((failure) => failure === null).length
+    failures.push(...results.filter((failure) => failure !== null))
+  }
+  return { found: held.length + (isComplete ? 0 : 1), released, failures, foreign }
 }
 
-async function* listPages(
-  { client, signal }: ReleaseOptions,
-  namespace: string | undefined,
-): AsyncGenerator<HeartbeatCheck[]> {
-  const where = { ...(namespace === undefined ? {} : { namespace }), ...limitsOf(signal), limit: PAGE }
+async function listAll({ client, signal }: Options, namespace: string | undefined): Promise<HeartbeatCheck[]> {
+  const where = { ...(namespace === undefined ? {} : { namespace }), signal, limit: PAGE }
   let page = await client.list<HeartbeatCheck>(HEARTBEAT_CHECKS, where)
-  yield page.items
+  const items = [...page.items]
   while (page.continueToken !== null) {
     page = await client.list<HeartbeatCheck>(HEARTBEAT_CHECKS, { ...where, continueToken: page.continueToken })
-    yield page.items
+    items.push(...page.items)
   }
+  return items
 }
 
-/** Fails too for a resource that was changed or deleted since the list; the next round handles it. */
-async function release(
-  client: KubernetesClient,
-  object: HeartbeatCheck,
-  reportUninstalled: (object: HeartbeatCheck) => Promise<void>,
-): Promise<'released' | Failure> {
+/** Null: it is released. Fails too for a resource that was changed since the list; the next round handles it. */
+async function release({ client, clock }: ReleaseOptions, object: HeartbeatCheck): Promise<Failure | null> {
   try {
-    const released = await removeFinalizer(client, object)
-    await reportUninstalled(released)
-    return 'released'
+    await reportUninstalled(client, await removeFinalizer(client, object), clock.now())
+    return null
   } catch (error) {
     // Without the right every other one would fail too.
     const isForbidden = hasStatus(error, 403)
@@ -201,15 +175,45 @@ async function release(
   }
 }
 
+/** Its condition Ready becomes Unknown. Without the right, or when the resource was changed, the status stays. */
+async function reportUninstalled(
+  client: KubernetesClient,
+  { metadata, status }: HeartbeatCheck,
+  now: number,
+): Promise<void> {
+  const { namespace, name, resourceVersion, deletionTimestamp } = metadata
+  const before = status?.conditions?.find((condition) => condition.type === 'Ready')
+  if (before === undefined || deletionTimestamp !== undefined) return
+  const lastTransitionTime = before.status === 'Unknown' ? before.lastTransitionTime : toTime(now)
+  const ready: Condition = { ...before, ...UNINSTALLED, lastTransitionTime }
+  const conditions = status!.conditions!.map((condition) => (condition === before ? ready : condition))
+  const patch = { metadata: { resourceVersion }, status: { conditions } }
+  const writing = { subresource: 'status', fieldManager: STATUS_FIELD_MANAGER } as const
+  try {
+    await client.mergePatch(HEARTBEAT_CHECKS, { namespace: namespace!, name }, patch, writing)
+  } catch (error) {
+    if (!(error instanceof ApiError || error instanceof TransportError)) throw error
+  }
+}
+
+const UNINSTALLED = {
+  status: 'Unknown',
+  reason: 'Uninstalled',
+  message:
+    'the operator was uninstalled: the state and all else in this status are of that time. Install it again, or delete this HeartbeatCheck',
+} as const
+
 function describeDone(released: number): string {
   if (released === 0) return `no HeartbeatCheck holds the finalizer ${FINALIZER}: nothing to do`
   const what = released === 1 ? '1 HeartbeatCheck' : `${released} HeartbeatChecks`
   return `the finalizer ${FINALIZER} is off ${what}; the checks themselves stay in the database`
 }
 
-function describeResourcesOfOthers(foreign: ReadonlyMap<string, number>, ours: string | null): string {
-  const list = [...foreign].slice(0, MAX_NAMED).map(([owner, count]) => `${count} of the installation ${owner}`)
-  const more = foreign.size > MAX_NAMED ? `, and of ${foreign.size - MAX_NAMED} more` : ''
+function describeKept(foreign: readonly string[], ours: string | null): string {
+  const owners = [...new Set(foreign)]
+  const countOf = (owner: string) => foreign.filter((one) => one === owner).length
+  const list = owners.slice(0, MAX_NAMED).map((owner) => `${countOf(owner)} of the installation ${owner}`)
+  const more = owners.length > MAX_NAMED ? `, and of ${owners.length - MAX_NAMED} more` : ''
   const kept = `HeartbeatChecks keep the finalizer ${FINALIZER}: ${list.join(', ')}${more}`
   const wayOut = 'run this again with TAKE_OVER=<that id>'
   return ours === null
@@ -225,9 +229,9 @@ function describeLeft(failures: readonly Failure[]): string {
   return `the finalizer ${FINALIZER} could not be taken off ${named.join(', ')}${more}: fix that, then run this again`
 }
 
-function explain(error: unknown, signal: AbortSignal | undefined): unknown {
+function explain(error: unknown, signal: AbortSignal): unknown {
   if (error instanceof ReleaseError) return error
-  if (signal?.aborted) return new ReleaseError('stopped before the end: run this again')
+  if (signal.aborted) return new ReleaseError('stopped before the end: run this again')
   if (hasStatus(error, 403))
     return new ReleaseError(
       `a right is missing (get of the Lease ${LEASE_NAME}; list and patch of HeartbeatChecks): ${error.message}`,
@@ -235,8 +239,4 @@ function explain(error: unknown, signal: AbortSignal | undefined): unknown {
   if (error instanceof ApiError || error instanceof TransportError)
     return new ReleaseError(`the API server did not remove the finalizers: ${error.message}`)
   return error
-}
-
-function limitsOf(signal: AbortSignal | undefined) {
-  return signal === undefined ? {} : { signal }
 }

@@ -1,11 +1,12 @@
 /**
- * What a HeartbeatCheck depends on of its Namespace: which projects it may use (design, section 6, "Projects"), by an annotation that its
- * tenants cannot edit or by the configuration, and its uid, by which a new namespace of the same name is known.
+ * What a HeartbeatCheck depends on of its Namespace: which projects it may use (design, section 6, "Projects"), by an
+ * annotation that its tenants cannot edit or by the configuration, and its uid, by which a new namespace of the same
+ * name is known.
  */
 
 import type { Place, Revival } from '../../checks/declare/declare-check.ts'
 import { AppError } from '../../domain/errors.ts'
-import type { KubernetesClient } from '../../kubernetes/client.ts'
+import { getOrNull, type KubernetesClient } from '../../kubernetes/client.ts'
 import { hasStatus } from '../../kubernetes/errors.ts'
 import type { KubernetesObject } from '../../kubernetes/objects.ts'
 import type { Clock } from '../../runtime/clock.ts'
@@ -19,10 +20,13 @@ export interface Namespaces {
    * the annotation. What was read before the right was removed counts for 10 minutes. `fresh`: for a resource that
    * waits for a change of it. `now`: read after the call, because what a watch says may be outdated.
    */
-  allowedProjects(namespace: string, age: keyof typeof CACHE_MS | 'now'): Promise<readonly string[] | null>
+  allowedProjects(namespace: string, age: Age): Promise<readonly string[] | null>
   /** What the API server said when it last forbade to read the namespace; null: it did not. */
   denial(namespace: string): string | null
-  /** Where the resources of the namespace are. `isFirst`: for the first reconcile of a resource, which decides what comes back. */
+  /**
+   * Where the resources of the namespace are. `isFirst`: for the first reconcile of a resource, which decides what
+   * comes back.
+   */
   placeOf(namespace: string, isFirst: boolean): Promise<Place>
 }
 
@@ -43,7 +47,8 @@ export const NAMESPACES = { group: '', version: 'v1', plural: 'namespaces' }
 /** Its uid is that of the cluster. */
 export const SYSTEM_NAMESPACE = 'kube-system'
 /** A Namespace with a thousand checks is read once in a while, not a thousand times. */
-const CACHE_MS = { cached: 30_000, fresh: 1_000 } as const
+const CACHE_MS = { cached: 30_000, fresh: 1_000, now: 0 } as const
+type Age = keyof typeof CACHE_MS
 /**
  * So long what was read counts after the right to read Namespaces was removed: such a right is probably being replaced.
  */
@@ -62,9 +67,7 @@ export function createNamespaces(
 ): Namespaces {
   const { projects = null, isAnnotationOn = true, revival = 'name', clusterUid, watched } = options
   const hasAnnotation = projects === null && isAnnotationOn
-  const known = new Map<string, { at: number; found: Promise<Found> }>()
-  const reading = new Map<string, { running: Promise<Place>; next: Promise<Place> | null }>()
-
+  const known = new Map<string, { readonly at: number; readonly found: Found }>()
   /** Since when each right that was there is missing; null: it is there, undefined: it never was. */
   const missingSince: { namespaces?: number | null; system?: number | null } = {}
   const denials = new Map<string, string>()
@@ -77,13 +80,13 @@ export function createNamespaces(
     // A controller of single namespaces may read these, and not the system's.
     const right = name === SYSTEM_NAMESPACE ? 'system' : 'namespaces'
     try {
-      const found = await client.get<KubernetesObject>(NAMESPACES, { name })
+      const found = await getOrNull<KubernetesObject>(client, NAMESPACES, { name })
+      if (found === null) return null
       missingSince[right] = null
       denials.delete(name)
       return found
     } catch (error) {
-      if (!hasStatus(error, 403, 404)) throw error
-      if (error.status === 404) return null
+      if (!hasStatus(error, 403)) throw error
       remember(denials, name, error.message)
       if (missingSince[right] === undefined) return null
       missingSince[right] ??= clock.now()
@@ -92,75 +95,37 @@ export function createNamespaces(
     }
   }
 
-  function find(namespace: string, age: keyof typeof CACHE_MS): Promise<Found> {
-    const now = clock.now()
-    const seen = watched?.(namespace)
-    if (seen !== undefined) {
-      missingSince.namespaces = null
-      return keep(namespace, now, Promise.resolve(seen))
-    }
+  /** Failures are not cached, and what was read before a failure is not forgotten. */
+  async function find(namespace: string, age: Age): Promise<Found> {
     const last = known.get(namespace)
-    if (last !== undefined && now - last.at < CACHE_MS[age]) return last.found
-    const found = read(namespace).catch((error) => {
-      if (last === undefined || !(error instanceof AppError)) throw error
+    const seen = age === 'now' ? undefined : watched?.(namespace)
+    if (seen !== undefined) missingSince.namespaces = null
+    else if (last !== undefined && clock.now() - last.at < CACHE_MS[age]) return last.found
+    try {
+      const at = clock.now()
+      const found = seen ?? (await read(namespace))
+      remember(known, namespace, { at, found })
+      return found
+    } catch (error) {
+      if (age === 'now' || last === undefined || !(error instanceof AppError)) throw error
       return last.found
-    })
-    return keep(namespace, now, found)
-  }
-
-  function keep(namespace: string, at: number, found: Promise<Found>): Promise<Found> {
-    const before = known.get(namespace)
-    remember(known, namespace, { at, found })
-    // A failure is not cached, and what was read before it is not forgotten.
-    found.catch(() => {
-      if (known.get(namespace)?.found !== found) return
-      if (before === undefined) known.delete(namespace)
-      else known.set(namespace, before)
-    })
-    return found
-  }
-
-  /**
-   * Reads that begin after the call, so that they see the namespace in which an object of the caller was created; callers that wait share
-   * one. The cluster is read after the namespace: an etcd that was emptied is never taken for a namespace that was replaced.
-   */
-  function placeNow(namespace: string): Promise<Place> {
-    const busy = reading.get(namespace)
-    if (busy === undefined) return begin(namespace)
-    busy.next ??= busy.running.then(
-      () => begin(namespace),
-      () => begin(namespace),
-    )
-    return busy.next
-  }
-
-  function begin(namespace: string): Promise<Place> {
-    const running = (async () => {
-      const found = await keep(namespace, clock.now(), read(namespace))
-      const system = found === null ? null : await read(SYSTEM_NAMESPACE)
-      return { namespaceUid: uidOf(found), clusterUid: uidOf(system), isFresh: true }
-    })()
-    const entry = { running, next: null }
-    reading.set(namespace, entry)
-    const end = () => reading.get(namespace) === entry && entry.next === null && reading.delete(namespace)
-    running.then(end, end)
-    return running
+    }
   }
 
   return {
     decidedBy: hasAnnotation ? 'annotation' : 'configuration',
     denial: (namespace) => (hasAnnotation ? (denials.get(namespace) ?? null) : null),
     async allowedProjects(namespace, age) {
-      if (!hasAnnotation) return projects?.get(namespace) ?? null
-      if (age === 'now') return readProjects(await keep(namespace, clock.now(), read(namespace)))
-      return readProjects(await find(namespace, age))
+      return hasAnnotation ? readProjects(await find(namespace, age)) : (projects?.get(namespace) ?? null)
     },
     async placeOf(namespace, isFirst) {
-      if (revival === 'uid' && isFirst) return placeNow(namespace)
+      const isFresh = revival === 'uid' && isFirst
       // Otherwise it is only remembered, for a later REVIVAL=uid: not worth a read of its own.
       if (revival === 'name' && !hasAnnotation) return UNKNOWN
-      const found = await find(namespace, 'cached')
-      return { namespaceUid: uidOf(found), clusterUid: clusterUid?.() ?? null, isFresh: false }
+      const found = await find(namespace, isFresh ? 'now' : 'cached')
+      // After the namespace: an etcd that was emptied is never taken for a namespace that was replaced.
+      const system = isFresh && found !== null ? uidOf(await read(SYSTEM_NAMESPACE)) : null
+      return { namespaceUid: uidOf(found), clusterUid: isFresh ? system : (clusterUid?.() ?? null), isFresh }
     },
   }
 }
@@ -175,10 +140,6 @@ function remember<T>(map: Map<string, T>, name: string, value: T): void {
 const uidOf = (found: Found): string | null => found?.metadata.uid ?? null
 
 function readProjects(found: Found): readonly string[] | null {
-  const text = found?.metadata.annotations?.[PROJECTS_ANNOTATION]
-  if (text === undefined) return null
-  return text
-    .split(',')
-    .map((slug) => slug.trim())
-    .filter((slug) => slug !== '')
+  const slugs = found?.metadata.annotations?.[PROJECTS_ANNOTATION]?.split(',').map((slug) => slug.trim())
+  return slugs?.filter((slug) => slug !== '') ?? null
 }

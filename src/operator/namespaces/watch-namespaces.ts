@@ -1,16 +1,18 @@
 /**
- * The Namespaces of the cluster in a cache, so that a changed annotation or label takes effect within a second. Without the right to list and
- * watch them (older rights) there is no cache: what their projects are is read by name (namespaces.ts), and their labels are not known.
- * A controller of single namespaces reads these by name, once a minute (read-namespaces.ts).
+ * The Namespaces in a cache, so that a changed annotation or label takes effect within a second. Without the right to
+ * list and watch them there is no cache: what their projects are is read by name (namespaces.ts), and their labels are
+ * not known. A controller of single namespaces may read these and watch none: it reads each once a minute, for their
+ * labels.
  */
 
-import type { KubernetesClient } from '../../kubernetes/client.ts'
+import { getOrNull, type KubernetesClient } from '../../kubernetes/client.ts'
 import { hasStatus } from '../../kubernetes/errors.ts'
 import type { KubernetesObject } from '../../kubernetes/objects.ts'
 import { createReflector } from '../../kubernetes/reflector.ts'
 import type { Clock } from '../../runtime/clock.ts'
 import type { Log } from '../../runtime/log.ts'
 import { PROJECTS_ANNOTATION, WATCH_LABEL } from '../heartbeat-check.ts'
+import type { Term } from '../term.ts'
 import { NAMESPACES } from './namespaces.ts'
 
 export interface NamespaceWatch {
@@ -31,7 +33,10 @@ export interface NamespaceWatchOptions {
 
 /** What is new about a Namespace. */
 export interface NamespaceChange {
-  /** Its annotation was changed: which projects its HeartbeatChecks may use. Not for one that was not known: it has no resources yet. */
+  /**
+   * Its annotation was changed: which projects its HeartbeatChecks may use. Not for one that was not known: it has no
+   * resources yet.
+   */
   readonly isOfProjects: boolean
   /** Its label was changed, or is known now. */
   readonly isOfLabel: boolean
@@ -39,7 +44,7 @@ export interface NamespaceChange {
 
 export function startNamespaceWatch(options: NamespaceWatchOptions): NamespaceWatch {
   const { client, clock, random, stallMs, log, onChange } = options
-  let deniedAt = Number.NEGATIVE_INFINITY
+  let deniedAt: number | null = null
   const reflector = createReflector<KubernetesObject>({
     client,
     type: NAMESPACES,
@@ -51,25 +56,63 @@ export function startNamespaceWatch(options: NamespaceWatchOptions): NamespaceWa
       if (after !== undefined) reportChange(before, after, onChange)
     },
     onProblem(error) {
-      if (!hasStatus(error, 403)) log.warn({ error }, 'the watch of Namespaces was interrupted; it is taken up again')
-      else if (deniedAt === Number.NEGATIVE_INFINITY)
-        log.info(
-          {},
-          `no right to list and watch Namespaces: a changed annotation of one takes up to 10 minutes to act, and a label ${WATCH_LABEL} on one has no effect`,
-        )
-      if (hasStatus(error, 403)) deniedAt = clock.now()
+      if (!hasStatus(error, 403))
+        return log.warn({ error }, 'the watch of Namespaces was interrupted; it is taken up again')
+      const effect = `a changed annotation of one takes up to 10 minutes to act, and a label ${WATCH_LABEL} on one has no effect`
+      if (deniedAt === null) log.info({}, `no right to list and watch Namespaces: ${effect}`)
+      deniedAt = clock.now()
     },
   })
   reflector.start()
   return {
     // Also while the first list is taken in: what it has of one is complete. What was known before a denial may be old.
-    get: (name) => (reflector.lastContactAt() > deniedAt ? reflector.get(name) : undefined),
+    get: (name) => (deniedAt === null || reflector.lastContactAt() > deniedAt ? reflector.get(name) : undefined),
     stop: reflector.stop,
   }
 }
 
+const READ_MS = 60_000
+
+export interface NamespaceReadsOptions extends Pick<NamespaceWatchOptions, 'onChange'> {
+  readonly client: Pick<KubernetesClient, 'get'>
+  readonly namespaces: readonly string[]
+  readonly log: Log
+  readonly startLoop: Term['startLoop']
+}
+
+/** Begins at once. What was read stays known while it cannot be read again. */
+export function startNamespaceReads(options: NamespaceReadsOptions): NamespaceWatch {
+  const { client, namespaces, log, startLoop, onChange } = options
+  const known = new Map<string, KubernetesObject>()
+  const denied = new Set<string>()
+
+  async function read(name: string): Promise<void> {
+    try {
+      const found = await getOrNull<KubernetesObject>(client, NAMESPACES, { name })
+      const before = known.get(name)
+      denied.delete(name)
+      if (found === null) return void known.delete(name)
+      const after = trim(found)
+      known.set(name, after)
+      reportChange(before, after, onChange)
+    } catch (error) {
+      if (!hasStatus(error, 403))
+        return log.warn({ error, namespace: name }, 'a Namespace could not be read; it is tried again')
+      if (denied.has(name)) return
+      denied.add(name)
+      const effect = `changes of its label ${WATCH_LABEL} have no effect; it is tried again each minute`
+      log.info({ namespace: name }, `no right to read the Namespace: ${effect}`)
+    }
+  }
+
+  const loop = startLoop('namespaces', READ_MS, async (stopping) => {
+    for (const name of namespaces) if (!stopping.aborted) await read(name)
+  })
+  return { get: (name) => known.get(name), stop: loop.stop }
+}
+
 /** Calls `onChange` if there is something new about it. `before`: undefined when it was not known. */
-export function reportChange(
+function reportChange(
   before: KubernetesObject | undefined,
   after: KubernetesObject,
   onChange: NamespaceWatchOptions['onChange'],
@@ -85,7 +128,7 @@ export const watchLabelOf = ({ metadata }: KubernetesObject): string | null => m
 const annotationOf = ({ metadata }: KubernetesObject) => metadata.annotations?.[PROJECTS_ANNOTATION]
 
 /** Only what the operator reads: a cluster may have thousands. */
-export function trim({ metadata }: KubernetesObject): KubernetesObject {
+function trim({ metadata }: KubernetesObject): KubernetesObject {
   const { name, uid, resourceVersion, annotations, labels } = metadata
   const text = annotations?.[PROJECTS_ANNOTATION]
   const label = labels?.[WATCH_LABEL]

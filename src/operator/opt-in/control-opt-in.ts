@@ -5,9 +5,10 @@
  */
 
 import { type ApiError, hasStatus, isNamespaceGoing, isNamespaceGone, isRejected } from '../../kubernetes/errors.ts'
-import { keyOf, splitKey } from '../../kubernetes/objects.ts'
+import { keyOf } from '../../kubernetes/objects.ts'
 import type { Priority } from '../../kubernetes/queue.ts'
 import { createWorkers, type ReconcileResult } from '../../kubernetes/workers.ts'
+import { after } from '../../runtime/clock.ts'
 import { createRate } from '../../runtime/rate.ts'
 import { FIELD_MANAGER, HEARTBEAT_CHECKS, type HeartbeatCheck } from '../heartbeat-check.ts'
 import type { WatchedCounts } from '../metrics.ts'
@@ -70,17 +71,13 @@ export function createOptInController(term: Term, options: OptInOptions): OptInC
   const rate = createRate(clock, WRITES_PER_SECOND)
   /** Keys of CronJobs that are to have a HeartbeatCheck, and cannot. */
   const rejected = new Set<string>()
-  /** Keys by namespace: a cluster may have as many Namespaces as CronJobs. */
-  const inNamespace = new Map<string, Set<string>>()
+  /** Namespaces whose CronJobs are looked at next, together: a cluster may have as many Namespaces as CronJobs. */
+  const changed = new Set<string>()
   /** Namespaces whose CronJobs wait until the HeartbeatChecks there are listed, perhaps for ever. */
   const unlisted = new Set<string>()
-  let isRejectionLogged = false
-  for (const source of sources.sources()) index(keyOf(source.metadata), source)
-  const stopListening = sources.onSource((key, { before, after }) => {
-    index(key, after)
-    if (before !== undefined && after !== undefined && !isRelevant(before, after)) return
+  const stopListening = sources.onSource((key, change) => {
     // Thousands come with the first list.
-    queue.add(key, sources.hasSynced() ? 'live' : 'background')
+    if (isRelevant(change)) queue.add(key, sources.hasSynced() ? 'live' : 'background')
   })
   const workers = createWorkers({
     name: NAME,
@@ -124,7 +121,6 @@ export function createOptInController(term: Term, options: OptInOptions): OptInC
       await act(action, source, signal)
       log.debug({ cronJob: key, because: decision.because }, `${action.kind}d the HeartbeatCheck of a CronJob`)
       warn(key, source, found)
-      isRejectionLogged = false
       return DONE
     } catch (error) {
       if (isNamespaceGoing(error) || isNamespaceGone(error)) return DONE
@@ -133,9 +129,6 @@ export function createOptInController(term: Term, options: OptInOptions): OptInC
       if (action.kind !== 'create' && hasStatus(error, 404)) return DONE
       if (!isRejected(error)) throw error
       warn(key, source, [...found, describeRejection(action, error)])
-      // The Events name each CronJob, and there may be thousands.
-      if (!isRejectionLogged) log.warn({ error, cronJob: key }, 'the API server rejects HeartbeatChecks of CronJobs')
-      isRejectionLogged = true
       return { kind: 'stalled', retryMs: REJECTED_MS }
     }
   }
@@ -174,16 +167,6 @@ export function createOptInController(term: Term, options: OptInOptions): OptInC
     return decide(watch, labels, found === undefined ? undefined : watchLabelOf(found))
   }
 
-  /** @param source undefined: it is gone */
-  function index(key: string, source: OptInSource | undefined): void {
-    const { namespace } = splitKey(key)
-    const keys = inNamespace.get(namespace) ?? new Set()
-    if (source === undefined) keys.delete(key)
-    else keys.add(key)
-    if (keys.size === 0) inNamespace.delete(namespace)
-    else inNamespace.set(namespace, keys)
-  }
-
   async function act(action: Write, { metadata }: OptInSource, signal: AbortSignal): Promise<void> {
     const place = { namespace: metadata.namespace, name: metadata.name }
     const writing = { fieldManager: FIELD_MANAGER, signal }
@@ -196,7 +179,14 @@ export function createOptInController(term: Term, options: OptInOptions): OptInC
   }
 
   function namespaceChanged(namespace: string): void {
-    for (const key of inNamespace.get(namespace) ?? []) queue.add(key, 'background')
+    if (changed.size === 0) after(clock, 0, lookAtChanged)
+    changed.add(namespace)
+  }
+
+  function lookAtChanged(): void {
+    for (const { metadata } of sources.sources())
+      if (changed.has(metadata.namespace)) queue.add(keyOf(metadata), 'background')
+    changed.clear()
   }
 
   /** What is found by looking must not shorten the back-off of a failed key. */
@@ -250,8 +240,11 @@ export function createOptInController(term: Term, options: OptInOptions): OptInC
 }
 
 /** A CronJob also changes when it starts a Job, and when a Job ends. */
-function isRelevant({ metadata: before }: OptInSource, { metadata: after }: OptInSource): boolean {
+function isRelevant(change: Readonly<Record<'before' | 'after', OptInSource | undefined>>): boolean {
+  const [before, after] = [change.before?.metadata, change.after?.metadata]
   return (
+    before === undefined ||
+    after === undefined ||
     before.uid !== after.uid ||
     before.deletionTimestamp !== after.deletionTimestamp ||
     JSON.stringify([before.labels, before.annotations]) !== JSON.stringify([after.labels, after.annotations])

@@ -1,16 +1,17 @@
 /**
- * Whose resource a HeartbeatCheck is (design, section 6). An installation records its id in the status of each resource that it
- * reconciles. Without an id the resource belongs to the writer of its first status: its version decides between two. Pure.
+ * Whose resource a HeartbeatCheck is (design, section 6). An installation records its id in the status of each resource
+ * that it reconciles. Without an id the resource belongs to the writer of its first status: its version decides between
+ * two. Pure.
  */
 
-import { type HeartbeatCheck, TAKE_OVER_ANNOTATION } from '../heartbeat-check.ts'
+import { type HeartbeatCheck, type HeartbeatCheckStatus, TAKE_OVER_ANNOTATION } from '../heartbeat-check.ts'
 
 export interface Claims {
   /** Our id. */
   readonly installation: string
   /** TAKE_OVER: the id of an installation whose resources are ours from now on. */
   readonly takeOver: string | null
-  /** The uids of resources that were taken over because of TAKE_OVER since the start of this process. */
+  /** The uids of resources that were taken over since the start of this process. */
   readonly takenOver: ReadonlySet<string>
 }
 
@@ -21,8 +22,9 @@ export type Ownership =
   | { readonly kind: 'foreign'; readonly installation: string }
 
 /**
- * Each takeover names the present owner: an annotation with the id of another installation has no effect, and one that stays acts again when that
- * installation has the resource again. TAKE_OVER takes a resource once: two installations that name each other would otherwise alternate for ever.
+ * Each takeover names the present owner: an annotation with the id of another installation has no effect, and an
+ * annotation that stays acts again when that installation has the resource again. TAKE_OVER takes a resource once: two
+ * installations that name each other would otherwise alternate for ever.
  */
 export function ownershipOf({ metadata, status }: HeartbeatCheck, claims: Claims): Ownership {
   const owner = status?.installation
@@ -32,12 +34,24 @@ export function ownershipOf({ metadata, status }: HeartbeatCheck, claims: Claims
   return isAnnotated || isConfigured ? { kind: 'takeover', from: owner } : { kind: 'foreign', installation: owner }
 }
 
-/** What is wrong with a resource of another installation, and what to do. */
-export function describeForeign(installation: string, { installation: ours }: Claims): string {
-  return (
-    `this HeartbeatCheck belongs to the installation ${installation}, so the installation ${ours} does not reconcile it: ` +
-    `if ${installation} no longer runs, take it over with the annotation ${TAKE_OVER_ANNOTATION}: ${installation} on this resource, ` +
-    `or all of its resources with TAKE_OVER=${installation}; ` +
-    'if both run, stop one, or let each watch other namespaces (WATCH_NAMESPACES)'
-  )
+/**
+ * Whether another installation has written the status: it took the resource over, it has published its URL, or it
+ * reports that it does not have the resource. `ours`: null while our id is not known.
+ */
+export function isWrittenByOthers(
+  { status: before = {} }: HeartbeatCheck,
+  { status: after = {} }: HeartbeatCheck,
+  ours: string | null,
+): boolean {
+  const { installation } = after
+  if (before.installation === undefined) return ours !== null && installation !== undefined && installation !== ours
+  const isNews = (isSaid: (status: HeartbeatCheckStatus) => boolean) => isSaid(after) && !isSaid(before)
+  const isMoved = before.installation !== installation || before.checkId !== after.checkId
+  return isMoved || isNews(isPublished) || isNews(isManagedElsewhere)
 }
+
+const isPublished = ({ conditions = [] }: HeartbeatCheckStatus) =>
+  conditions.some(({ type, status }) => type === 'Published' && status === 'True')
+
+const isManagedElsewhere = ({ conditions = [] }: HeartbeatCheckStatus) =>
+  conditions.some(({ reason }) => reason === 'ManagedElsewhere')

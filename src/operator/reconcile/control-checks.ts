@@ -6,19 +6,16 @@ import type { Priority } from '../../kubernetes/queue.ts'
 import { createWorkers } from '../../kubernetes/workers.ts'
 import { listenForNotices } from '../../store/checks/change-notices.ts'
 import { findProjectsInstead } from '../../tenancy/namespace-projects.ts'
-import { LEASE_NAME } from '../heartbeat-check.ts'
+import type { HeartbeatCheck } from '../heartbeat-check.ts'
 import { createNamespaces } from '../namespaces/namespaces.ts'
 import type { NamespaceWatch } from '../namespaces/watch-namespaces.ts'
-import { createForeignResources, type ForeignMemory } from '../ownership/foreign-resources.ts'
-import { createFormerChecks } from '../ownership/former-checks.ts'
 import { ownershipOf } from '../ownership/ownership.ts'
-import { createPingTimes } from '../status/ping-times.ts'
-import { isMinorRun } from '../status/status.ts'
+import { createStatusTurns, isMinorRun } from '../status/status-turns.ts'
 import type { Controller, Term } from '../term.ts'
 import type { CheckWatch } from '../watch-checks.ts'
-import { createFollower } from './follow-changes.ts'
-import { createSourceFollower, type FollowedSources } from './follow-sources.ts'
-import { createReconciler } from './reconcile.ts'
+import { createSourceChanges, type ListenedSources } from './on-source-change.ts'
+import { createCheckPoll } from './poll-checks.ts'
+import { createReconcile } from './reconcile.ts'
 import { createFlipSpacer } from './space-flips.ts'
 
 /** What decides how HeartbeatChecks are reconciled, in any term. */
@@ -42,11 +39,9 @@ export const isAnnotationRead = ({ isProjectAnnotationOn = true, projects = null
 export interface CheckControllerOptions extends CheckSettings {
   readonly watch: CheckWatch
   /** What HeartbeatChecks may follow. Null: WATCH_CRONJOBS is none. */
-  readonly sources: FollowedSources | null
+  readonly sources: ListenedSources | null
   /** What the runs of its source have reported before is to be recorded for this resource. */
   readonly onFollowed: (key: string) => void
-  /** Of all terms: what was reported of the resources of others. */
-  readonly memory: ForeignMemory
   /** Null: each Namespace is read when it is needed. */
   readonly namespaceWatch: Pick<NamespaceWatch, 'get'> | null
 }
@@ -62,52 +57,36 @@ export interface CheckController extends Controller {
   projectsChanged(namespace: string): void
 }
 
+/** In metrics and logs; dashboards have it. */
+const CONTROLLER = 'heartbeat-operator'
 /** Workers mostly wait for the API server, which handles 16 concurrent requests at less cost each than one by one. */
 const WORKERS = 16
 const RESYNC_MS = 600_000
 const POLL_MS = 15_000
-/** How often the version in which HeartbeatChecks are stored is looked at. */
-/** How often it is looked at whether sources that are awaited are listed. */
-const SOURCES_MS = 500
 
 export function createCheckController(term: Term, options: CheckControllerOptions): CheckController {
   const { client, context, cluster, claims, recorder, clock, random, log, metrics } = term
-  const { watch, sources, memory, namespaceWatch, revival, pingUrl } = options
+  const { watch, sources, namespaceWatch, revival, pingUrl } = options
   const { resyncMs = RESYNC_MS, pollMs = POLL_MS } = options
-  const work = term.createQueue(LEASE_NAME)
+  const work = term.createQueue(CONTROLLER)
 
   // What is found by looking must not shorten the back-off of a failed key.
-  const enqueue = (key: string, priority: Priority = 'live') => {
-    const isHealthy = work.failures(key) === 0
-    if (isHealthy) work.add(key, priority)
-    return isHealthy
-  }
+  const isFailing = (key: string) => work.failures(key) > 0
   const enqueueAll = () => {
     for (const key of watch.keys()) work.add(key, 'background')
   }
 
-  const pingTimes = createPingTimes({ clock, enqueue: (key) => enqueue(key, 'background') })
+  const turns = createStatusTurns(pollMs)
   const base = { client, cache: watch, context, cluster, claims }
-  const onCount = (count: number) => metrics.installationConflicts.set(count)
-  const formerChecks = createFormerChecks({ ...base, pingUrl, clock, random, log })
-  const foreign = createForeignResources({ ...base, formerChecks, recorder, memory, log, onCount })
-  const offerTurn = (key: string) => pingTimes.add({ key, shownAt: null })
-  const sourceFollower =
+  const isForeign = (object: HeartbeatCheck) => ownershipOf(object, claims).kind === 'foreign'
+  const offerTurn = (key: string) => {
+    if (!isFailing(key) && turns.add(key)) work.add(key, 'background')
+  }
+  const { followersOf, followers } = watch
+  const sourceChanges =
     sources === null
       ? null
-      : createSourceFollower({
-          sources,
-          followersOf: watch.followersOf,
-          followers: watch.followers,
-          isOwnedBy: (key, uid) =>
-            watch.get(key)?.metadata.ownerReferences?.some((owner) => owner.uid === uid) ?? false,
-          now: clock.now,
-          sync(key, priority) {
-            reconciler.callForSync(key)
-            work.add(key, priority)
-          },
-          offerTurn,
-        })
+      : createSourceChanges({ sources, followersOf, followers, clock, enqueue: work.add, offerTurn })
   const projects = createNamespaces(client, clock, {
     projects: options.projects ?? null,
     isAnnotationOn: isAnnotationRead(options),
@@ -115,47 +94,47 @@ export function createCheckController(term: Term, options: CheckControllerOption
     clusterUid: term.clusterUid,
     watched: (name) => namespaceWatch?.get(name),
   })
-  const reconciler = createReconciler({
+  const reconcile = createReconcile({
     ...base,
     sources,
     sourceZone: term.cronJobs.timeZone,
     onFollowed: options.onFollowed,
-    onSourceAwaited: (key) => sourceFollower?.wait(key),
-    foreign,
-    onTakenOver: (uid) => claims.takenOver.add(uid),
+    sourceWaitMs: (object) => sourceChanges?.waitMs(object) ?? 0,
     revival,
     namespaces: projects,
     recorder,
-    pingTimes,
+    turns,
     pingUrl,
     now: clock.now,
     random,
+    log,
     resyncMs,
     onPublish: (result) => metrics.publishes.inc({ result }),
     onFinalizerForced: () => metrics.forcedFinalizers.inc(),
   })
   const workers = createWorkers({
-    name: LEASE_NAME,
+    name: CONTROLLER,
     queue: work,
     count: WORKERS,
     clock,
-    reconcile: reconciler.reconcile,
+    reconcile,
     onError: (error, resource) =>
       log.warn({ error, resource }, 'a HeartbeatCheck could not be reconciled; it is tried again'),
-    metrics: term.kubernetesMetrics.workers(LEASE_NAME, WORKERS),
+    metrics: term.kubernetesMetrics.workers(CONTROLLER, WORKERS),
   })
-  const follower = createFollower({
+  const pollChecks = createCheckPoll({
     context,
     client,
     cluster,
     cache: watch,
     isWatched: watch.isWatched,
-    pingTimes,
+    isForeign,
+    isFailing,
+    enqueue: work.add,
+    turns,
     sources,
-    enqueue,
-    isForeign: (object) => ownershipOf(object, claims).kind === 'foreign',
     now: clock.now,
-    ...(options.orphanMs === undefined ? {} : { orphanMs: options.orphanMs }),
+    orphanMs: options.orphanMs,
     onOrphan(resource) {
       metrics.orphans.inc()
       log.warn({ resource }, 'the resource of a check was gone without its finalizer; the check was removed')
@@ -176,34 +155,33 @@ export function createCheckController(term: Term, options: CheckControllerOption
 
   /** Whether their checks move, and which are allowed now. */
   function projectsChanged(namespace: string): void {
-    for (const key of watch.keys()) {
-      if (!key.startsWith(`${namespace}/`)) continue
-      reconciler.callForSync(key)
-      work.add(key, 'live')
-    }
+    for (const key of watch.keys()) if (key.startsWith(`${namespace}/`)) work.add(key, 'live')
   }
 
   async function poll(stopping: AbortSignal): Promise<void> {
     // Keys that failed while the API server was unreachable need not wait for their back-off.
     if (watch.takeRecovery()) enqueueAll()
-    await follower.poll(stopping)
+    await pollChecks(stopping)
   }
 
-  const parts: { stop(): Promise<void> }[] = [pingTimes]
+  const parts: { stop(): Promise<void> }[] = []
   return {
     name: 'checks',
     add: work.add,
-    noteRun: (key, run) => void (isMinorRun(run) ? offerTurn(key) : enqueue(key)),
+    noteRun(key, run) {
+      if (isMinorRun(run)) offerTurn(key)
+      else if (!isFailing(key)) work.add(key, 'live')
+    },
     async findProjectsInstead(namespace, wanted, age) {
       const allowed = await projects.allowedProjects(namespace, age)
       return findProjectsInstead(context, { cluster, namespace, allowed, wanted })
     },
     projectsChanged,
     start() {
+      metrics.countConflicts(() => [...watch.keys()].filter((key) => isForeign(watch.get(key)!)).length)
       parts.push(term.startLoop('poll', pollMs, poll))
-      if (sourceFollower !== null) {
-        parts.push(term.startLoop('sources', SOURCES_MS, async () => sourceFollower.look()))
-        sourceFollower.start()
+      if (sourceChanges !== null) {
+        sourceChanges.start()
       }
       parts.push(listener)
       workers.start()
@@ -212,10 +190,10 @@ export function createCheckController(term: Term, options: CheckControllerOption
       listener.start()
     },
     async stop(drainMs) {
-      sourceFollower?.stop()
+      sourceChanges?.stop()
       work.stop()
       await Promise.all([workers.stop(drainMs), ...parts.map((part) => part.stop())])
-      metrics.installationConflicts.set(0)
+      metrics.countConflicts(null)
     },
   }
 }

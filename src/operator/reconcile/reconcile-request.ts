@@ -24,7 +24,7 @@ export function hasRequest(object: HeartbeatCheck): boolean {
 
 type Handled = Pick<HeartbeatCheckStatus, 'lastHandledReconcileTime' | 'lastHandledReconcileRequest'>
 
-/** The part of the status about requests after a full sync at `now`. It stays when the annotation is removed. */
+/** The part of the status about requests after a reconcile at `now`. It stays when the annotation is removed. */
 export function handledRequest(object: HeartbeatCheck, now: number): Handled {
   const { lastHandledReconcileTime, lastHandledReconcileRequest } = object.status ?? {}
   if (hasRequest(object))

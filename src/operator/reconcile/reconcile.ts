@@ -1,108 +1,102 @@
 /**
- * Reconciles one HeartbeatCheck (design, section 7): its check in the service, its published URL, and its status if that has
- * changed. A full sync follows a change of the resource, and is repeated at each resync to correct changes made elsewhere. In
- * between, a flip costs only a read of the database and a status.
+ * Reconciles one HeartbeatCheck (design, section 7): whose it is, whether it is deleted, its finalizer, its check, its published URL, and
+ * its status. The check is armed when the URL is published. Each reconcile does all of it, whatever has called for it, and writes only
+ * what differs. Only the published object is not read each time: no watch shows it, as it may be a Secret.
  */
 
+import { armCheck, disarmCheck } from '../../checks/declare/arm-check.ts'
 import { isNamespaceGoing } from '../../kubernetes/errors.ts'
 import { splitKey } from '../../kubernetes/objects.ts'
 import type { Recorder } from '../../kubernetes/recorder.ts'
 import type { ReconcileResult } from '../../kubernetes/workers.ts'
+import type { StoredCheck } from '../../store/checks/checks.ts'
 import { findDeclaredCheck } from '../../store/checks/declared-checks.ts'
-import { isSourceAwaited } from '../declare/follow-source.ts'
-import { createFinalizer } from '../deletion/finalize.ts'
-import { type HeartbeatCheck, publishesNothing } from '../heartbeat-check.ts'
-import { createOwnerWait } from '../ownership/await-owner.ts'
-import type { ForeignResources } from '../ownership/foreign-resources.ts'
-import { type Claims, ownershipOf } from '../ownership/ownership.ts'
-import { sourceKeyOf } from '../sources/followers.ts'
-import type { PingTimes } from '../status/ping-times.ts'
-import { createReporter } from '../status/report.ts'
-import { againAt, createFullSync, type FullSyncCall, type FullSyncOptions, type Reconciled } from './full-sync.ts'
-import { createSyncs, type LastSync } from './syncs.ts'
+import {
+  describeDroppedLabels,
+  readDeclaration,
+  type SyncCheckOptions,
+  type SyncedCheck,
+  syncCheck,
+} from '../declare/sync-check.ts'
+import { addFinalizer, createFinalizer } from '../deletion/finalize.ts'
+import { type HeartbeatCheck, type PublishTarget, publishesNothing } from '../heartbeat-check.ts'
+import { ownershipOf } from '../ownership/ownership.ts'
+import { createTakeover, type TakeoverOptions } from '../ownership/takeover.ts'
+import { createPublisher, type PublisherOptions } from '../publish/publish.ts'
+import { createReporter, type SyncFindings } from '../status/report.ts'
+import { Stalled } from '../status/stalled.ts'
+import { cutMessage } from '../status/status.ts'
+import type { StatusTurns } from '../status/status-turns.ts'
+import { hasRequest } from './reconcile-request.ts'
 
-export interface ReconcilerOptions extends FullSyncOptions {
-  readonly cache: FullSyncOptions['cache'] & { get(key: string): HeartbeatCheck | undefined }
-  readonly claims: Claims
-  readonly foreign: ForeignResources
-  /** Called with the uid of a resource that another installation had. */
-  readonly onTakenOver: (uid: string) => void
+export interface ReconcilerOptions extends SyncCheckOptions, PublisherOptions, Pick<TakeoverOptions, 'log'> {
+  readonly client: PublisherOptions['client']
+  readonly context: SyncCheckOptions['context']
+  readonly cache: PublisherOptions['cache'] & { get(key: string): HeartbeatCheck | undefined }
+  readonly claims: TakeoverOptions['claims']
   readonly recorder: Pick<Recorder, 'record'>
-  readonly pingTimes: Pick<PingTimes, 'take' | 'end'>
+  readonly turns: Pick<StatusTurns, 'take'>
+  /** This process's clock; the database's is in `context`. */
+  readonly now: () => number
+  readonly random: () => number
+  readonly resyncMs: number
+  /** For how many ms it is not known what the source of the resource says. */
+  readonly sourceWaitMs: (object: HeartbeatCheck) => number
+  /** There is a check for this resource, which follows its source from now on, or again. */
+  readonly onFollowed: (key: string) => void
   readonly onFinalizerForced: () => void
-  /** Called with the key of a resource whose source is not known yet: it is to be reconciled when that is known. */
-  readonly onSourceAwaited?: (key: string) => void
 }
 
-export interface Reconciler {
-  reconcile(key: string, signal: AbortSignal): Promise<ReconcileResult>
-  /** The next reconcile of this resource is a full sync. */
-  callForSync(key: string): void
+export type Reconcile = (key: string, signal: AbortSignal) => Promise<ReconcileResult>
+
+interface Synced {
+  /** The resource as it is in the cluster now. */
+  readonly object: HeartbeatCheck
+  readonly findings: SyncFindings
+  readonly check: StoredCheck | null
+  readonly result: ReconcileResult
 }
 
-export function createReconciler(options: ReconcilerOptions): Reconciler {
-  const { cache, context, cluster, claims, foreign, pingTimes, now } = options
-  const reporter = createReporter(options)
-  const { recordEvent, report, reportRetrying } = reporter
+/** A published object as it was wanted at its last read, and when it is read again. */
+interface Read {
+  readonly wanted: string
+  readonly nextAt: number
+}
+
+/** The garbage collector may still delete an object that we have from a predecessor of the resource. */
+const PREDECESSOR_RETRY_MS = 10_000
+
+export function createReconcile(options: ReconcilerOptions): Reconcile {
+  const { client, cache, context, cluster, claims, turns, now, random, resyncMs } = options
+  const { recordEvent, report, reportRetrying } = createReporter(options)
+  const takeover = createTakeover(options)
+  const publish = createPublisher(options, recordEvent)
   const finalize = createFinalizer(options)
-  const syncs = createSyncs(now)
-  const ownerWait = createOwnerWait(options)
-  /** By key: notes of takeovers whose status or URL is not written yet. */
-  const takeovers = new Map<string, string>()
-  const sync = createFullSync(options, { recordEvent, syncs })
+  const reads = new Map<string, Read>()
+  const isForeign = (object: HeartbeatCheck) => ownershipOf(object, claims).kind === 'foreign'
 
   async function reconcile(key: string, signal: AbortSignal): Promise<ReconcileResult> {
-    const hasTurn = pingTimes.take(key)
-    try {
-      return await reconcileOnce(key, hasTurn, signal)
-    } finally {
-      pingTimes.end(key)
-    }
-  }
-
-  async function reconcileOnce(key: string, hasTurn: boolean, signal: AbortSignal): Promise<ReconcileResult> {
+    const hasTurn = turns.take(key)
     const object = cache.get(key)
-    const owner = object === undefined ? null : ownershipOf(object, claims)
-    if (owner?.kind === 'foreign') {
-      forget(key)
-      return foreign.leave(key, object!, owner.installation)
-    }
-    foreign.forget(key, object === undefined)
-    if (object === undefined || object.metadata.deletionTimestamp !== undefined) {
-      forget(key)
-      if (object !== undefined) await finalize(object)
+    const ofOthers = await takeover.begin(key, object)
+    if (ofOthers !== null || object === undefined || object.metadata.deletionTimestamp !== undefined) reads.delete(key)
+    if (ofOthers !== null) return ofOthers
+    if (object === undefined) return { kind: 'done' }
+    if (object.metadata.deletionTimestamp !== undefined) {
+      await finalize(object)
       return { kind: 'done' }
     }
-    const leftMs = await ownerWait.leftMs(key, object)
-    if (leftMs > 0) return { kind: 'again', afterMs: leftMs, priority: 'background' }
-    if (sourceKeyOf(object) !== null && isSourceAwaited(options.sources, object.metadata.namespace!)) {
-      options.onSourceAwaited?.(key)
-      return { kind: 'done' }
-    }
-    const from = owner?.kind === 'takeover' ? owner.from : null
-    // A check and a URL of ours may be from before the other installation had the resource.
-    if (from !== null) syncs.forget(key)
-    const takeOver = from === null ? null : takeOverFrom(key, from)
-    const last = syncs.find(key, object)
+    const waitMs = options.sourceWaitMs(object)
+    if (waitMs > 0) return { kind: 'again', afterMs: waitMs, priority: 'background' }
     try {
-      const reconciled =
-        (last === null ? null : await readState(key, object, last)) ?? (await sync(key, object, { signal, takeOver }))
+      const synced = await sync(key, object, signal)
       signal.throwIfAborted()
-      // Without a check it is ours by the status that reports why.
-      const isOursByReport = from !== null && reconciled.change === null
-      if (!isOursByReport) recordTakeover(key, reconciled.object)
-      await report(reconciled.object, reconciled.findings, reconciled.check, hasTurn)
-      if (isOursByReport) {
-        noteTakeover(key, reconciled.object, null, from)
-        options.onTakenOver(reconciled.object.metadata.uid)
-        recordTakeover(key, reconciled.object)
-      }
-      return reconciled.result
+      await report(synced.object, synced.findings, synced.check, hasTurn)
+      return synced.result
     } catch (error) {
       if (isNamespaceGoing(error)) return { kind: 'done' }
       const current = cache.get(key)
-      if (current !== undefined && ownershipOf(current, claims).kind === 'foreign')
-        return { kind: 'again', afterMs: 0, priority: 'live' }
+      if (current !== undefined && isForeign(current)) return { kind: 'again', afterMs: 0, priority: 'live' }
       // The API server itself may be the problem: then the status cannot be written either.
       if (current !== undefined && current.metadata.deletionTimestamp === undefined)
         await reportRetrying(current, error).catch(() => {})
@@ -110,57 +104,128 @@ export function createReconciler(options: ReconcilerOptions): Reconciler {
     }
   }
 
-  function forget(key: string): void {
-    syncs.forget(key)
-    ownerWait.forget(key)
-    takeovers.delete(key)
-  }
-
-  function takeOverFrom(key: string, from: string): NonNullable<FullSyncCall['takeOver']> {
-    return async (object, { check, change }) => {
-      // The note comes before the status: when the status fails, a retry finds a check that is not new.
-      noteTakeover(key, object, change, from)
-      const ours = await reporter.takeOver(object, check, from)
-      options.onTakenOver(object.metadata.uid)
-      return ours
+  /** Throws errors that a retry may resolve. What a person has to correct is in the findings. */
+  async function sync(key: string, given: HeartbeatCheck, signal: AbortSignal): Promise<Synced> {
+    let object = given
+    let check: StoredCheck | null = null
+    let published = given.status?.published ?? null
+    const read = reads.get(key)
+    reads.delete(key)
+    try {
+      const declaration = await readDeclaration(options, given)
+      object = await hold(given)
+      signal.throwIfAborted()
+      const declared = await syncCheck(options, object, declaration)
+      const { change } = declared
+      const { publish: target } = declaration
+      check = declared.check
+      const isTakeover = ownershipOf(object, claims).kind === 'takeover'
+      reportChange(object, change, isTakeover, target)
+      const dropped = describeDroppedLabels(declaration)
+      if (dropped !== null) recordEvent(object, 'Warning', dropped)
+      signal.throwIfAborted()
+      object = await takeover.claim(key, object, declared)
+      const wanted = JSON.stringify([object.metadata.uid, target, check.publicId])
+      const isRead = !isTakeover && read?.wanted === wanted && now() < read.nextAt && isShown(given, target)
+      let nextAt = isRead ? read.nextAt : now() + resyncMs * (1 - 0.2 * random())
+      if (!isRead) {
+        const { isFromPredecessor } = await publish({ object, target, check, isNew: change === 'created' })
+        if (isFromPredecessor) nextAt = now() + PREDECESSOR_RETRY_MS
+      }
+      published = target === null ? null : { kind: target.kind, name: target.name }
+      check = await armCheck(context, { cluster }, check)
+      if (declaration.follows !== undefined && change !== 'unchanged') options.onFollowed(key)
+      if (declared.fault !== null) throw declared.fault
+      reads.set(key, { wanted, nextAt })
+      const findings = { sync: { kind: 'synced' }, published } as const
+      return { object, findings, check, result: { kind: 'again', afterMs: Math.max(1_000, nextAt - now()) } }
+    } catch (error) {
+      if (!(error instanceof Stalled)) throw error
+      const { reason, message } = error
+      // Compared as the status holds it, cut: a long message would be news each time.
+      if (stalledOf(object)?.message !== cutMessage(message))
+        recordEvent(object, 'Warning', { reason, note: message, isOfSource: error.isOfSource })
+      check ??= await findDeclaredCheck(context.database, { cluster, ...splitKey(key) })
+      // The job of an adopted check has its URL from the API.
+      const isUnknown =
+        published === null && !publishesNothing(object.spec) && check?.origin?.kubernetesAdopted !== true
+      if (check !== null && isUnknown) check = await disarmCheck(context, { cluster }, check)
+      const findings = { sync: { kind: 'stalled', reason, message }, published } as const
+      return { object, findings, check, result: { kind: 'stalled', retryMs: stalledRetryMs(object) } }
     }
   }
 
-  function noteTakeover(key: string, object: HeartbeatCheck, change: Reconciled['change'], from: string): void {
-    const what = describeNewCheck(change, publishesNothing(object.spec))
-    // An attempt before this one may have created the check.
-    if (what === '' && takeovers.has(key)) return
-    takeovers.set(key, `taken over from the installation ${from}: this one reconciles it from now on${what}`)
+  /** Nothing is made for a resource without its finalizer: a deletion would leave that behind. */
+  async function hold(object: HeartbeatCheck): Promise<HeartbeatCheck> {
+    const held = await addFinalizer(client, object)
+    if (held !== object) cache.put(held)
+    return held
   }
 
-  /** When its URL is published: who sees the Event may use it. */
-  function recordTakeover(key: string, object: HeartbeatCheck): void {
-    const note = takeovers.get(key)
-    if (note === undefined) return
-    takeovers.delete(key)
-    recordEvent(object, 'Normal', { reason: 'TakenOver', note })
+  /** A new check is reported when it is published. A resource that was taken over has lost no check: TakenOver says what became of it. */
+  function reportChange(
+    object: HeartbeatCheck,
+    change: SyncedCheck['change'],
+    isTakeover: boolean,
+    target: PublishTarget | null,
+  ): void {
+    if (change === 'created' || change === 'unchanged') return
+    if (isTakeover && (change === 'restored' || change === 'replaced')) return
+    const { type, ...event } = CHANGES[change === 'replaced' && target === null ? 'begun' : change]
+    recordEvent(object, type, event)
   }
 
-  /** For a synced resource: only the state of its job may have changed. Null: its check is gone, or is to be paused again. */
-  async function readState(key: string, object: HeartbeatCheck, last: LastSync): Promise<Reconciled | null> {
-    const check = await findDeclaredCheck(context.database, { cluster, ...splitKey(key) })
-    if (check === null || (check.kubernetesSuspend === true && check.state.status === 'up')) return null
-    return { object, findings: last.findings, check, change: null, result: againAt(last.nextAt, now()) }
+  /**
+   * No watch reports that a Secret may be adopted now, or that a project was created, and the person who did it waits for the
+   * effect. So a resource that stalled a moment ago is retried soon, and one that stalled long ago twice in a resync.
+   */
+  function stalledRetryMs(object: HeartbeatCheck): number {
+    const since = stalledOf(object)?.lastTransitionTime
+    const stalledMs = since === undefined ? 0 : context.clock.now() - Date.parse(since)
+    return Math.min(resyncMs / 2, Math.max(resyncMs / 60, stalledMs / 2))
   }
 
-  return { reconcile, callForSync: syncs.callFor }
+  return reconcile
 }
 
-/** A database that knows the check, such as a restored one, has its history. */
-function describeNewCheck(change: Reconciled['change'], isUnpublished: boolean): string {
-  const withUrl = isUnpublished ? '' : ' with a new ping URL'
-  switch (change) {
-    case 'restored':
-      return '; the check is a new one with the same public id, and its history stays with the previous installation'
-    case 'created':
-    case 'replaced':
-      return `; the check is a new one${withUrl}, and its history stays with the previous installation`
-    default:
-      return ''
-  }
+/** Whether nobody asks for another read, and the status names no other object, from which the URL is to be withdrawn. */
+function isShown(object: HeartbeatCheck, target: PublishTarget | null): boolean {
+  const { published } = object.status ?? {}
+  const isOther = published !== undefined && (published.kind !== target?.kind || published.name !== target.name)
+  return !isOther && !hasRequest(object)
+}
+
+const CHANGES = {
+  revived: {
+    type: 'Normal',
+    reason: 'Revived',
+    note: 'the check is back, with the ping URL and the history that it had',
+  },
+  readopted: {
+    type: 'Normal',
+    reason: 'Readopted',
+    note: 'the check that this resource retained belongs to it again, with its ping URL and its history',
+  },
+  adopted: { type: 'Normal', reason: 'Adopted', note: 'the check of the annotation belongs to this resource now' },
+  updated: { type: 'Normal', reason: 'Updated', note: 'the service holds the new specification' },
+  restored: {
+    type: 'Warning',
+    reason: 'CheckLost',
+    note: 'the database had lost the check: there is a new one with the same ping URL, and without the history',
+  },
+  replaced: {
+    type: 'Warning',
+    reason: 'CheckLost',
+    note: 'the database had lost the check: there is a new one with a new ping URL, so the job must read it again',
+  },
+  /** The same of a check whose URL is published nowhere. */
+  begun: {
+    type: 'Warning',
+    reason: 'CheckLost',
+    note: 'the database had lost the check: there is a new one, without the history',
+  },
+} as const
+
+function stalledOf({ status }: HeartbeatCheck) {
+  return status?.conditions?.find(({ type }) => type === 'Stalled')
 }

@@ -8,37 +8,36 @@ import { isFlapping } from '../../domain/check.ts'
 import { AppError } from '../../domain/errors.ts'
 import type { KubernetesClient } from '../../kubernetes/client.ts'
 import { ApiError, hasStatus } from '../../kubernetes/errors.ts'
-import type { Condition } from '../../kubernetes/objects.ts'
 import type { Occurrence, Recorder, Regarding } from '../../kubernetes/recorder.ts'
 import { errorCode } from '../../runtime/error-code.ts'
 import type { CheckRecord } from '../../store/checks/checks.ts'
 import type { Context } from '../../store/context.ts'
 import { listUnreportedFlips, saveReportedFlip } from '../../store/history/reported-flips.ts'
 import { findFollowedFacts } from '../../store/jobs/cron-jobs.ts'
-import type { SourceReader } from '../declare/follow-source.ts'
 import {
   API_VERSION,
   HEARTBEAT_CHECKS,
   type HeartbeatCheck,
   type HeartbeatCheckStatus,
   KIND,
-  type PublishedTarget,
   STATUS_FIELD_MANAGER,
 } from '../heartbeat-check.ts'
 import type { Claims } from '../ownership/ownership.ts'
 import { sourceKeyOf } from '../sources/followers.ts'
+import { readSource, type SourceReader } from '../sources/read-source.ts'
 import type { Source } from '../sources/source-kind.ts'
 import { typeOf } from '../sources/source-kinds.ts'
 import { toFlipEvent } from './flip-event.ts'
 import {
+  addRetrying,
   computeStatus,
   cutMessage,
   type Findings,
   type FollowedFindings,
   isFollowing,
-  isMinor,
   isSameStatus,
 } from './status.ts'
+import { isMinor } from './status-turns.ts'
 
 /** What a reconcile found, without the check and its job. */
 export type SyncFindings = Omit<Findings, 'installation' | 'check' | 'downReason' | 'downDetail' | 'followed'>
@@ -60,10 +59,8 @@ export interface Reporter {
     type: Occurrence['type'],
     event: { reason: string; note: string; id?: string; isOfSource?: boolean },
   ): void
-  /** Records the flips that were not reported yet as Events, and writes the status; without a turn (ping-times.ts), not for a minor change alone. */
+  /** Records the flips that were not reported yet as Events, and writes the status; without a turn (status-turns.ts), not for a minor change alone. */
   report(object: HeartbeatCheck, findings: SyncFindings, check: CheckRecord | null, hasTurn?: boolean): Promise<void>
-  /** Makes a resource of the installation `from` ours, before anything of it is published. Resolves with it; throws when it has changed owner since. */
-  takeOver(object: HeartbeatCheck, check: Pick<CheckRecord, 'id'>, from: string): Promise<HeartbeatCheck>
   /** Reports in the status that a new generation could not be synced yet and is retried. A failed resync is not reported. */
   reportRetrying(object: HeartbeatCheck, error: unknown): Promise<void>
 }
@@ -104,10 +101,8 @@ export function createReporter({
     object: HeartbeatCheck,
     check: CheckRecord | null,
   ): Promise<{ readonly followed?: FollowedFindings; readonly detail: string | null }> {
-    const key = sourceKeyOf(object)
-    if (key === null) return { detail: null }
-    const isReadable = sources !== null && sources.missingRight(object.metadata.namespace!) === null
-    const source = isReadable ? (sources.getSource(key) ?? null) : undefined
+    if (sourceKeyOf(object) === null) return { detail: null }
+    const source = readSource(sources, object)
     const none = { lastRun: null, detail: null }
     const { lastRun, detail } = check === null ? none : await findFollowedFacts(context.database, check)
     const missingRights = sources?.missingReasonRights(object.metadata.namespace!) ?? []
@@ -134,14 +129,6 @@ export function createReporter({
       }
       cache.put(await replace(current))
     }
-  }
-
-  /** The version is a precondition: another installation may be claiming the resource. */
-  async function patchStatus(object: HeartbeatCheck, status: Partial<HeartbeatCheckStatus>): Promise<HeartbeatCheck> {
-    const patch = { metadata: { resourceVersion: object.metadata.resourceVersion }, status }
-    const written = await client.mergePatch<HeartbeatCheck>(HEARTBEAT_CHECKS, placeOf(object), patch, TO_STATUS)
-    cache.put(written)
-    return written
   }
 
   /** On the resource, and on the source that it follows. */
@@ -172,42 +159,15 @@ export function createReporter({
       `this specification is not in effect yet, and the operator tries again: ${describeCause(error)}`,
     )
     if (before?.conditions?.some((known) => known.type === 'Reconciling' && known.message === message)) return
-    const conditions = describeRetrying(object, message, before?.published ?? null)
+    const conditions = addRetrying(object, message, before?.published ?? null, context.clock.now())
     // A takeover claims the resource when its check is there.
     const claim = before?.installation === undefined ? { installation } : {}
     // observedGeneration stays: kstatus waits for it.
-    await patchStatus(object, { ...claim, conditions })
-  }
-
-  function describeRetrying(object: HeartbeatCheck, message: string, published: PublishedTarget | null): Condition[] {
-    const sync = { kind: 'retrying', message } as const
-    const findings = { sync, installation, published, check: null, downReason: null }
-    const { conditions = [] } = computeStatus(object, findings, context.clock.now())
-    const job = object.status?.conditions?.filter(({ type }) => type === 'Up') ?? []
-    return [...conditions, ...job]
-  }
-
-  async function takeOver(object: HeartbeatCheck, { id }: { id: string }, from: string): Promise<HeartbeatCheck> {
-    const message = `taken over from the installation ${from}; it is brought in line next`
-    const claim = (seen: HeartbeatCheck) =>
-      // Not published by us yet: with that condition its previous owner sees when it is.
-      patchStatus(seen, { installation, checkId: id, conditions: describeRetrying(seen, message, null) })
-    try {
-      return await claim(object)
-    } catch (error) {
-      if (!hasStatus(error, 409)) throw error
-      const current = await client.get<HeartbeatCheck>(HEARTBEAT_CHECKS, placeOf(object))
-      const { uid } = current.metadata
-      cache.put(current)
-      // Its owner may have written a status meanwhile, and stays the owner.
-      if (uid !== object.metadata.uid || current.status?.installation !== from) throw error
-      return claim(current)
-    }
+    await patchStatus({ client, cache }, object, { ...claim, conditions })
   }
 
   return {
     report,
-    takeOver,
     reportRetrying,
     recordEvent(object, type, { isOfSource = false, ...event }) {
       const key = isOfSource ? sourceKeyOf(object) : null
@@ -233,6 +193,18 @@ function describeCause(error: unknown): string {
 }
 
 const placeOf = ({ metadata: { namespace, name } }: HeartbeatCheck) => ({ namespace: namespace!, name })
+
+/** The version is a precondition: another installation may be writing the status. */
+export async function patchStatus(
+  { client, cache }: Pick<ReporterOptions, 'cache'> & { readonly client: Pick<KubernetesClient, 'mergePatch'> },
+  object: HeartbeatCheck,
+  status: Partial<HeartbeatCheckStatus>,
+): Promise<HeartbeatCheck> {
+  const patch = { metadata: { resourceVersion: object.metadata.resourceVersion }, status }
+  const written = await client.mergePatch<HeartbeatCheck>(HEARTBEAT_CHECKS, placeOf(object), patch, TO_STATUS)
+  cache.put(written)
+  return written
+}
 
 /** The reference of an Event to its resource. */
 export function regarding({ metadata }: HeartbeatCheck): Regarding {

@@ -16,15 +16,16 @@ export class Stalled extends Error {
   }
 }
 
-/** Whether the service rejected an adoption. */
-export function isAdoptionRefused(error: unknown): boolean {
-  return error instanceof AppError && error.code !== 'unavailable' && error.field === 'adoptId'
+/** For what may be unknown: none where a person has to correct something first. */
+export function noneIfStalled(error: unknown): never[] {
+  if (error instanceof Stalled) return []
+  throw error
 }
 
 /** Null for an error that a retry corrects. */
 export function toStalled(error: unknown): Stalled | null {
   if (!(error instanceof AppError)) return null
-  if (isAdoptionRefused(error)) return new Stalled('AdoptionRefused', error.message)
+  if (error.field === 'adoptId' && error.code !== 'unavailable') return new Stalled('AdoptionRefused', error.message)
   if (error.field === 'retained') return new Stalled('RetainedCheckExists', error.message)
   switch (error.code) {
     case 'invalid_request':

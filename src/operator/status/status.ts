@@ -25,7 +25,7 @@ import { MAX_ACTIVE } from '../schema/status.ts'
 import type { Source } from '../sources/source-kind.ts'
 import { sourceKindOf } from '../sources/source-kinds.ts'
 import type { ReasonRight } from '../sources/watch-sources.ts'
-import { isPingTimeDue } from './ping-times.ts'
+import { isPingTimeDue } from './ping-time.ts'
 
 /** The result of a sync. */
 export type Sync =
@@ -103,7 +103,7 @@ function describeFollowed({ status, spec }: HeartbeatCheck, { source, lastRun }:
   }
 }
 
-function describeSource(
+export function describeSource(
   { kind }: Pick<SourceRef, 'kind'>,
   { metadata: { name, uid }, suspended, lastScheduleTime, active }: Source,
 ): SourceStatus {
@@ -131,7 +131,7 @@ function describeRun({ job, outcome, ...rest }: LastRun): LastRunStatus {
   }
 }
 
-type SourceStatus = NonNullable<HeartbeatCheckStatus['source']>
+export type SourceStatus = NonNullable<HeartbeatCheckStatus['source']>
 type LastRunStatus = NonNullable<HeartbeatCheckStatus['lastRun']>
 
 /** A ping alone changes the status only when its time is due. */
@@ -143,42 +143,6 @@ function holdPingTime(
   if (!isPingAlone(before, after)) return after
   const shownAt = before.lastPingTime === undefined ? null : Date.parse(before.lastPingTime)
   return isPingTimeDue(shownAt, state.lastPingAt!, spec) ? after : before
-}
-
-/**
- * Whether the change may wait for a turn (ping-times.ts): the time of a ping, a job that became late or is on time again, which
- * is no flip, and a run of a CronJob that started or succeeded. A job that needs some seconds after its slot is late in each interval.
- */
-export function isMinor(before: HeartbeatCheckStatus | undefined, after: HeartbeatCheckStatus): boolean {
-  if (before === undefined || (before.lastPingTime !== undefined && after.lastPingTime === undefined)) return false
-  const isRunMinor = after.lastRun === undefined || isMinorRun(after.lastRun)
-  const [one, other] = [before, after].map((status) =>
-    withoutMinor(isRunMinor ? { ...status, lastRun: undefined } : status),
-  )
-  return isSameStatus(one, other!)
-}
-
-/** Whether both states are of a job that is up. */
-export function isSameButLate(a: string | undefined, b: string): boolean {
-  return a === b || (['up', 'late'].includes(a!) && ['up', 'late'].includes(b))
-}
-
-function withoutMinor({ lastPingTime: _, source, ...status }: HeartbeatCheckStatus): HeartbeatCheckStatus {
-  const conditions = status.conditions?.map((condition) =>
-    condition.type === 'Up' && condition.status === 'True' ? { ...condition, reason: '', message: '' } : condition,
-  )
-  const { lastScheduleTime: __, active: ___, ...same } = source ?? {}
-  return {
-    ...status,
-    ...(status.state === 'late' ? { state: 'up' } : {}),
-    ...(conditions && { conditions }),
-    ...(source && { source: same as SourceStatus }),
-  }
-}
-
-/** A CronJob that works has two of them for each of its runs. A run in progress has a message if something is wrong. */
-export function isMinorRun(run: { readonly outcome: string; readonly message?: string | null | undefined }): boolean {
-  return run.outcome === 'Succeeded' || (run.outcome === 'Running' && run.message == null)
 }
 
 /** Whether nothing but the time of a ping has changed. */
@@ -195,6 +159,20 @@ export function addForeign(object: HeartbeatCheck, message: string, now: Instant
     ({ type }) => !ours.some((condition) => condition.type === type),
   )
   return [...ours.map((statement) => toCondition(object, statement, now)), ...others]
+}
+
+/** The conditions of a resource that is tried again: what is known of its job stays. */
+export function addRetrying(
+  object: HeartbeatCheck,
+  message: string,
+  published: PublishedTarget | null,
+  now: Instant,
+): Condition[] {
+  const sync = { kind: 'retrying', message } as const
+  const ours = describeSync(sync, published)
+  if (published !== null || !publishesNothing(object.spec)) ours.push(describePublished(sync, published))
+  const job = object.status?.conditions?.filter(({ type }) => type === 'Up') ?? []
+  return [...ours.map((statement) => toCondition(object, statement, now)), ...job]
 }
 
 /** What the service holds, which is not what the resource says while that is not in the service. Of a source that cannot be read it holds no schedule. */

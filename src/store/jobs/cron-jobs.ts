@@ -18,7 +18,7 @@ export interface CronJobRow {
 
 /**
  * Saves the name of the CronJob that a check follows; null: it follows none. After the transaction that declares the
- * check: where this is lost, the next full sync saves it. Writes nothing where it is so already. `limitFrom`: where its
+ * check: where this is lost, the next reconcile saves it. Writes nothing where it is so already. `limitFrom`: where its
  * longest run time is set, in words; null: as before.
  */
 export async function saveSource(
@@ -33,7 +33,7 @@ export async function saveSource(
   }
   await tx.query({
     name: 'save_source',
-    // A conflict would lock the row, which is a write: each full sync comes here.
+    // A conflict would lock the row, which is a write: each reconcile comes here.
     text: `insert into cron_jobs as j (check_key, name, limit_from)
       select i.key, i.name, i.limit_from from (values ($1::int8, $2::text, $3::text)) i (key, name, limit_from)
       where not exists (select from cron_jobs o where o.check_key = i.key

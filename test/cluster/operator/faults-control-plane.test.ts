@@ -6,7 +6,7 @@ import { declareCheck } from '../../../src/checks/declare/declare-check.ts'
 import { NO_SPEC } from '../../../src/checks/read-spec.ts'
 import { NO_TEXTS } from '../../../src/domain/check.ts'
 import type { OperatorOptions } from '../../../src/operator/operator.ts'
-import { createFollower } from '../../../src/operator/reconcile/follow-changes.ts'
+import { createCheckPoll } from '../../../src/operator/reconcile/poll-checks.ts'
 import { systemClock } from '../../../src/runtime/clock.ts'
 import { resolveProject } from '../../../src/tenancy/namespace-projects.ts'
 import { type Cluster, openCluster, waitFor } from '../../support/cluster-client.ts'
@@ -210,23 +210,26 @@ async function loseCheck({ client }: TestOperator) {
   })
   const collected: string[] = []
   let now = 0
-  const follower = createFollower({
+  const poll = createCheckPoll({
     context,
     client,
     cluster: 'default',
     cache: { get: () => undefined, keys: () => [], isListed: () => true },
     isForeign: () => false,
     isWatched: () => true,
+    isFailing: () => false,
     enqueue: () => {},
+    turns: { begin: () => [] },
+    sources: null,
     now: () => now,
     orphanMs: 1_000,
     onOrphan: ({ name }) => collected.push(name),
   })
-  await follower.poll()
+  await poll()
   return {
     async pollAfter(ms: number): Promise<readonly string[]> {
       now += ms
-      await follower.poll()
+      await poll()
       return collected
     },
   }

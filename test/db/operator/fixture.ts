@@ -1,7 +1,7 @@
 /** What the tests of the operator's verbs start from: a tenant, a resource, and ways to look at what its check became. */
 
 import { afterAll, beforeAll, beforeEach } from 'vitest'
-import { type Declaration, type Declared, declareCheck } from '../../../src/checks/declare/declare-check.ts'
+import { type Declared, declareCheck, type GivenDeclaration } from '../../../src/checks/declare/declare-check.ts'
 import { retireCheck } from '../../../src/checks/declare/retire-check.ts'
 import { SYSTEM } from '../../../src/domain/access.ts'
 import { NO_TEXTS, type PingType } from '../../../src/domain/check.ts'
@@ -25,10 +25,10 @@ export interface OperatorFixture extends Fixture {
   tenant: TestTenant
   /** Empties the database, sets the clock to NOW and makes a tenant. */
   reset(): Promise<void>
-  declaration(given?: Partial<Declaration>): Declaration
-  declare(given?: Partial<Declaration>): Promise<Declared>
+  declaration(given?: Partial<GivenDeclaration>): GivenDeclaration
+  declare(given?: Partial<GivenDeclaration>): Promise<Declared>
   /** The same as a part of the transaction at hand. */
-  declareWithin(tx: Queryable, given?: Partial<Declaration>): Promise<Declared>
+  declareWithin(tx: Queryable, given?: Partial<GivenDeclaration>): Promise<Declared>
   retire(policy?: 'Delete' | 'Retain', resource?: Resource): ReturnType<typeof retireCheck>
   retireWithin(tx: Queryable): ReturnType<typeof retireCheck>
   read(resource?: Resource): Promise<StoredCheck | null>

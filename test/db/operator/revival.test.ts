@@ -1,9 +1,10 @@
 /** Who gets a check back, and where an adopted check stays (design, section 6). */
 
+import { randomUUID } from 'node:crypto'
 import { describe, expect, test } from 'vitest'
 import type { Declaration, Place } from '../../../src/checks/declare/declare-check.ts'
 import { getCheck } from '../../../src/checks/find-checks.ts'
-import { addCheck, addProject, countRows } from '../checks/fixture.ts'
+import { addCheck, addProject, addTenant, countRows } from '../checks/fixture.ts'
 import { RESOURCE, useOperatorFixture } from './fixture.ts'
 
 const t = useOperatorFixture()
@@ -170,8 +171,7 @@ describe('an adopted check stays in its project', () => {
     await t.database.query(
       "update checks set managed_by = 'api', kubernetes_cluster = null, kubernetes_namespace = null, kubernetes_name = null, kubernetes_adopted = false",
     )
-    const known = { adoptId: own.check.id, isKnownId: true }
-    expect(await t.declare({ projectId, ...known })).toMatchObject({ change: 'adopted' })
+    expect(await t.declare({ projectId, knownId: own.check.id })).toMatchObject({ change: 'updated' })
     const { check, change } = await t.declare()
     expect([change, check.id, check.projectId]).toEqual(['updated', own.check.id, t.tenant.project])
   })
@@ -180,7 +180,7 @@ describe('an adopted check stays in its project', () => {
     const { check } = await t.declare()
     await t.retire('Retain')
     await t.database.query('delete from retained_checks')
-    await t.declare({ adoptId: check.id, isKnownId: true })
+    await t.declare({ knownId: check.id })
     const projectId = await addProject(t, t.tenant)
     await expect(t.declare({ projectId })).rejects.toMatchObject({ code: 'forbidden' })
   })
@@ -196,7 +196,7 @@ describe('a check that the database has lost', () => {
   const LOST = '0190b8a0-0000-4000-8000-00000000000a'
 
   test('has the public id that its job still pings', async () => {
-    expect(await t.declare({ publicId: LOST })).toMatchObject({ change: 'created', check: { publicId: LOST } })
+    expect(await t.declare({ publicId: LOST })).toMatchObject({ change: 'restored', check: { publicId: LOST } })
   })
 
   test.each([
@@ -214,8 +214,60 @@ describe('a check that the database has lost', () => {
   ])('has a new one when that is the public id of %s', async (_, find) => {
     const publicId = await find()
     const { check, change } = await t.declare({ publicId })
-    expect(change).toBe('created')
+    expect(change).toBe('replaced')
     expect(check.publicId).not.toBe(publicId)
+  })
+
+  test('has the public id of what it has published, which is read only then', async () => {
+    const { check } = await t.declare()
+    const unread = async () => expect.unreachable('the published object')
+    expect(await t.declare({ findPublicId: unread })).toMatchObject({ change: 'unchanged' })
+    await t.database.query('delete from checks')
+    const declared = await t.declare({ knownId: check.id, findPublicId: async () => LOST })
+    expect(declared).toMatchObject({ change: 'restored', check: { publicId: LOST } })
+    expect(declared).not.toHaveProperty('fault')
+  })
+
+  test('has a new one where its URL is lost too', async () => {
+    const knownId = randomUUID()
+    expect(await t.declare({ knownId, findPublicId: async () => null })).toMatchObject({ change: 'replaced' })
+  })
+
+  test.each([
+    ['of an annotation that its status repeats', (id: string) => ({ adoptId: id.toUpperCase(), knownId: id })],
+    ['of an annotation, and its status names none', (id: string) => ({ adoptId: id })],
+  ])('is replaced and says so: %s', async (_, idsOf) => {
+    const id = randomUUID()
+    const { adoptId, ...ids } = { ...idsOf(id), findPublicId: async () => LOST }
+    const { change, check, fault } = await t.declare({ adoptId, ...ids })
+    expect([change, check.publicId]).toEqual(['restored', LOST])
+    const message = `this resource has the check ${check.id} already and cannot adopt ${adoptId}`
+    expect(fault).toMatchObject({ code: 'conflict', field: 'adoptId', message: expect.stringContaining(message) })
+    // Then there is a check, of another id.
+    await expect(t.declare({ adoptId, ...ids })).rejects.toMatchObject({ code: 'conflict', field: 'adoptId' })
+  })
+
+  test('is not replaced where a person chooses another check, which is not there', async () => {
+    const ids = { adoptId: randomUUID(), knownId: randomUUID(), findPublicId: async () => LOST }
+    await expect(t.declare(ids)).rejects.toMatchObject({ code: 'not_found', field: 'adoptId' })
+    await expect(t.declare({ adoptId: ids.adoptId })).rejects.toMatchObject({ code: 'not_found', field: 'adoptId' })
+    expect(await t.read()).toBeNull()
+  })
+
+  test('is not what its status names of others: it begins anew, with neither id nor URL of that', async () => {
+    const others = [
+      (await t.declare({ resource: { ...RESOURCE, name: 'x' } })).check,
+      await addCheck(t, await addTenant(t)),
+    ]
+    for (const { id: knownId } of others) {
+      // A person who asks for it gets an answer.
+      await expect(t.declare({ adoptId: knownId, knownId })).rejects.toMatchObject({ field: 'adoptId' })
+      const { check, change } = await t.declare({ knownId, findPublicId: async () => LOST })
+      expect(change).toBe('created')
+      expect([knownId, LOST]).not.toContain(check.id)
+      expect(check.publicId).not.toBe(LOST)
+      await t.database.query('delete from checks where id = $1', [check.id])
+    }
   })
 
   test('has its own from its tombstone all the same', async () => {

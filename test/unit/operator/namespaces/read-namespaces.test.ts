@@ -1,8 +1,8 @@
 import { beforeEach, expect, it } from 'vitest'
 import { ApiError } from '../../../../src/kubernetes/errors.ts'
-import { startNamespaceReads } from '../../../../src/operator/namespaces/read-namespaces.ts'
-import type { NamespaceWatch } from '../../../../src/operator/namespaces/watch-namespaces.ts'
+import { type NamespaceWatch, startNamespaceReads } from '../../../../src/operator/namespaces/watch-namespaces.ts'
 import type { Log } from '../../../../src/runtime/log.ts'
+import { createLoop } from '../../../../src/runtime/loop.ts'
 import { createManualClock, type ManualClock } from '../../../support/manual-clock.ts'
 
 const LABEL = 'heartbeat-operator.io/watch'
@@ -38,7 +38,13 @@ function start(): NamespaceWatch {
     warn: (_: object, text: string) => void warned.push(text),
   } as unknown as Log
   const onChange = (name: string) => void changed.push(name)
-  return startNamespaceReads({ client: { get } as never, namespaces: ['shop', 'stock'], clock, log, onChange })
+  const startLoop = (_: string, everyMs: number, read: (stopping: AbortSignal) => Promise<void>) => {
+    const run = async (stopping: AbortSignal) => read(stopping).then(() => 'done' as const)
+    const loop = createLoop({ everyMs, clock, run, onError: (error) => expect.unreachable(String(error)) })
+    loop.start()
+    return loop
+  }
+  return startNamespaceReads({ client: { get } as never, namespaces: ['shop', 'stock'], startLoop, log, onChange })
 }
 
 it('reads each by its name at the start and once a minute, and reports what is new', async () => {

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import type { HeartbeatCheck } from '../../../../src/operator/heartbeat-check.ts'
-import { type Claims, describeForeign, ownershipOf } from '../../../../src/operator/ownership/ownership.ts'
+import { type Claims, ownershipOf } from '../../../../src/operator/ownership/ownership.ts'
 
 const OURS = '11111111-1111-4111-8111-111111111111'
 const OTHER = '22222222-2222-4222-8222-222222222222'
@@ -53,14 +53,4 @@ describe('a resource belongs', () => {
   ])('to us from now on when %s', (_, object, changes) => {
     expect(ownershipOf(object, claims(changes))).toEqual({ kind: 'takeover', from: OTHER })
   })
-})
-
-it('the message names both installations, and each way out', () => {
-  const message = describeForeign(OTHER, claims())
-  expect(message).toContain(`belongs to the installation ${OTHER}, so the installation ${OURS} does not`)
-  expect(message).toContain(`heartbeat-operator.io/take-over: ${OTHER}`)
-  expect(message).toContain(`TAKE_OVER=${OTHER}`)
-  expect(message).toContain('WATCH_NAMESPACES')
-  // A condition, and the note of an Event, hold 1,024.
-  expect(message.length).toBeLessThan(1_024)
 })

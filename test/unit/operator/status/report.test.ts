@@ -79,65 +79,6 @@ describe('a status', () => {
     expect(put).toMatchObject([{ status: { installation: 'i1' } }])
   })
 
-  describe('in a takeover whose check is there', () => {
-    const theirs: HeartbeatCheck = {
-      ...check,
-      status: { installation: 'i2', checkId: 'c2', conditions: [], published: synced.published },
-    }
-
-    /** An API server that rejects the first write when the resource is another one by now. */
-    function createTaking(current: HeartbeatCheck) {
-      const patches: { metadata: { resourceVersion?: string }; status: HeartbeatCheck['status'] }[] = []
-      const put: HeartbeatCheck[] = []
-      const conflict = { request: 'r', status: 409, reason: 'Conflict', message: 'changed', details: null }
-      const client = {
-        get: () => Promise.resolve(current),
-        mergePatch(_type: unknown, _place: unknown, patch: (typeof patches)[number]) {
-          patches.push(patch)
-          if (patch.metadata.resourceVersion === current.metadata.resourceVersion)
-            return Promise.resolve({ ...current, status: { ...current.status, ...patch.status } })
-          return Promise.reject(new ApiError({ ...conflict, retryAfterSeconds: null }))
-        },
-      } as unknown as KubernetesClient
-      const cache = { put: (object: HeartbeatCheck) => void put.push(object) }
-      const context = { clock: { now: () => NOW } } as Context
-      const claims = { installation: 'i1' }
-      const reporter = createReporter({ client, cache, context, recorder: { record: () => {} }, claims })
-      return { take: () => reporter.takeOver(theirs, { id: 'c1' }, 'i2'), patches, put }
-    }
-    const later = (changes: Partial<HeartbeatCheck> = {}) => ({
-      ...theirs,
-      ...changes,
-      metadata: { ...theirs.metadata, ...changes.metadata, resourceVersion: '9' },
-    })
-
-    it('names us and our check, which is not published yet, and where the URL of the previous owner is', async () => {
-      const { take, put } = createTaking(theirs)
-      const taken = await take()
-      expect(put).toEqual([taken])
-      expect(taken.status).toMatchObject({ installation: 'i1', checkId: 'c1', published: synced.published })
-      const states = taken.status!.conditions!.map(({ type, status }) => `${type} ${status}`)
-      expect(states).toEqual(['Ready False', 'Reconciling True', 'Published False'])
-    })
-
-    it('comes after a status that the previous owner wrote meanwhile', async () => {
-      const current = later({ status: { ...theirs.status, state: 'down' } })
-      const { take, patches } = createTaking(current)
-      expect((await take()).status).toMatchObject({ installation: 'i1', state: 'down' })
-      expect(patches.map(({ metadata }) => metadata)).toEqual([{ resourceVersion: '7' }, { resourceVersion: '9' }])
-    })
-
-    it.each([
-      ['a third installation was faster', { status: { installation: 'i3' } }],
-      ['it is a new resource of the same name', { metadata: { ...check.metadata, uid: 'u2' } }],
-    ])('is not written when %s, and the cache learns of it', async (_, changes) => {
-      const current = later(changes)
-      const { take, patches, put } = createTaking(current)
-      await expect(take()).rejects.toThrow('changed')
-      expect({ count: patches.length, put }).toEqual({ count: 1, put: [current] })
-    })
-  })
-
   it('the status is not retried after any other rejection', async () => {
     const { reporter, replaced, put } = createRefusing(422, check)
     await expect(reporter.report(check, synced, null)).rejects.toThrow('no')

@@ -2,20 +2,15 @@ import { describe, expect, it } from 'vitest'
 import { NO_SPEC } from '../../../../src/checks/read-spec.ts'
 import { type CheckState, type FlipReason, NO_TEXTS } from '../../../../src/domain/check.ts'
 import type { LastRun } from '../../../../src/domain/last-run.ts'
-import { NO_SCHEDULE } from '../../../../src/operator/declare/no-schedule.ts'
+import { NO_SCHEDULE } from '../../../../src/operator/declare/spec-of-source.ts'
 import type {
   HeartbeatCheck,
   HeartbeatCheckSpec,
   HeartbeatCheckStatus,
 } from '../../../../src/operator/heartbeat-check.ts'
 import type { Source } from '../../../../src/operator/sources/source-kind.ts'
-import {
-  computeStatus,
-  type Findings,
-  isMinor,
-  isSameStatus,
-  type Sync,
-} from '../../../../src/operator/status/status.ts'
+import { computeStatus, type Findings, isSameStatus, type Sync } from '../../../../src/operator/status/status.ts'
+import { isMinor } from '../../../../src/operator/status/status-turns.ts'
 import type { CheckRecord } from '../../../../src/store/checks/checks.ts'
 import type { StoredSpec } from '../../../../src/store/checks/columns.ts'
 

@@ -5,14 +5,42 @@ import { STATUSES } from '../../../../src/domain/check.ts'
 import { ApiError } from '../../../../src/kubernetes/errors.ts'
 import { toTime } from '../../../../src/kubernetes/objects.ts'
 import type { HeartbeatCheck } from '../../../../src/operator/heartbeat-check.ts'
-import { createFollower } from '../../../../src/operator/reconcile/follow-changes.ts'
+import { type CheckPollOptions, createCheckPoll } from '../../../../src/operator/reconcile/poll-checks.ts'
 import type { Source } from '../../../../src/operator/sources/source-kind.ts'
+import type { DueStatus } from '../../../../src/operator/status/status-turns.ts'
 import type { Context } from '../../../../src/store/context.ts'
 
 const NOW = Date.parse('2026-01-02T03:04:05Z')
 
+/** A poll of these rows, as the statement returns them: namespace, name, status, since, last ping, expected, and of the last run Job and outcome. */
+function pollOf(rows: readonly unknown[][], options: Partial<CheckPollOptions>) {
+  const did: string[] = []
+  const due: DueStatus[] = []
+  const poll = createCheckPoll({
+    context: { database: { queryColumns: async () => rows }, clock: { now: () => NOW } } as unknown as Context,
+    client: {} as never,
+    cluster: 'default',
+    cache: { get: () => undefined, keys: () => [], isListed: () => true },
+    isWatched: () => true,
+    isForeign: () => false,
+    isFailing: () => false,
+    enqueue: (key, priority) => did.push(`${key} ${priority}`),
+    turns: {
+      begin(given) {
+        due.push(...given)
+        return []
+      },
+    },
+    sources: null,
+    now: () => NOW,
+    onOrphan: (resource) => expect.unreachable(resource.name),
+    ...options,
+  })
+  return { poll, did, due }
+}
+
 /** Their checks are in the database and have changed, or, with `isLost`, are not there. */
-async function poll(installations: readonly string[], isLost: boolean): Promise<string[]> {
+async function pollThese(installations: readonly string[], isLost: boolean): Promise<string[]> {
   const objects = new Map(
     installations.map((installation, index): [string, HeartbeatCheck] => [
       `shop/job-${index}`,
@@ -23,34 +51,30 @@ async function poll(installations: readonly string[], isLost: boolean): Promise<
       },
     ]),
   )
-  // As the statement returns them: namespace, name, status (down), since, last ping, expected.
   const rows = [...objects.values()].map(({ metadata: { name } }) => ['shop', name, 2, NOW, null, null])
-  const enqueued: string[] = []
-  const context = { database: { queryColumns: async () => (isLost ? [] : rows) }, clock: { now: () => NOW } }
-  const follower = createFollower({
-    context: context as unknown as Context,
-    client: {} as never,
-    cluster: 'default',
+  const { poll, did } = pollOf(isLost ? [] : rows, {
     cache: { get: (key) => objects.get(key), keys: () => objects.keys(), isListed: () => true },
-    isWatched: () => true,
     isForeign: ({ status }) => status?.installation === 'other',
-    enqueue: (key) => enqueued.push(key),
-    now: () => NOW,
-    onOrphan: () => {},
+    isFailing: (key) => key === 'shop/job-2',
   })
-  await follower.poll()
-  return enqueued
+  await poll()
+  return did
 }
 
 it('F1: a poll neither follows a resource of another installation nor counts its check as lost', async () => {
-  expect(await poll(['ours', 'other'], false)).toEqual(['shop/job-0'])
-  expect(await poll(['ours', 'other'], true)).toEqual(['shop/job-0'])
+  expect(await pollThese(['ours', 'other'], false)).toEqual(['shop/job-0 live'])
+  expect(await pollThese(['ours', 'other'], true)).toEqual(['shop/job-0 live'])
+})
+
+it('a poll leaves a resource that fails to its back-off', async () => {
+  expect(await pollThese(['ours', 'ours', 'ours'], false)).toEqual(['shop/job-0 live', 'shop/job-1 live'])
+  expect(await pollThese(['ours', 'ours', 'ours'], true)).toEqual(['shop/job-0 live', 'shop/job-1 live'])
 })
 
 it.each([
-  ['became late', 'up', NOW - 5_000, { shownAt: null, turnedAt: NOW - 5_000 }],
-  ['is on time again', 'late', NOW + 60_000, { shownAt: null, turnedAt: NOW - 65_000 }],
-  ['goes on', 'up', NOW + 60_000, { shownAt: NOW - 200_000 }],
+  ['became late', 'up', NOW - 5_000, { isTurned: true, since: NOW - 5_000 }],
+  ['is on time again', 'late', NOW + 60_000, { isTurned: true, since: NOW - 65_000 }],
+  ['goes on', 'up', NOW + 60_000, { isTurned: false, since: NOW - 200_000 }],
 ])(
   'F7: a job that %s is offered a turn, with the time of what is to be shown',
   async (_, state, expectedAt, offered) => {
@@ -60,23 +84,29 @@ it.each([
       status: { checkId: 'c', state, stateTime: toTime(NOW - 900_000), lastPingTime: toTime(NOW - 200_000) },
     }
     const row = ['shop', 'job', STATUSES.indexOf('up'), NOW - 900_000, NOW - 65_000, expectedAt]
-    const offers: unknown[] = []
-    const follower = createFollower({
-      context: { database: { queryColumns: async () => [row] }, clock: { now: () => NOW } } as unknown as Context,
-      client: {} as never,
-      cluster: 'default',
+    const { poll, did, due } = pollOf([row], {
       cache: { get: () => object, keys: () => ['shop/job'], isListed: () => true },
-      isWatched: () => true,
-      isForeign: () => false,
-      enqueue: (key) => expect.unreachable(key),
-      pingTimes: { offer: (due) => offers.push(...due) },
-      now: () => NOW,
-      onOrphan: () => {},
     })
-    await follower.poll()
-    expect(offers).toEqual([{ key: 'shop/job', ...offered }])
+    await poll()
+    expect(due).toEqual([{ key: 'shop/job', ...offered }])
+    expect(did).toEqual([])
   },
 )
+
+it('a resource that gets a turn is reconciled in the background', async () => {
+  const object: HeartbeatCheck = {
+    metadata: { namespace: 'shop', name: 'job', uid: 'u', resourceVersion: '7' },
+    spec: { periodSeconds: 60 },
+    status: { checkId: 'c', state: 'up', stateTime: toTime(NOW) },
+  }
+  const row = (name: string) => ['shop', name, STATUSES.indexOf('up'), NOW, NOW - 65_000, NOW + 60_000]
+  const { poll, did } = pollOf([row('a'), row('b')], {
+    cache: { get: () => object, keys: () => ['shop/a', 'shop/b'], isListed: () => true },
+    turns: { begin: ([first]) => [first!.key] },
+  })
+  await poll()
+  expect(did).toEqual(['shop/a background'])
+})
 
 const SOURCE: Source = {
   metadata: { namespace: 'shop', name: 'backup', uid: 'u', resourceVersion: '1' },
@@ -108,14 +138,8 @@ it.each<[string, Partial<HeartbeatCheck['status'] & object>, [string, string], P
     status: { checkId: 'c', state: 'up', stateTime: toTime(NOW), source: CRON_JOB, lastRun: SHOWN, ...status },
   }
   const row = ['shop', 'job', STATUSES.indexOf('up'), NOW, null, NOW + 60_000, job, outcome]
-  const did: string[] = []
-  const follower = createFollower({
-    context: { database: { queryColumns: async () => [row] }, clock: { now: () => NOW } } as unknown as Context,
-    client: {} as never,
-    cluster: 'default',
+  const { poll, did, due } = pollOf([row], {
     cache: { get: () => object, keys: () => ['shop/job'], isListed: () => true },
-    isWatched: () => true,
-    isForeign: () => false,
     sources: {
       areaOf: () => 'default',
       getSource: () => ({ ...SOURCE, ...source }),
@@ -124,13 +148,9 @@ it.each<[string, Partial<HeartbeatCheck['status'] & object>, [string, string], P
       missingRight: () => null,
       missingReasonRights: () => [],
     },
-    enqueue: () => did.push('enqueued'),
-    pingTimes: { offer: (due) => did.push(...due.map(() => 'offered')) },
-    now: () => NOW,
-    onOrphan: () => {},
   })
-  await follower.poll()
-  expect(did).toEqual(expected)
+  await poll()
+  expect([...did.map(() => 'enqueued'), ...due.map(() => 'offered')]).toEqual(expected)
 })
 
 it('a poll of many checks lets other work run in between, and ends with its signal', async () => {
@@ -138,13 +158,9 @@ it('a poll of many checks lets other work run in between, and ends with its sign
   const keys = Array.from({ length: count }, (_, index) => `shop/job-${index}`)
   const rows = keys.map((_, index) => ['shop', `job-${index}`, STATUSES.indexOf('down'), NOW, null, null])
   const status = { installation: 'ours', checkId: 'c', state: 'up' }
-  const enqueued: string[] = []
-  const offers: unknown[] = []
   const stopping = new AbortController()
-  const follower = createFollower({
-    context: { database: { queryColumns: async () => rows }, clock: { now: () => NOW } } as unknown as Context,
-    client: {} as never,
-    cluster: 'default',
+  const rounds: unknown[] = []
+  const { poll, did } = pollOf(rows, {
     cache: {
       get: (key) => ({
         metadata: { namespace: 'shop', name: key.slice(5), uid: key, resourceVersion: '7' },
@@ -154,21 +170,21 @@ it('a poll of many checks lets other work run in between, and ends with its sign
       keys: () => keys,
       isListed: () => true,
     },
-    isWatched: () => true,
-    isForeign: () => false,
-    enqueue: (key) => enqueued.push(key),
-    pingTimes: { offer: (due) => offers.push(due) },
-    now: () => NOW,
-    onOrphan: () => {},
+    turns: {
+      begin(given) {
+        rounds.push(given)
+        return []
+      },
+    },
   })
   setImmediate(() => stopping.abort())
-  await follower.poll(stopping.signal)
-  expect(enqueued.length).toBeGreaterThan(0)
-  expect(enqueued.length).toBeLessThan(count)
+  await poll(stopping.signal)
+  expect(did.length).toBeGreaterThan(0)
+  expect(did.length).toBeLessThan(count)
   // What was not compared must not end the turns that others have.
-  expect(offers).toEqual([])
-  await follower.poll()
-  expect(new Set(enqueued).size).toBe(count)
+  expect(rounds).toEqual([])
+  await poll()
+  expect(new Set(did).size).toBe(count)
 })
 
 describe('lost resources', () => {
@@ -176,26 +192,18 @@ describe('lost resources', () => {
   async function collect(listed: readonly string[], exists: (namespace: string) => never) {
     const row = (namespace: string) => [namespace, 'lost', STATUSES.indexOf('up'), NOW, null, null]
     const asked: string[] = []
-    const context = { database: { queryColumns: async () => ['bank', 'shop'].map(row) }, clock: { now: () => NOW } }
     const client = {
       async get(_: unknown, { namespace }: { namespace: string }) {
         asked.push(namespace)
         return exists(namespace)
       },
     }
-    const follower = createFollower({
-      context: context as unknown as Context,
+    const { poll } = pollOf(['bank', 'shop'].map(row), {
       client: client as never,
-      cluster: 'default',
       cache: { get: () => undefined, keys: () => [], isListed: (namespace) => listed.includes(namespace) },
-      isWatched: () => true,
-      isForeign: () => false,
-      enqueue: (key) => expect.unreachable(key),
-      now: () => NOW,
       orphanMs: 0,
-      onOrphan: (resource) => expect.unreachable(resource.namespace),
     })
-    await follower.poll()
+    await poll()
     return asked
   }
   const answer = (status: number) => () => {

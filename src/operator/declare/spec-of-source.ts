@@ -12,27 +12,24 @@ import { keyOf } from '../../kubernetes/objects.ts'
 import type { GivenSpec } from '../../store/checks/columns.ts'
 import type { Follows } from '../heartbeat-check.ts'
 import { RESTORE_RIGHTS } from '../names.ts'
+import type { SourceReader } from '../sources/read-source.ts'
 import type { Source, SourceRun, SourceSchedule } from '../sources/source-kind.ts'
 import { sourceKindOf } from '../sources/source-kinds.ts'
-import type { SourceWatch } from '../sources/watch-sources.ts'
 import { Stalled } from '../status/stalled.ts'
-import { DEFAULT_SOURCE_ZONE, NO_SCHEDULE } from './no-schedule.ts'
 
-export interface SourceReader
-  extends Pick<SourceWatch, 'areaOf' | 'getSource' | 'runsOf' | 'missingRight' | 'missingReasonRights'> {
-  /** Whether all sources and runs of the namespace were listed. */
-  isListed(namespace: string): boolean
-}
-
-export interface FollowOptions {
+export interface SourceOptions {
   /** Null: WATCH_CRONJOBS is none. Default: null. */
   readonly sources?: SourceReader | null
   /** The zone of the schedules of sources that name none. Default: Etc/UTC. */
   readonly sourceZone?: string
 }
 
-export type Followed =
-  /** `pauseDetail`: why nothing is expected of it now, in words; null: something is, or what was expected before. */
+const DEFAULT_SOURCE_ZONE = 'Etc/UTC'
+/** In place of the schedule of a source that is not there, or whose schedule cannot be read: nothing is expected then. */
+export const NO_SCHEDULE = { schedule: null, periodSeconds: null, timeZone: null }
+
+/** `pauseDetail`: why nothing is expected of it now, in words; null: something is, or what was expected before. */
+export type SpecOfSource =
   | {
       readonly kind: 'read'
       readonly spec: GivenSpec
@@ -48,41 +45,30 @@ export type Followed =
       readonly begin: GivenSpec | null
     }
 
-/** Whether it is not known yet if a source of this namespace is there, and what it says. */
-export function isSourceAwaited(sources: SourceReader | null | undefined, namespace: string): boolean {
-  return sources != null && !sources.isListed(namespace) && sources.missingRight(namespace) === null
-}
-
 /** Call it when the sources of the namespace are not awaited. */
-export function followSource(
-  { sources = null, sourceZone = DEFAULT_SOURCE_ZONE }: FollowOptions,
+export function specOfSource(
+  { sources = null, sourceZone = DEFAULT_SOURCE_ZONE }: SourceOptions,
   namespace: string,
   follows: Follows,
-): Followed {
+): SpecOfSource {
+  const fail = (fault: Stalled, pauseDetail: string | null = null, begin: GivenSpec | null = null): SpecOfSource => ({
+    kind: 'fault',
+    fault,
+    pauseDetail,
+    begin,
+  })
   const { kind, name } = follows
-  if (sources === null)
-    return { kind: 'fault', fault: new Stalled('SourceForbidden', OFF), pauseDetail: null, begin: null }
+  if (sources === null) return fail(new Stalled('SourceForbidden', OFF))
   const missing = sources.missingRight(namespace)
-  if (missing !== null)
-    return {
-      kind: 'fault',
-      fault: new Stalled('SourceForbidden', describeMissing(missing)),
-      pauseDetail: null,
-      begin: null,
-    }
+  if (missing !== null) return fail(new Stalled('SourceForbidden', describeMissing(missing)))
   const source = sources.getSource(keyOf({ namespace, name }))
   const area = sources.areaOf(namespace)
   if (source === undefined) {
     const detail = `the namespace ${namespace} has no ${kind} ${name}`
     const message = `${detail}, which spec.sourceRef names: create it, or delete this HeartbeatCheck; the check is paused until the ${kind} is there`
-    return {
-      kind: 'fault',
-      fault: new Stalled('SourceNotFound', message),
-      pauseDetail: detail,
-      begin: toSpec(area, null, follows, NO_SCHEDULE),
-    }
+    return fail(new Stalled('SourceNotFound', message), detail, toSpec(area, null, follows, NO_SCHEDULE))
   }
-  const spec = readSource(area, source, sourceZone, follows)
+  const spec = readSchedule(area, source, sourceZone, follows)
   if (typeof spec !== 'string') {
     const pauseDetail = source.suspended ? `the ${kind} ${name} is suspended` : null
     const succeededAt = succeededAtOf(source, sources.runsOf(source.metadata.uid))
@@ -90,8 +76,7 @@ export function followSource(
   }
   const detail = `the ${kind} ${name} ${spec}`
   const message = `${detail}: correct it; until then the check is paused, and no run is expected`
-  const begin = toSpec(area, source, follows, NO_SCHEDULE)
-  return { kind: 'fault', fault: new Stalled('InvalidSpec', message, true), pauseDetail: detail, begin }
+  return fail(new Stalled('InvalidSpec', message, true), detail, toSpec(area, source, follows, NO_SCHEDULE))
 }
 
 const OFF =
@@ -105,7 +90,7 @@ function describeMissing(right: string): string {
 }
 
 /** Returns what is wrong, in words that follow the name of the source. */
-function readSource(jobArea: string, source: Source, zone: string, follows: Follows): GivenSpec | string {
+function readSchedule(jobArea: string, source: Source, zone: string, follows: Follows): GivenSpec | string {
   const read = sourceKindOf(follows.kind).scheduleOf(source, zone)
   if ('fault' in read) return read.fault
   const spec = toSpec(jobArea, source, follows, read)

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { succeededAtOf } from '../../../../src/operator/declare/follow-source.ts'
+import { succeededAtOf } from '../../../../src/operator/declare/spec-of-source.ts'
 import type { Outcome } from '../../../../src/operator/sources/source-kind.ts'
 
 const NOON = Date.parse('2026-01-02T12:00:00Z')

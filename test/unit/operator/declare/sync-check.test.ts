@@ -1,9 +1,8 @@
 import { expect, it } from 'vitest'
-import { describeDroppedLabels } from '../../../../src/operator/declare/dropped-labels.ts'
-import type { CheckDeclaration } from '../../../../src/operator/heartbeat-check.ts'
+import { describeDroppedLabels, type ResolvedDeclaration } from '../../../../src/operator/declare/sync-check.ts'
 
 const lacks = (...droppedLabels: string[]) =>
-  describeDroppedLabels({ labels: { a: '1', b: '2' }, droppedLabels } as unknown as CheckDeclaration)
+  describeDroppedLabels({ labels: { a: '1', b: '2' }, droppedLabels } as unknown as ResolvedDeclaration)
 
 it('F9: warns of the labels that a check lacks, under an id that each reconcile and the next leader give it too', () => {
   const note =

@@ -1,7 +1,9 @@
 import { beforeEach, describe, expect, it } from 'vitest'
-import { createSourceFollower } from '../../../../src/operator/reconcile/follow-sources.ts'
+import type { HeartbeatCheck } from '../../../../src/operator/heartbeat-check.ts'
+import { createSourceChanges } from '../../../../src/operator/reconcile/on-source-change.ts'
 import type { Source } from '../../../../src/operator/sources/source-kind.ts'
 import type { SourceListener } from '../../../../src/operator/sources/watch-sources.ts'
+import { createManualClock, type ManualClock } from '../../../support/manual-clock.ts'
 
 function aSource(changes: Partial<Source> = {}): Source {
   return {
@@ -25,9 +27,9 @@ let listed: Set<string>
 let missing: Map<string, string>
 let rightListeners: Set<(namespace: string | undefined) => void>
 let listeners: Set<SourceListener>
-let owners: Map<string, string>
-let now: number
-let follower: ReturnType<typeof createSourceFollower>
+let found: Source | undefined
+let clock: ManualClock
+let changes: ReturnType<typeof createSourceChanges>
 
 beforeEach(() => {
   did = []
@@ -35,13 +37,13 @@ beforeEach(() => {
   missing = new Map()
   rightListeners = new Set()
   listeners = new Set()
-  owners = new Map()
-  now = 1_000_000
-  follower = createSourceFollower({
+  found = undefined
+  clock = createManualClock(1_000_000)
+  changes = createSourceChanges({
     sources: {
       areaOf: () => 'default',
       isListed: (namespace) => listed.has(namespace),
-      getSource: () => undefined,
+      getSource: () => found,
       runsOf: () => [],
       missingRight: (namespace) => missing.get(namespace) ?? null,
       missingReasonRights: () => [],
@@ -58,18 +60,29 @@ beforeEach(() => {
     },
     followersOf: (source) => (source === 'shop/backup' ? ['shop/a', 'shop/b'] : []),
     followers: () => ['shop/a', 'shop/b', 'other/c'],
-    isOwnedBy: (key, uid) => owners.get(key) === uid,
-    now: () => now,
-    sync: (key, priority) => void did.push(`sync ${key} ${priority}`),
+    clock,
+    enqueue: (key, priority) => void did.push(`sync ${key} ${priority}`),
     offerTurn: (key) => void did.push(`turn ${key}`),
   })
-  follower.start()
+  changes.start()
 })
 
 const change = (before: Source | undefined, after: Source | undefined, key = 'shop/backup') => {
   const given = { ...(before && { before }), ...(after && { after }) } as Parameters<SourceListener>[1]
   for (const listener of listeners) listener(key, given)
 }
+/** A HeartbeatCheck that follows it, of which this uid is an owner. */
+const aCheck = (owner?: string): HeartbeatCheck => ({
+  metadata: {
+    namespace: 'shop',
+    name: 'a',
+    uid: 'a',
+    resourceVersion: '1',
+    ownerReferences:
+      owner === undefined ? [] : [{ apiVersion: 'batch/v1', kind: 'CronJob', name: 'backup', uid: owner }],
+  },
+  spec: { sourceRef: { kind: 'CronJob', name: 'backup' } },
+})
 const SYNCED = ['sync shop/a live', 'sync shop/b live']
 
 describe('a source', () => {
@@ -86,24 +99,23 @@ describe('a source', () => {
     expect(did).toEqual(SYNCED)
   })
 
-  it('that owns what follows it leaves ten seconds to the garbage collector when it is deleted', () => {
-    owners.set('shop/a', 'u').set('shop/b', 'earlier')
+  it('that owns what follows it leaves ten seconds to the garbage collector when it is deleted', async () => {
     change(aSource(), undefined)
-    expect(did.splice(0)).toEqual(['sync shop/b live'])
-    now += 9_999
-    follower.look()
-    expect(did).toEqual([])
-    now += 1
-    follower.look()
-    follower.look()
-    expect(did.splice(0)).toEqual(['sync shop/a background'])
+    expect(changes.waitMs(aCheck('u'))).toBe(10_000)
+    // Another source owns this one, or none does.
+    expect([changes.waitMs(aCheck('earlier')), changes.waitMs(aCheck())]).toEqual([0, 0])
+    await clock.advance(9_999)
+    expect(changes.waitMs(aCheck('u'))).toBe(1)
+    await clock.advance(1)
+    expect(changes.waitMs(aCheck('u'))).toBe(0)
+  })
 
+  it('that is there again is not left to the garbage collector', () => {
     change(aSource(), undefined)
-    change(undefined, aSource({ metadata: { ...aSource().metadata, uid: 'v' } }))
-    expect(did.splice(0)).toEqual(['sync shop/b live', ...SYNCED])
-    now += 10_000
-    follower.look()
-    expect(did).toEqual([])
+    found = aSource({ metadata: { ...aSource().metadata, uid: 'v' } })
+    change(undefined, found)
+    expect(did).toEqual([...SYNCED, ...SYNCED])
+    expect(changes.waitMs(aCheck('u'))).toBe(0)
   })
 
   it('that says something else is for a turn', () => {
@@ -113,27 +125,28 @@ describe('a source', () => {
 
   it('that is not followed leads to nothing, nor does any after the end', () => {
     change(undefined, aSource(), 'shop/other')
-    follower.stop()
+    changes.stop()
     change(undefined, aSource())
     expect(did).toEqual([])
   })
 })
 
 describe('sources that are not listed yet', () => {
-  it('lead to a sync of what waits for them when they are, once', () => {
+  it('are waited for, unless they may not be listed, and what a list shows leads to nothing', () => {
+    expect(changes.waitMs(aCheck())).toBe(0)
     listed.clear()
-    follower.wait('shop/a')
-    follower.wait('other/c')
     change(undefined, aSource())
-    follower.look()
     expect(did).toEqual([])
-    listed.add('shop')
-    follower.look()
-    follower.look()
-    expect(did).toEqual(['sync shop/a background'])
-    missing.set('other', 'list jobs.batch in the namespace other')
-    follower.look()
-    expect(did.slice(1)).toEqual(['sync other/c background'])
+    expect(changes.waitMs(aCheck())).toBe(1_000)
+    missing.set('shop', 'list jobs.batch in the namespace shop')
+    expect(changes.waitMs(aCheck())).toBe(0)
+    change(undefined, aSource())
+    expect(did).toEqual(SYNCED)
+  })
+
+  it('are not waited for by what follows none', () => {
+    listed.clear()
+    expect(changes.waitMs({ ...aCheck(), spec: { periodSeconds: 60 } })).toBe(0)
   })
 })
 
@@ -150,7 +163,7 @@ describe('a right', () => {
     // Of the whole cluster.
     changeRight(undefined)
     expect(did.splice(0)).toEqual(['sync shop/a background', 'sync shop/b background', 'sync other/c background'])
-    follower.stop()
+    changes.stop()
     changeRight('shop')
     expect(did).toEqual([])
   })

@@ -2,10 +2,7 @@
 
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { createClient, type KubernetesClient } from '../../../../src/kubernetes/client.ts'
-import {
-  createOtherInstallations,
-  type OtherInstallationsOptions,
-} from '../../../../src/operator/ownership/other-installations.ts'
+import { findOther, type LookOptions } from '../../../../src/operator/ownership/installation.ts'
 import { systemClock } from '../../../../src/runtime/clock.ts'
 import { type FakeApiServer, startFakeApiServer } from '../../../support/fake-api-server.ts'
 
@@ -31,15 +28,9 @@ function putLease(namespace: string, owner: string | null, holderIdentity = '', 
   server.collection(LEASES).create({ metadata: { namespace, name, annotations }, spec })
 }
 
-function others(changes: Partial<OtherInstallationsOptions> = {}) {
-  const { look } = createOtherInstallations({
-    client,
-    claims: { installation: OURS, takeOver: null },
-    leaseNamespace: 'here',
-    namespaces: null,
-    ...changes,
-  })
-  return () => look(AbortSignal.timeout(10_000))
+function others(changes: Partial<LookOptions> = {}, takeOver: string | null = null) {
+  const options = { client, leaseNamespace: 'here', namespaces: null, ...changes }
+  return () => findOther(options, { installation: OURS, takeOver }, AbortSignal.timeout(10_000))
 }
 
 describe('another installation is there', () => {
@@ -53,13 +44,6 @@ describe('another installation is there', () => {
     expect(reason).toContain('kubectl delete lease -n monitoring heartbeat-operator')
     expect(reason).toContain(`TAKE_OVER=${OTHER}`)
     expect(reason).toContain('KUBERNETES=required')
-  })
-
-  it('by a Lease that a version without ids holds in another namespace', async () => {
-    putLease('monitoring', null, 'pod-1')
-    const reason = await others()()
-    expect(reason).toContain('belongs to an installation of an older version: ')
-    expect(reason).not.toContain('TAKE_OVER')
   })
 
   it('by the Lease that we would take, whether it is held, expired or given back, until it is deleted', async () => {
@@ -85,8 +69,7 @@ describe('no other installation is there', () => {
     ['without any Lease', () => {}],
     ['with Leases of ours', () => ['here', 'monitoring'].forEach((place) => void putLease(place, OURS, 'pod-1'))],
     ['with Leases of other programs', () => putLease('monitoring', OTHER, 'pod-1', 'other-operator')],
-    ['with a Lease that a version without ids gave back', () => putLease('monitoring', null)],
-    ['with the Lease of the version that we replace', () => putLease('here', null, 'pod-1')],
+    ['with a Lease that names no installation', () => putLease('here', null, 'pod-1')],
   ])('%s', async (_, put) => {
     put()
     expect(await others()()).toBeNull()
@@ -94,7 +77,7 @@ describe('no other installation is there', () => {
 
   it('when TAKE_OVER names it', async () => {
     putLease('monitoring', OTHER, 'pod-1')
-    expect(await others({ claims: { installation: OURS, takeOver: OTHER } })()).toBeNull()
+    expect(await others({}, OTHER)()).toBeNull()
   })
 })
 
