@@ -34,9 +34,9 @@ export type { Place, Revival } from './place.ts'
 export type { Declaration } from './plan.ts'
 
 /**
- * `revived`: its resource was deleted and is there again. `readopted`: the same for a retained check. `restored`: the database had lost
- * the check, and a new one has its URL again. `replaced`: the same, with a new URL. `updated`: the resource or the stored check was
- * changed.
+ * `revived`: its resource was deleted and is there again. `readopted`: the same for a retained check. `restored`: the
+ * database had lost the check, and a new one has its URL again. `replaced`: the same, with a new URL. `updated`: the
+ * resource or the stored check was changed.
  */
 export type DeclareChange =
   | 'created'
@@ -66,7 +66,7 @@ export interface GivenDeclaration extends Omit<Declaration, 'spec' | 'wasPublish
   readonly spec: GivenSpec
   /** Null: nothing. Left out: what it is known to follow. */
   readonly source?: DeclaredSource | null
-  /** Reads the public id in the URL that the resource has published. Left out: it has published none. Called where it has no check. */
+  /** For a resource without a check: reads the public id in the URL that it has published. Left out: it has none. */
   readonly findPublicId?: (() => Promise<string | null>) | undefined
 }
 
@@ -87,7 +87,7 @@ export async function declareCheck(context: Context, declaration: GivenDeclarati
   const declared = await declareAlone(context, declaration)
   const { check, change } = declared
   const { source } = declaration
-  // Without a source a new check has no name to forget. A source, and where the limit of its runs is set, may change alone.
+  // Without a source a new check has no name to forget. A source, and where its limit is set, may change alone.
   if (source !== undefined && (source !== null || (change !== 'created' && change !== 'unchanged')))
     await saveSource(context.database, check.key, source?.name ?? null, source?.limitFrom)
   return declared

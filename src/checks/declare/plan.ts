@@ -35,8 +35,8 @@ export interface Declaration extends CheckTexts, Placed {
   /** The id of a check of the API that a person gives to this resource; any text. */
   readonly adoptId: string | null
   /**
-   * The id of the check that the resource had: where the mark of its resource is lost, by manual SQL or by an older backup, it is found
-   * by that. It gives no more rights than the id of a person. Default: none is known.
+   * The id of the check that the resource had: where the mark of its resource is lost, by manual SQL or by an older
+   * backup, it is found by that. It gives no more rights than the id of a person. Default: none is known.
    */
   readonly knownId?: string | null
   /** Its ping URL was published before, so it had a check. Default: false. */
@@ -177,8 +177,8 @@ function rejectForeign(adoptId: string): Rejection {
 }
 
 /**
- * The retained check of the resource, unless it is in another project, which no adoption leaves, or the resource had another check
- * since. An id that a person gave decides instead.
+ * The retained check of the resource, unless it is in another project, which no adoption leaves, or the resource had
+ * another check since. An id that a person gave decides instead.
  */
 function findRetained({ retained, tombstone }: Facts, wanted: Declaration): Facts['retained'] {
   if (retained === null || retained.check.projectId !== wanted.projectId) return null

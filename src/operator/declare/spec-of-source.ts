@@ -1,6 +1,6 @@
 /**
- * What a check takes from the source that it follows (design, section 6, "CronJobs"): its schedule, its suspension, and how long a run may
- * take. Pure, apart from the cache of sources that it reads.
+ * What a check takes from the source that it follows (design, section 6, "CronJobs"): its schedule, its suspension, and
+ * how long a run may take. Pure, apart from the cache of sources that it reads.
  */
 
 import { completeSpec, NO_SPEC, readSpec } from '../../checks/read-spec.ts'

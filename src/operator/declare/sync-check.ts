@@ -1,4 +1,4 @@
-/** The check of a HeartbeatCheck in the service: what the resource declares, with what its source says, in the project of its namespace. */
+/** The check of a HeartbeatCheck: what the resource declares, with what its source says, in its namespace's project. */
 
 import {
   type Declared,
@@ -53,8 +53,8 @@ export interface ResolvedDeclaration extends Omit<CheckDeclaration, 'spec'> {
 }
 
 /**
- * What the resource declares, with defaults. While its source is not there, or may not be read, the check keeps what the source said last;
- * a new check begins paused. Throws Stalled for a specification that makes no sense.
+ * What the resource declares, with defaults. While its source is not there, or may not be read, the check keeps what
+ * the source said last; a new check begins paused. Throws Stalled for a specification that makes no sense.
  */
 export async function readDeclaration(options: SyncCheckOptions, object: HeartbeatCheck): Promise<ResolvedDeclaration> {
   const read = readHeartbeatCheck(object)
@@ -80,7 +80,10 @@ export async function readDeclaration(options: SyncCheckOptions, object: Heartbe
   return { ...declaration, spec: held, suspend, ofSource, fault }
 }
 
-/** Brings the check in line with its resource, but expects nothing of its job yet: see armCheck(). Throws Stalled for what a person has to correct; a retry corrects any other error. */
+/**
+ * Brings the check in line with its resource, but expects nothing of its job yet: see armCheck(). Throws Stalled for
+ * what a person has to correct. A retry corrects any other error.
+ */
 export async function syncCheck(
   { client, context, cluster, namespaces, revival = 'name' }: SyncCheckOptions,
   object: HeartbeatCheck,
@@ -121,7 +124,7 @@ export async function syncCheck(
   }
 }
 
-/** The words are for people; in brackets in the detail of a run that took too long (../../store/history/new-flips.ts). */
+/** The words are for people, in the detail of a run that took too long (../../store/history/new-flips.ts). */
 function sourceOf(object: HeartbeatCheck, { follows, limitFrom }: ResolvedDeclaration): DeclaredSource | null {
   if (follows === undefined) return null
   const isCopied = limitFrom === 'resource' && creatorOf(object) !== null

@@ -1,6 +1,7 @@
 /**
- * What changes of sources mean for the HeartbeatChecks that follow them: a reconcile where a source is there or gone, says something else
- * of its schedule, or may or may not be read. What a source says beside that waits for a turn (operator/status/status-turns.ts).
+ * What changes of sources mean for the HeartbeatChecks that follow them: a reconcile where a source is there or gone,
+ * says something else of its schedule, or may or may not be read. What a source says beside that waits for a turn
+ * (operator/status/status-turns.ts).
  */
 
 import type { Clock } from '../../runtime/clock.ts'
@@ -30,14 +31,14 @@ export interface SourceChangesOptions {
 
 export interface SourceChanges {
   start(): void
-  /** For how many ms no reconcile of this resource knows what its source says; 0: it does, or the resource follows none. */
+  /** For how many ms a reconcile of the resource would not know what its source says. 0: it would, or it follows none. */
   waitMs(object: HeartbeatCheck): number
   stop(): void
 }
 
 /** How often it is looked at whether a source that is awaited is listed. */
 const LIST_MS = 1_000
-/** So long the garbage collector may take: a pause of the check would notify its channels, and the check goes anyway. */
+/** So long the garbage collector may take. A pause of the check would notify its channels, and the check goes anyway. */
 const COLLECTED_MS = 10_000
 
 export function createSourceChanges(options: SourceChangesOptions): SourceChanges {

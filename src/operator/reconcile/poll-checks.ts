@@ -1,6 +1,7 @@
 /**
- * A poll finds changes of checks that nothing else reports: flips whose notice a broken connection has lost, jobs that became late (which
- * is never written), the time of the last ping, checks that are gone from the database, and checks whose resource is gone.
+ * A poll finds changes of checks that nothing else reports: flips whose notice a broken connection has lost, jobs that
+ * became late (which is never written), the time of the last ping, checks that are gone from the database, and checks
+ * whose resource is gone.
  */
 
 import { retireCheck } from '../../checks/declare/retire-check.ts'

@@ -1,7 +1,8 @@
 /**
- * Reconciles one HeartbeatCheck (design, section 7): whose it is, whether it is deleted, its finalizer, its check, its published URL, and
- * its status. The check is armed when the URL is published. Each reconcile does all of it, whatever has called for it, and writes only
- * what differs. Only the published object is not read each time: no watch shows it, as it may be a Secret.
+ * Reconciles one HeartbeatCheck (design, section 7): whose it is, whether it is deleted, its finalizer, its check, its
+ * published URL, and its status. The check is armed when the URL is published. Each reconcile does all of it, whatever
+ * has called for it, and writes only what differs. Only the published object is not read each time: no watch shows it,
+ * as it may be a Secret.
  */
 
 import { armCheck, disarmCheck } from '../../checks/declare/arm-check.ts'
@@ -162,7 +163,7 @@ export function createReconcile(options: ReconcilerOptions): Reconcile {
     return held
   }
 
-  /** A new check is reported when it is published. A resource that was taken over has lost no check: TakenOver says what became of it. */
+  /** A new check is reported when it is published. For a takeover, the Event TakenOver says what became of the check. */
   function reportChange(
     object: HeartbeatCheck,
     change: SyncedCheck['change'],
@@ -176,8 +177,9 @@ export function createReconcile(options: ReconcilerOptions): Reconcile {
   }
 
   /**
-   * No watch reports that a Secret may be adopted now, or that a project was created, and the person who did it waits for the
-   * effect. So a resource that stalled a moment ago is retried soon, and one that stalled long ago twice in a resync.
+   * No watch reports that a Secret may be adopted now, or that a project was created, and the person who did it waits
+   * for the effect. So a resource that stalled a moment ago is retried soon, and one that stalled long ago twice in a
+   * resync.
    */
   function stalledRetryMs(object: HeartbeatCheck): number {
     const since = stalledOf(object)?.lastTransitionTime
@@ -188,7 +190,7 @@ export function createReconcile(options: ReconcilerOptions): Reconcile {
   return reconcile
 }
 
-/** Whether nobody asks for another read, and the status names no other object, from which the URL is to be withdrawn. */
+/** Whether nobody requests a read, and the status names no other object, from which the URL is to be withdrawn. */
 function isShown(object: HeartbeatCheck, target: PublishTarget | null): boolean {
   const { published } = object.status ?? {}
   const isOther = published !== undefined && (published.kind !== target?.kind || published.name !== target.name)

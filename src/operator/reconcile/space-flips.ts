@@ -1,7 +1,7 @@
 /**
- * Rate limit between notices of flips and the queue. The first notice of a resource is queued at once, further ones so that it is
- * reconciled once in `FLIP_STEP_MS`: a client with one ping URL can make a check flip a hundred times in a second, and each
- * reconcile may write a status, a load on the cluster's etcd.
+ * Rate limit between notices of flips and the queue. The first notice of a resource is queued at once, further ones so
+ * that it is reconciled once in `FLIP_STEP_MS`: a client with one ping URL can make a check flip a hundred times in a
+ * second, and each reconcile may write a status, a load on the cluster's etcd.
  */
 
 import type { Queue } from '../../kubernetes/queue.ts'

@@ -53,8 +53,8 @@ const FLAPPING: FlipEvent = {
 }
 
 /**
- * Returns null for a flip that needs no Event. `isFlapping`: the check flaps now. `isFollowed`: it awaits the start of a run of its CronJob, not a
- * completion. The note ends with why, where that is known.
+ * Returns null for a flip that needs no Event. `isFlapping`: the check flaps now. `isFollowed`: it awaits the start of
+ * a run of its CronJob, not a completion. The note ends with why, where that is known.
  */
 export function toFlipEvent(flip: FlipRecord, isFlapping: boolean, isFollowed = false): FlipEvent | null {
   if (isFlapping && CHANGES.includes(flip.reason)) return FLAPPING

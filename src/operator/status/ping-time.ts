@@ -1,6 +1,6 @@
 /**
- * When `status.lastPingTime` is written: together with another change of the status, or alone at most every max(60 s, half the
- * interval of the job).
+ * When `status.lastPingTime` is written: together with another change of the status, or alone at most every max(60 s,
+ * half the interval of the job).
  */
 
 import type { Instant } from '../../domain/check.ts'

@@ -1,7 +1,7 @@
 /**
- * What people see of a HeartbeatCheck: its status, written only when it has changed, and its Events. The database holds up to which flip
- * they are written (store/history/reported-flips.ts): when a leader dies before it has saved that, the next one records the rest again, and the
- * name of the Event, made from the id of the flip, prevents a second one.
+ * What people see of a HeartbeatCheck: its status, written only when it has changed, and its Events. The database holds
+ * up to which flip they are written (store/history/reported-flips.ts): when a leader dies before it has saved that, the
+ * next one records the rest again, and the name of the Event, made from the id of the flip, prevents a second one.
  */
 
 import { isFlapping } from '../../domain/check.ts'
@@ -180,8 +180,8 @@ export function createReporter({
 }
 
 /**
- * For people who see the resource. An error with a code may name the hosts and the tables of the service; an answer to a
- * write of a published object may quote the object, and so the URL.
+ * For people who see the resource. An error with a code may name the hosts and the tables of the service; an answer to
+ * a write of a published object may quote the object, and so the URL.
  */
 function describeCause(error: unknown): string {
   if (error instanceof AppError) return error.message

@@ -1,9 +1,10 @@
 /**
- * Which changes of a status are minor, and who may have its status written for a minor change alone. Each would cost a write of etcd,
- * which goes to every watcher too, so the cluster has five such writes a second: so many turns in each round, which is from one poll to
- * the next.
+ * Which changes of a status are minor, and who may have its status written for a minor change alone. Each would cost a
+ * write of etcd, which goes to every watcher too, so the cluster has five such writes a second: so many turns in each
+ * round, which is from one poll to the next.
  *
- * The next reconcile of a resource takes its turn, whatever that reconcile finds. A turn that was not taken ends with its round.
+ * The next reconcile of a resource takes its turn, whatever that reconcile finds. A turn that was not taken ends with
+ * its round.
  */
 
 import { type Instant, shownStatus } from '../../domain/check.ts'
@@ -18,7 +19,7 @@ import { describeSource, isSameStatus, type SourceStatus } from './status.ts'
 export interface StatusTurns {
   /** Begins a round. Returns the keys that have a turn in it, each of which is to be reconciled. */
   begin(due: readonly DueStatus[]): Iterable<string>
-  /** One more resource wants a turn in this round. Returns false where it has one, and where none is left: the next round finds it. */
+  /** Gives one more turn in this round. Returns false where the key has one, and where none is left. */
   add(key: string): boolean
   /** Whether the reconcile that begins may write the status for a minor change alone. */
   take(key: string): boolean
@@ -26,7 +27,7 @@ export interface StatusTurns {
 
 export interface DueStatus {
   readonly key: string
-  /** The job became late, or is on time again: half of a round is for these, so that neither kind waits for all of the other. */
+  /** The job became late, or is on time again. Half of a round is for these: no kind waits for all of the other. */
   readonly isTurned: boolean
   /** Since when the status shows what is outdated. The oldest come first. */
   readonly since: Instant
@@ -61,8 +62,9 @@ export function createStatusTurns(roundMs: number): StatusTurns {
 }
 
 /**
- * Whether the change may wait for a turn: the time of a ping, a job that became late or is on time again, which
- * is no flip, and a run of a CronJob that started or succeeded. A job that needs some seconds after its slot is late in each interval.
+ * Whether the change may wait for a turn: the time of a ping, a job that became late or is on time again, which is no
+ * flip, and a run of a CronJob that started or succeeded. A job that needs some seconds after its slot is late in each
+ * interval.
  */
 export function isMinor(before: HeartbeatCheckStatus | undefined, after: HeartbeatCheckStatus): boolean {
   if (before === undefined || (before.lastPingTime !== undefined && after.lastPingTime === undefined)) return false
@@ -92,8 +94,8 @@ export function isMinorRun(run: { readonly outcome: string; readonly message?: s
 }
 
 /**
- * The status with what the row of its check says now, and its source; the same one where that says nothing new. A poll compares
- * thousands, so this is without what only a reconcile knows: the conditions, and the times of a run.
+ * The status with what the row of its check says now, and its source; the same one where that says nothing new. A poll
+ * compares thousands, so this is without what only a reconcile knows: the conditions, and the times of a run.
  */
 export function withState(
   { spec, status: shown = {} }: HeartbeatCheck,

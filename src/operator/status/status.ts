@@ -1,7 +1,8 @@
 /**
- * Computes the status of a HeartbeatCheck from the findings of a reconcile (design, section 6). Pure. `Ready`, `Reconciling` and
- * `Stalled` follow kstatus and describe the sync: the service holds exactly this spec and the URL is published. `Up` describes
- * the job. A missed job never makes Ready False, or `helm --wait` would hang because of last night's backup.
+ * Computes the status of a HeartbeatCheck from the findings of a reconcile (design, section 6). Pure. `Ready`,
+ * `Reconciling` and `Stalled` follow kstatus and describe the sync: the service holds exactly this spec and the URL is
+ * published. `Up` describes the job. A missed job never makes Ready False, or `helm --wait` would hang because of last
+ * night's backup.
  */
 
 import { isDeepStrictEqual } from 'node:util'
@@ -296,8 +297,8 @@ export function isFollowing({ jobArea }: Pick<StoredSpec, 'jobArea'>): boolean {
 }
 
 /**
- * Adds what a run in progress says: another container may still do the work of the run, or only keep the pod. The reason
- * of a check that is down says so itself.
+ * Adds what a run in progress says: another container may still do the work of the run, or only keep the pod. The
+ * reason of a check that is down says so itself.
  */
 function withRun(statement: Statement<'Up'>, { state }: CheckRecord, lastRun: LastRun | null): Statement<'Up'> {
   if (state.status === 'down' || lastRun?.outcome !== 'Running' || lastRun.message === null) return statement
