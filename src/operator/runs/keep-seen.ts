@@ -2,8 +2,8 @@
  * Keeps "all Jobs of this area that changed before t are recorded" in the database: deadlines of checks that follow a CronJob wait
  * until it has passed them (checks/deadlines). So nothing is missed in silence, and nothing goes down, while the API server or the
  * controller is away. An area is the cluster or, with a watch for each namespace, one of them: one that may not be read, or whose watch
- * is stalled, keeps no other waiting. A round costs requests to the API server: it comes when a deadline waits for it, and at
- * rest so often that the time stays young enough for the alert.
+ * is stalled, keeps no other waiting. A round costs requests to the API server: it comes when a deadline waits for it,
+ * and at rest so often that the time stays young enough for the alert.
  *
  * The order of a round matters: first the time, then the proof that the caches hold all until now, then the proof that all of it is
  * recorded, then the write. A process that has lost the lease meanwhile may still write: its proof is true whichever process leads.
@@ -51,7 +51,7 @@ export interface SeenKeeper extends Controller {
 
 /** From a look for deadlines to the next one. */
 const EVERY_MS = 2_000
-/** Without a deadline, one round comes with so many looks: each half minute, and each ten seconds while a run is in progress. */
+/** Without a deadline, one round comes with so many looks: each half minute, or each ten seconds while a run goes on. */
 const LOOKS_OF_REST = 15
 const LOOKS_OF_RUN = 5
 const EXPLAIN_MS = 5_000

@@ -75,8 +75,9 @@ export interface SourceWatch {
   /** The areas with a run of such a source that has not ended. */
   busyAreas(isOne: (source: string) => boolean): ReadonlySet<string>
   /**
-   * Those of `asked` of which all sources and runs that changed before the call are in the caches; where a run has not
-   * started, the pods too, unless they may not be read: a pod may say that its run has started, and says why one has not.
+   * Those of `asked` of which all sources and runs that changed before the call are in the caches; where a run has
+   * not started, the pods too, unless they may not be read: a pod may say that its run has started, and says why one
+   * has not.
    */
   confirm(asked: readonly string[], signal: AbortSignal): Promise<readonly string[]>
   /** When the last confirm() began that returned the area of this namespace, by the clock. 0: none has. */
