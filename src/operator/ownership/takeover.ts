@@ -24,9 +24,9 @@ import type { Context } from '../../store/context.ts'
 import type { SyncedCheck } from '../declare/sync-check.ts'
 import { FINALIZER, type HeartbeatCheck, publishesNothing, TAKE_OVER_ANNOTATION, targetOf } from '../heartbeat-check.ts'
 import { findPublishedUrls } from '../publish/publish.ts'
-import { patchStatus, regarding } from '../status/report.ts'
+import { describeRetrying, patchStatus, regarding } from '../status/report.ts'
 import { noneIfStalled } from '../status/stalled.ts'
-import { addForeign, addRetrying } from '../status/status.ts'
+import { addForeign } from '../status/status.ts'
 import type { OwnClaims } from './installation.ts'
 import { ownershipOf } from './ownership.ts'
 
@@ -162,7 +162,7 @@ export function createTakeover(options: TakeoverOptions): Takeover {
     if (what !== '') open.set(key, { from, what })
     const message = `taken over from the installation ${from}; it is brought in line next`
     // The URL is not published by us yet: with that condition its previous owner sees when it is.
-    const conditions = addRetrying(object, message, null, context.clock.now())
+    const conditions = describeRetrying(object, message, null, context.clock.now())
     const claimed = await patchStatus({ client, cache }, object, { installation, checkId: check.id, conditions })
     claims.takenOver.add(object.metadata.uid)
     return claimed

@@ -8,6 +8,7 @@ import { isFlapping } from '../../domain/check.ts'
 import { AppError } from '../../domain/errors.ts'
 import type { KubernetesClient } from '../../kubernetes/client.ts'
 import { ApiError, hasStatus } from '../../kubernetes/errors.ts'
+import type { Condition } from '../../kubernetes/objects.ts'
 import type { Occurrence, Recorder, Regarding } from '../../kubernetes/recorder.ts'
 import { errorCode } from '../../runtime/error-code.ts'
 import type { CheckRecord } from '../../store/checks/checks.ts'
@@ -20,6 +21,7 @@ import {
   type HeartbeatCheck,
   type HeartbeatCheckStatus,
   KIND,
+  type PublishedTarget,
   STATUS_FIELD_MANAGER,
 } from '../heartbeat-check.ts'
 import type { Claims } from '../ownership/ownership.ts'
@@ -29,7 +31,6 @@ import type { Source } from '../sources/source-kind.ts'
 import { typeOf } from '../sources/source-kinds.ts'
 import { toFlipEvent } from './flip-event.ts'
 import {
-  addRetrying,
   computeStatus,
   cutMessage,
   type Findings,
@@ -159,7 +160,7 @@ export function createReporter({
       `this specification is not in effect yet, and the operator tries again: ${describeCause(error)}`,
     )
     if (before?.conditions?.some((known) => known.type === 'Reconciling' && known.message === message)) return
-    const conditions = addRetrying(object, message, before?.published ?? null, context.clock.now())
+    const conditions = describeRetrying(object, message, before?.published ?? null, context.clock.now())
     // A takeover claims the resource when its check is there.
     const claim = before?.installation === undefined ? { installation } : {}
     // observedGeneration stays: kstatus waits for it.
@@ -204,6 +205,19 @@ export async function patchStatus(
   const written = await client.mergePatch<HeartbeatCheck>(HEARTBEAT_CHECKS, placeOf(object), patch, TO_STATUS)
   cache.put(written)
   return written
+}
+
+/** The conditions of a resource that is tried again: what is known of its job stays. */
+export function describeRetrying(
+  object: HeartbeatCheck,
+  message: string,
+  published: PublishedTarget | null,
+  now: number,
+): Condition[] {
+  const sync = { kind: 'retrying', message } as const
+  const findings = { sync, installation: '', published, check: null, downReason: null }
+  const job = object.status?.conditions?.filter(({ type }) => type === 'Up') ?? []
+  return [...computeStatus(object, findings, now).conditions!, ...job]
 }
 
 /** The reference of an Event to its resource. */

@@ -162,20 +162,6 @@ export function addForeign(object: HeartbeatCheck, message: string, now: Instant
   return [...ours.map((statement) => toCondition(object, statement, now)), ...others]
 }
 
-/** The conditions of a resource that is tried again: what is known of its job stays. */
-export function addRetrying(
-  object: HeartbeatCheck,
-  message: string,
-  published: PublishedTarget | null,
-  now: Instant,
-): Condition[] {
-  const sync = { kind: 'retrying', message } as const
-  const ours = describeSync(sync, published)
-  if (published !== null || !publishesNothing(object.spec)) ours.push(describePublished(sync, published))
-  const job = object.status?.conditions?.filter(({ type }) => type === 'Up') ?? []
-  return [...ours.map((statement) => toCondition(object, statement, now)), ...job]
-}
-
 /** What the service holds, which is not what the resource says while that is not in the service. Of a source that cannot be read it holds no schedule. */
 function describeSchedule({ spec }: CheckRecord) {
   const { periodSeconds, schedule, timeZone, graceSeconds } = spec
