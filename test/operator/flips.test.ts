@@ -89,7 +89,7 @@ describe('a flip', () => {
     await t.restart()
   })
 
-  it('reads no published object: a resync does, and a request', async () => {
+  it('reads no published object: a resync does, a request, and a change of the resource', async () => {
     await t.place.makeReady('unread')
     const reads = () => {
       const of = ({ method, path }: { method: string; path: string }) =>
@@ -114,6 +114,12 @@ describe('a flip', () => {
       return status?.lastHandledReconcileRequest === 'now'
     })
     expect(reads()).toBe(before + 1)
+    const { metadata } = await t.place.change('unread', { spec: { graceSeconds: 77 } })
+    await eventually('the change is in effect', async () => {
+      const { status } = await t.place.get('unread')
+      return status?.observedGeneration === metadata.generation
+    })
+    expect(reads()).toBe(before + 2)
   })
 
   it('is reported alone: Events of earlier flips that have expired are not written again', async () => {

@@ -126,7 +126,8 @@ export function createReconcile(options: ReconcilerOptions): Reconcile {
       if (dropped !== null) recordEvent(object, 'Warning', dropped)
       signal.throwIfAborted()
       object = await takeover.claim(key, object, declared)
-      const wanted = JSON.stringify([object.metadata.uid, target, check.publicId])
+      const { uid, generation } = object.metadata
+      const wanted = JSON.stringify([uid, generation, target, check.publicId])
       const isRead = !isTakeover && read?.wanted === wanted && now() < read.nextAt && isShown(given, target)
       let nextAt = isRead ? read.nextAt : now() + resyncMs * (1 - 0.2 * random())
       if (!isRead) {
