@@ -124,6 +124,7 @@ hasVolumes: {{ and (gt (int64 .maxBytes) 0) .persistentVolume.enabled }}
 
 {{/* Variables of the api only: what opens channels, signs tokens, and makes the first user. The controller waits for the api to do so. */}}
 {{- define "heartbeat-operator.apiEnv" -}}
+{{- $bootstrap := .Values.bootstrap.existingSecret -}}
 - name: SECRET_KEY
   valueFrom:
     secretKeyRef:
@@ -135,19 +136,21 @@ hasVolumes: {{ and (gt (int64 .maxBytes) 0) .persistentVolume.enabled }}
       name: {{ include "heartbeat-operator.secretKeySecret" . | quote }}
       key: PREVIOUS_SECRET_KEYS
       optional: true
+{{- /* The first start generates a key that is missing. An optional key waits for no Secret: SECRET_KEY waits for its own. */}}
+{{- $isOptional := and (not (empty $bootstrap)) (eq $bootstrap .Values.secretKey.existingSecret) }}
 # For the first start, while the database is empty.
 - name: BOOTSTRAP_PASSWORD
   valueFrom:
     secretKeyRef:
       name: {{ include "heartbeat-operator.bootstrapSecret" . | quote }}
       key: BOOTSTRAP_PASSWORD
-      optional: {{ not (empty .Values.bootstrap.existingSecret) }}
+      optional: {{ $isOptional }}
 - name: BOOTSTRAP_API_KEY
   valueFrom:
     secretKeyRef:
       name: {{ include "heartbeat-operator.bootstrapSecret" . | quote }}
       key: BOOTSTRAP_API_KEY
-      optional: {{ not (empty .Values.bootstrap.existingSecret) }}
+      optional: {{ $isOptional }}
 {{- with .Values.signIn.existingSecret }}
 - name: SIGN_IN
   valueFrom:
