@@ -42,6 +42,23 @@ describe('an account of yours', () => {
     expect(pick(objects, 'ServiceAccount', 'ours').metadata.labels).toMatchObject(labels)
     expect(podOf(objects, 'api').spec.serviceAccountName).toBe('ours')
   })
+
+  it.each([
+    ['everywhere', {}],
+    ['in single namespaces', CASES.namespaced],
+  ])('has a name that is a text, also where the name is a number, %s', async (_, values) => {
+    const api = { serviceAccount: { name: '1000' } }
+    const objects = await renderChart({ ...values, api, controller: { serviceAccount: { name: '2000' } } })
+    for (const [component, name] of [
+      ['api', '1000'],
+      ['controller', '2000'],
+    ] as const) {
+      expect(pick(objects, 'ServiceAccount', name).metadata.name).toBe(name)
+      expect(podOf(objects, component).spec.serviceAccountName).toBe(name)
+    }
+    for (const { subjects = [] } of objects)
+      for (const { name } of subjects) expect(['2000', 'heartbeat-uninstall']).toContain(name)
+  })
 })
 
 describe('a mirror of registries', () => {
