@@ -154,6 +154,14 @@ describe('the pods', () => {
       expect(labels['app.kubernetes.io/name'], describeObject(owner)).toBe('heartbeat-operator')
   })
 
+  it('are scraped, whatever label is added', async () => {
+    const metrics = { 'heartbeat-operator.io/metrics': 'false' }
+    // A key that is there twice makes invalid YAML, which parseObjects() rejects.
+    const objects = await renderChart({ commonLabels: metrics, controller: { podLabels: metrics } })
+    for (const component of COMPONENTS)
+      expect(podOf(objects, component).labels['heartbeat-operator.io/metrics'], component).toBe('true')
+  })
+
   it('have labels that are texts, in a release whose name is a number', async () => {
     const objects = await renderChart({ nameOverride: '1e3' }, { release: '12' })
     const { labels } = podOf(objects, 'api')

@@ -5,8 +5,7 @@
 {{- $root := index . 0 -}}
 {{- with index . 2 -}}
 labels:
-  {{- include "heartbeat-operator.podLabels" $ | nindent 2 }}
-  heartbeat-operator.io/metrics: "true"
+  {{- include "heartbeat-operator.podLabels" $ | fromYaml | merge (dict "heartbeat-operator.io/metrics" "true") | toYaml | nindent 2 }}
 annotations:
   checksum/config: {{ include (print $root.Template.BasePath "/configmap.yaml") $root | sha256sum }}
   {{- with .podAnnotations }}
