@@ -178,6 +178,11 @@ describe('the pods', () => {
   })
 })
 
+it.each(['imagePullSecrets', 'global'])('%s without a value is the same as none', async (name) => {
+  for (const { owner, spec } of listPods(await renderChart({ [name]: null })))
+    expect(spec, describeObject(owner)).not.toHaveProperty('imagePullSecrets')
+})
+
 describe('annotations', () => {
   it('are on every object, beside its own', async () => {
     const values = { commonAnnotations: { 'example.com/owner': 'a', 'helm.sh/resource-policy': 'delete' } }

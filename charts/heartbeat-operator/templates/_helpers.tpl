@@ -55,7 +55,7 @@ annotations:
 {{- $root := index . 0 -}}
 {{- with index . 1 -}}
 {{- $repository := .repository -}}
-{{- with $root.Values.global.imageRegistry -}}
+{{- with ($root.Values.global).imageRegistry -}}
 {{- $repository = printf "%s/%s" (trimSuffix "/" .) (regexReplaceAll "^(localhost|[^/]*[.:][^/]*)/" $repository "") -}}
 {{- end -}}
 {{- if .digest -}}

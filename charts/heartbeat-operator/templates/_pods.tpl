@@ -24,7 +24,7 @@ annotations:
 {{- define "heartbeat-operator.everyPod" -}}
 {{- $values := (index . 0).Values -}}
 {{- $secrets := list -}}
-{{- range concat ($values.global.imagePullSecrets | default list) $values.imagePullSecrets -}}
+{{- range concat (($values.global).imagePullSecrets | default list) ($values.imagePullSecrets | default list) -}}
 {{- $secrets = append $secrets (kindIs "string" . | ternary (dict "name" .) .) -}}
 {{- end -}}
 {{- $fields := pick (index . 1) "nodeSelector" "tolerations" "runtimeClassName" "dnsConfig" "hostAliases" -}}
