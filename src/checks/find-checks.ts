@@ -14,8 +14,11 @@ import { readPublicIdsOf, readTags, readWholeChecks } from '../store/checks/whol
 import type { Context } from '../store/context.ts'
 import { hasProject } from '../store/tenancy/projects.ts'
 
-export type { CheckRecord, StoredCheck } from '../store/checks/checks.ts'
-export { textsOf } from '../store/checks/columns.ts'
+export type { CheckRecord, Resource, StoredCheck } from '../store/checks/checks.ts'
+export { type GivenSpec, type StoredSpec, textsOf } from '../store/checks/columns.ts'
+export type { DeclaredState } from '../store/checks/declared-checks.ts'
+export type { UrlHolder } from '../store/checks/retained-checks.ts'
+export type { FollowedFacts } from '../store/jobs/cron-jobs.ts'
 
 export interface CheckFilter extends Omit<CheckRowsFilter, 'status'> {
   /** One of these. */

@@ -1,12 +1,12 @@
 /** The HeartbeatCheck in the operator: its names, its types, and how its specification is read. */
 
+import type { GivenSpec } from '../checks/find-checks.ts'
 import { completeSpec, DEFAULT_TIME_ZONE, NO_SPEC, readSpec } from '../checks/read-spec.ts'
 import type { CheckTexts } from '../domain/check.ts'
 import { AppError, describeError } from '../domain/errors.ts'
 import { limitLabels } from '../domain/labels.ts'
 import { graceSecondsFor } from '../domain/schedule.ts'
 import type { Condition, KubernetesObject } from '../kubernetes/objects.ts'
-import type { GivenSpec } from '../store/checks/columns.ts'
 import { DEFAULT_KEY } from './names.ts'
 import { targetNameOf } from './publish/long-names.ts'
 import { describeIssue } from './schema/fields.ts'

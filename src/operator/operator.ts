@@ -32,15 +32,15 @@ import {
   isAnnotationRead,
 } from './reconcile/control-checks.ts'
 import { createRunControllers } from './runs/control-runs.ts'
+import type { Service } from './service.ts'
 import { createSourceWatch } from './sources/watch-sources.ts'
 import { type Controller, openTerm, type Shared, type Term } from './term.ts'
 import { createCheckWatch } from './watch-checks.ts'
 
 export interface OperatorOptions extends CheckSettings {
   readonly client: KubernetesClient
+  readonly service: Service
   readonly context: Context
-  /** For the connection that listens for flips. */
-  readonly databaseUrl: string
   readonly cluster: string
   /** Null: all of them. */
   readonly namespaces: readonly string[] | null
@@ -92,6 +92,7 @@ export function createOperator(options: OperatorOptions): Operator {
   const {
     client,
     context,
+    service,
     cluster,
     namespaces,
     clock,
@@ -102,7 +103,7 @@ export function createOperator(options: OperatorOptions): Operator {
     stallMs,
     seenEveryMs,
   } = options
-  const { databaseUrl, random = Math.random, holderSeconds = HOLDER_SECONDS } = options
+  const { random = Math.random, holderSeconds = HOLDER_SECONDS } = options
   const { takeOver = null, yieldsToOthers = false, cronJobs = CRONJOBS_OFF } = options
   const registrationMs = (holderSeconds * 1_000) / REGISTRATIONS
   let checks: CheckController | undefined
@@ -150,11 +151,11 @@ export function createOperator(options: OperatorOptions): Operator {
   })
 
   const onTaken = (isTaken: boolean) => metrics.clusterNameTaken.set(isTaken ? 1 : 0)
-  const registration = createClusterRegistration({ client, context, cluster, holderSeconds, log, onTaken })
+  const registration = createClusterRegistration({ client, service, cluster, holderSeconds, log, onTaken })
   const electorMetrics = kubernetesMetrics.elector(LEASE_NAME)
   electorMetrics.leading(false)
   const stopping = new AbortController()
-  const base = { context, databaseUrl, cluster, namespaces, cronJobs, clock, random, log, stallMs }
+  const base = { service, context, cluster, namespaces, cronJobs, clock, random, log, stallMs }
   const shared: Shared = { ...base, recorder, metrics, kubernetesMetrics }
   let elector: Elector | undefined
   let election: Promise<void> | undefined

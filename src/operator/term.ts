@@ -16,6 +16,7 @@ import { createLoop, type Loop } from '../runtime/loop.ts'
 import type { Context } from '../store/context.ts'
 import type { OperatorMetrics } from './metrics.ts'
 import type { OwnClaims } from './ownership/installation.ts'
+import type { Service } from './service.ts'
 
 /** Work that only the leader does. It is made for a term, and used once. */
 export interface Controller {
@@ -31,9 +32,8 @@ export interface Controller {
 
 /** What all terms of a process share. */
 export interface Shared {
+  readonly service: Service
   readonly context: Context
-  /** For connections that listen. */
-  readonly databaseUrl: string
   readonly cluster: string
   /** Null: all of them. */
   readonly namespaces: readonly string[] | null

@@ -3,6 +3,7 @@
 import { randomBytes } from 'node:crypto'
 import { hostname } from 'node:os'
 import { logEntry } from '../audit/log-entry.ts'
+import type { AuditEntry } from '../domain/audit.ts'
 import { createClient } from '../kubernetes/client.ts'
 import type { Connection } from '../kubernetes/connection.ts'
 import { createKubernetesMetrics } from '../kubernetes/metrics.ts'
@@ -10,6 +11,7 @@ import { createOperator } from '../operator/operator.ts'
 import { isLoopback } from '../runtime/clear-urls.ts'
 import { waitAtMost } from '../runtime/clock.ts'
 import type { Base } from './base.ts'
+import { serviceOf } from './operator-service.ts'
 import { userAgent } from './user-agent.ts'
 
 export interface ControllerRoleOptions extends Base {
@@ -30,10 +32,11 @@ export function createControllerRole(options: ControllerRoleOptions) {
     userAgent: userAgent(config.role),
     onWarning: (text) => log.warn({ text }, 'the API server warns'),
   })
+  const context = { database, clock: databaseClock, onAudit: (entry: AuditEntry) => logEntry(log, entry) }
   const operator = createOperator({
     client,
-    context: { database, clock: databaseClock, onAudit: (entry) => logEntry(log, entry) },
-    databaseUrl,
+    service: serviceOf({ context, databaseUrl, clock }),
+    context,
     cluster: config.clusterName,
     namespaces: config.watchNamespaces,
     takeOver: config.takeOver,

@@ -4,6 +4,7 @@ import { describe, expect, it } from 'vitest'
 import { createFinalizer, MAX_CLEANUP_MS } from '../../src/operator/deletion/finalize.ts'
 import { systemClock } from '../../src/runtime/clock.ts'
 import { clientOf } from '../support/operator.ts'
+import { serviceWith } from '../support/operator-service.ts'
 import { eventually } from '../support/until.ts'
 import { workIn } from '../support/workplace.ts'
 import { useScene } from './scene.ts'
@@ -188,7 +189,7 @@ describe('the finalizer', () => {
     const lead = () =>
       createFinalizer({
         client,
-        context: { database: t.app.database, clock: systemClock },
+        service: serviceWith({ database: t.app.database, clock: systemClock }),
         cluster: 'default',
         recorder: { record: (_, { type, reason }) => written.push(`${type} ${reason}`) },
         now: () => now,
@@ -229,7 +230,7 @@ describe('the finalizer', () => {
     await using client = clientOf(t.cluster.connection)
     const finalize = createFinalizer({
       client,
-      context: { database: t.app.database, clock: systemClock },
+      service: serviceWith({ database: t.app.database, clock: systemClock }),
       cluster: 'default',
       recorder: { record: (_, { reason }) => expect.unreachable(reason) },
       now: () => systemClock.now() + 3_600_000,

@@ -3,12 +3,13 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import type { HeartbeatCheck } from '../../src/operator/heartbeat-check.ts'
 import type { OperatorOptions } from '../../src/operator/operator.ts'
+import type { Service } from '../../src/operator/service.ts'
 import { systemClock } from '../../src/runtime/clock.ts'
 import { listDeclaredStates } from '../../src/store/checks/declared-checks.ts'
-import type { Context } from '../../src/store/context.ts'
 import { startTestApp, type TestApp } from '../support/app.ts'
 import { type FakeCluster, startFakeCluster } from '../support/fake-cluster.ts'
 import { clientOf, readMetric, startTestOperator, testDatabaseOf, whenLeading } from '../support/operator.ts'
+import { serviceWith } from '../support/operator-service.ts'
 import { eventually } from '../support/until.ts'
 import { openWorkplace, type Workplace } from '../support/workplace.ts'
 
@@ -133,18 +134,15 @@ describe('a resource that was lost without its finalizer', () => {
     }
     await place.apply('another')
     let polls = 0
-    const { database } = app
-    const context: Context = {
-      clock: systemClock,
-      database: {
-        ...database,
-        queryColumns(statement) {
-          if (statement.name === 'list_declared_states') polls += 1
-          return database.queryColumns(statement)
-        },
+    const real = serviceWith({ database: app.database, clock: systemClock }, (await testDatabaseOf(app)).url)
+    const service: Service = {
+      ...real,
+      listStates(...call) {
+        polls += 1
+        return real.listStates(...call)
       },
     }
-    await using second = await startOperator({ client, context, orphanMs: 0, random: () => 0 })
+    await using second = await startOperator({ client, service, orphanMs: 0, random: () => 0 })
     await whenLeading(second)
     await eventually('some polls', () => polls > 3)
     expect(await namesWithChecks()).toEqual(['kept', 'lost'])

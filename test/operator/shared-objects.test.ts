@@ -8,8 +8,10 @@ import type { KubernetesClient } from '../../src/kubernetes/client.ts'
 import type { ResourceType } from '../../src/kubernetes/objects.ts'
 import { createFinalizer, MAX_CLEANUP_MS } from '../../src/operator/deletion/finalize.ts'
 import type { HeartbeatCheck } from '../../src/operator/heartbeat-check.ts'
+import type { Service } from '../../src/operator/service.ts'
 import { systemClock } from '../../src/runtime/clock.ts'
 import { clientOf, startTestOperator } from '../support/operator.ts'
+import { serviceWith } from '../support/operator-service.ts'
 import { eventually } from '../support/until.ts'
 import { conditionOf, urlIn, workIn } from '../support/workplace.ts'
 import { useScene } from './scene.ts'
@@ -325,16 +327,15 @@ describe('an object with our owner reference and data of others', () => {
     const events: string[] = []
     let now = systemClock.now()
     let isDatabaseAway = false
-    const context = {
-      get database() {
+    const service: Pick<Service, 'retireCheck'> = {
+      async retireCheck(...call) {
         if (isDatabaseAway) throw new Error('the database is away')
-        return t.app.database
+        return serviceWith({ database: t.app.database, clock: systemClock }).retireCheck(...call)
       },
-      clock: systemClock,
     }
     const finalize = createFinalizer({
       client,
-      context,
+      service,
       cluster: 'default',
       recorder: { record: (_, { reason, note }) => events.push(`${reason}: ${note}`) },
       now: () => now,
@@ -374,7 +375,7 @@ describe('an object with our owner reference and data of others', () => {
       const now = Date.parse(object.metadata.deletionTimestamp!) + ms
       const finalize = createFinalizer({
         client,
-        context: { database: t.app.database, clock: systemClock },
+        service: serviceWith({ database: t.app.database, clock: systemClock }),
         cluster: 'default',
         recorder: { record: (_, { reason }) => events.push(reason) },
         now: () => now,
@@ -402,7 +403,7 @@ describe('an object with our owner reference and data of others', () => {
     const object = await t.place.get('never-read')
     await createFinalizer({
       client,
-      context: { database: t.app.database, clock: systemClock },
+      service: serviceWith({ database: t.app.database, clock: systemClock }),
       cluster: 'default',
       recorder: { record: (_, { reason }) => events.push(reason) },
       now: () => Date.parse(object.metadata.deletionTimestamp!) + MAX_CLEANUP_MS,

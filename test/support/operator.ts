@@ -13,6 +13,7 @@ import { createDatabaseClock } from '../../src/store/postgres/database-clock.ts'
 import { bootstrap } from '../../src/tenancy/bootstrap.ts'
 import { startTestApp, type TestApp } from './app.ts'
 import { createTestDatabase, type TestDatabase } from './database.ts'
+import { serviceWith } from './operator-service.ts'
 import { LOW_COST } from './passwords.ts'
 import { silentLog } from './silent-log.ts'
 import { eventually } from './until.ts'
@@ -50,8 +51,8 @@ export async function startTestOperator(options: TestOperatorOptions): Promise<T
   const client = createClient({ connection, clock: systemClock, metrics: kubernetesMetrics.requests })
   const operator = createOperator({
     client,
+    service: serviceWith(context, url),
     context,
-    databaseUrl: url,
     cluster: 'default',
     namespaces: null,
     pingUrl: () => PING_URL,

@@ -18,6 +18,8 @@ import { actOn, actsOfChange, applyEvents } from '../with-locked-check.ts'
 import { actsOfEvents } from './act.ts'
 import { lockDeclared } from './gather.ts'
 
+export type { PublishedObjectName } from '../../store/checks/retained-checks.ts'
+
 /**
  * Detaches or deletes the check of a resource that is deleted (design, section 6). `Delete` leaves a tombstone, for a
  * resource that is created again. `Retain`: the check belongs to the API from now on, and follows no source;

@@ -3,17 +3,16 @@
  * their own. The uid of the namespace kube-system distinguishes them.
  */
 
-import { registerCluster } from '../../checks/declare/register-cluster.ts'
 import type { KubernetesClient } from '../../kubernetes/client.ts'
 import { hasStatus } from '../../kubernetes/errors.ts'
 import type { KubernetesObject } from '../../kubernetes/objects.ts'
 import type { Log } from '../../runtime/log.ts'
-import type { Context } from '../../store/context.ts'
 import { NAMESPACES, SYSTEM_NAMESPACE } from '../namespaces/namespaces.ts'
+import type { Service } from '../service.ts'
 
 export interface ClusterRegistrationOptions {
   readonly client: Pick<KubernetesClient, 'get'>
-  readonly context: Context
+  readonly service: Pick<Service, 'registerCluster'>
   readonly cluster: string
   /** Another cluster of our name counts as alive for this long after it was last seen. */
   readonly holderSeconds: number
@@ -32,7 +31,7 @@ export interface ClusterRegistration {
 }
 
 export function createClusterRegistration(options: ClusterRegistrationOptions): ClusterRegistration {
-  const { client, context, cluster, holderSeconds, log, onTaken } = options
+  const { client, service, cluster, holderSeconds, log, onTaken } = options
   let heldUid: string | undefined
   let readUid: string | null = null
 
@@ -40,7 +39,7 @@ export function createClusterRegistration(options: ClusterRegistrationOptions): 
     const uid = await readClusterUid(signal)
     readUid = uid
     if (uid === null) return 'held'
-    const registered = await registerCluster(context, { cluster, uid, holderSeconds })
+    const registered = await service.registerCluster({ cluster, uid, holderSeconds })
     if (registered.kind === 'held') {
       heldUid = uid
       onTaken(false)

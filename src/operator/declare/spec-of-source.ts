@@ -3,13 +3,13 @@
  * how long a run may take. Pure, apart from the cache of sources that it reads.
  */
 
+import type { GivenSpec } from '../../checks/find-checks.ts'
 import { completeSpec, NO_SPEC, readSpec } from '../../checks/read-spec.ts'
 import type { Instant } from '../../domain/check.ts'
 import { AppError, describeError } from '../../domain/errors.ts'
 import { FOLLOWED_DEFAULTS, type LimitFrom } from '../../domain/followed-defaults.ts'
 import { LIMITS } from '../../domain/limits.ts'
 import { keyOf } from '../../kubernetes/objects.ts'
-import type { GivenSpec } from '../../store/checks/columns.ts'
 import type { Follows } from '../heartbeat-check.ts'
 import { RESTORE_RIGHTS } from '../names.ts'
 import type { SourceReader } from '../sources/read-source.ts'

@@ -1,18 +1,9 @@
 /** The check of a HeartbeatCheck: what the resource declares, with what its source says, in its namespace's project. */
 
-import {
-  type Declared,
-  type DeclaredSource,
-  declareCheck,
-  type GivenDeclaration,
-  type Revival,
-} from '../../checks/declare/declare-check.ts'
+import type { Declared, DeclaredSource, GivenDeclaration, Revival } from '../../checks/declare/declare-check.ts'
+import { type GivenSpec, textsOf } from '../../checks/find-checks.ts'
 import { LIMIT_WORDS, type LimitFrom } from '../../domain/followed-defaults.ts'
 import type { KubernetesClient } from '../../kubernetes/client.ts'
-import { type GivenSpec, textsOf } from '../../store/checks/columns.ts'
-import { findDeclaredCheck } from '../../store/checks/declared-checks.ts'
-import type { Context } from '../../store/context.ts'
-import { resolveProject } from '../../tenancy/namespace-projects.ts'
 import {
   ADOPT_CHECK_ANNOTATION,
   type CheckDeclaration,
@@ -25,12 +16,13 @@ import { creatorOf } from '../opt-in/plan.ts'
 import { findPublishedUrls } from '../publish/publish.ts'
 import { publicIdsIn } from '../publish/published-object.ts'
 import { hasRequest } from '../reconcile/reconcile-request.ts'
+import type { Service } from '../service.ts'
 import { Stalled, toStalled } from '../status/stalled.ts'
 import { type SourceOptions, specOfSource } from './spec-of-source.ts'
 
 export interface SyncCheckOptions extends SourceOptions {
   readonly client: Pick<KubernetesClient, 'get'>
-  readonly context: Context
+  readonly service: Pick<Service, 'findCheck' | 'declareCheck'>
   readonly cluster: string
   readonly namespaces: Namespaces
   /** Default: `name`. */
@@ -71,7 +63,7 @@ export async function readDeclaration(options: SyncCheckOptions, object: Heartbe
     return { ...declaration, spec, suspend: pauseDetail !== null, ofSource, limitFrom, fault: null }
   }
   const { fault, begin } = said
-  const known = await findDeclaredCheck(options.context.database, { cluster: options.cluster, namespace, name })
+  const known = await options.service.findCheck({ cluster: options.cluster, namespace, name })
   // What a source says that cannot be read replaces what it said before.
   const held = fault.reason === 'InvalidSpec' ? begin : (known?.spec ?? begin)
   if (held === null) throw fault
@@ -85,7 +77,7 @@ export async function readDeclaration(options: SyncCheckOptions, object: Heartbe
  * what a person has to correct. A retry corrects any other error.
  */
 export async function syncCheck(
-  { client, context, cluster, namespaces, revival = 'name' }: SyncCheckOptions,
+  { client, service, cluster, namespaces, revival = 'name' }: SyncCheckOptions,
   object: HeartbeatCheck,
   declaration: ResolvedDeclaration,
 ): Promise<SyncedCheck> {
@@ -97,10 +89,9 @@ export async function syncCheck(
     const place = await namespaces.placeOf(namespace, checkId === null)
     const allowed = await namespaces.allowedProjects(namespace, isAwaited ? 'fresh' : 'cached')
     const { decidedBy } = namespaces
-    const project = { cluster, namespace, allowed, decidedBy, wanted: declaration.project }
-    const { fault, ...declared } = await declareCheck(context, {
+    const { fault, ...declared } = await service.declareCheck({
       resource: { cluster, namespace, name },
-      projectId: (await resolveProject(context, project)).id,
+      project: { cluster, namespace, allowed, decidedBy, wanted: declaration.project },
       ...textsOf(declaration),
       ...declaration.ofSource,
       spec: declaration.spec,

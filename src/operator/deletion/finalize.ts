@@ -5,12 +5,10 @@
  * that ends with the namespace too, which takes the object along.
  */
 
-import { retireCheck } from '../../checks/declare/retire-check.ts'
 import { getOrNull, type KubernetesClient } from '../../kubernetes/client.ts'
 import { hasStatus, isRejected } from '../../kubernetes/errors.ts'
 import type { KubernetesObject } from '../../kubernetes/objects.ts'
 import type { Recorder } from '../../kubernetes/recorder.ts'
-import type { Context } from '../../store/context.ts'
 import {
   FIELD_MANAGER,
   FINALIZER,
@@ -22,12 +20,13 @@ import {
 import { NAMESPACES } from '../namespaces/namespaces.ts'
 import { findPublishedUrls } from '../publish/publish.ts'
 import { DataInDanger, disownUrl, withdrawUrl } from '../publish/withdraw.ts'
+import type { Service } from '../service.ts'
 import { regarding } from '../status/report.ts'
 import { noneIfStalled } from '../status/stalled.ts'
 
 export interface FinalizerOptions {
   readonly client: KubernetesClient
-  readonly context: Context
+  readonly service: Pick<Service, 'retireCheck'>
   readonly cluster: string
   readonly recorder: Pick<Recorder, 'record'>
   readonly now: () => number
@@ -94,12 +93,12 @@ const IN_DANGER = { type: 'Warning', reason: 'CleanupRejected', action: 'Delete'
 
 /** A retained check keeps its published URL; otherwise the URL is removed together with the check. */
 async function cleanUp(options: FinalizerOptions, object: HeartbeatCheck, isLate: boolean): Promise<void> {
-  const { client, context, cluster } = options
+  const { client, service, cluster } = options
   const { deletionPolicy = 'Delete' } = object.spec
   const resource = { cluster, namespace: object.metadata.namespace!, name: object.metadata.name }
   try {
     const kept = deletionPolicy === 'Retain' ? await findKept(client, object) : null
-    await retireCheck(context, resource, deletionPolicy, kept)
+    await service.retireCheck(resource, deletionPolicy, kept)
   } catch (error) {
     // A check that is left is removed later. Data of others that the garbage collector has deleted do not come back.
     if (isLate) await releaseTargets(client, object)

@@ -11,9 +11,8 @@ import { LEASES, type Lease } from '../../kubernetes/lease.ts'
 import { keyOf } from '../../kubernetes/objects.ts'
 import type { Clock } from '../../runtime/clock.ts'
 import type { Log } from '../../runtime/log.ts'
-import type { Context } from '../../store/context.ts'
-import { findInstallation } from '../../store/leases/installation.ts'
 import { INSTALLATION_ANNOTATION, LEASE_NAME } from '../heartbeat-check.ts'
+import type { Service } from '../service.ts'
 import type { Claims } from './ownership.ts'
 
 /** Of one process, which may lead several times. */
@@ -32,7 +31,7 @@ export interface LookOptions {
 }
 
 export interface ClaimOptions extends LookOptions {
-  readonly context: Pick<Context, 'database'>
+  readonly service: Pick<Service, 'findInstallation'>
   readonly takeOver: string | null
   /** Whether nothing is reconciled beside the Lease of another installation. */
   readonly yieldsToOthers: boolean
@@ -53,11 +52,11 @@ const MAX_LEASES = 500
 
 /** Resolves when the election may begin. Null: `signal` came first. */
 export async function findClaims(options: ClaimOptions, signal: AbortSignal): Promise<OwnClaims | null> {
-  const { context, takeOver, yieldsToOthers, clock, log, onLook } = options
+  const { service, takeOver, yieldsToOthers, clock, log, onLook } = options
   const memory = { takenOver: new Set<string>(), reported: new Map<string, string>() }
   for (let whyNot: string | null = null; !signal.aborted; ) {
     try {
-      const claims = { ...memory, takeOver, installation: await findInstallation(context.database) }
+      const claims = { ...memory, takeOver, installation: await service.findInstallation() }
       const found = yieldsToOthers ? await findOther(options, claims, signal) : null
       if (found !== null && found !== whyNot) log.error({ installation: claims.installation }, found)
       whyNot = found

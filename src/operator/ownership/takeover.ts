@@ -13,17 +13,15 @@
  */
 
 import { isDeepStrictEqual } from 'node:util'
-import { retireCheck } from '../../checks/declare/retire-check.ts'
 import type { KubernetesClient } from '../../kubernetes/client.ts'
 import { splitKey } from '../../kubernetes/objects.ts'
 import type { Recorder } from '../../kubernetes/recorder.ts'
 import type { ReconcileResult } from '../../kubernetes/workers.ts'
 import type { Log } from '../../runtime/log.ts'
-import { findDeclaredCheck } from '../../store/checks/declared-checks.ts'
-import type { Context } from '../../store/context.ts'
 import type { SyncedCheck } from '../declare/sync-check.ts'
 import { FINALIZER, type HeartbeatCheck, publishesNothing, TAKE_OVER_ANNOTATION, targetOf } from '../heartbeat-check.ts'
 import { findPublishedUrls } from '../publish/publish.ts'
+import type { Service } from '../service.ts'
 import { describeRetrying, patchStatus, regarding } from '../status/report.ts'
 import { noneIfStalled } from '../status/stalled.ts'
 import { addForeign } from '../status/status.ts'
@@ -33,7 +31,7 @@ import { ownershipOf } from './ownership.ts'
 export interface TakeoverOptions {
   readonly client: Pick<KubernetesClient, 'get' | 'mergePatch'>
   readonly cache: { put(object: HeartbeatCheck): void }
-  readonly context: Context
+  readonly service: Pick<Service, 'now' | 'findCheck' | 'retireCheck'>
   readonly cluster: string
   readonly claims: OwnClaims
   readonly recorder: Pick<Recorder, 'record'>
@@ -63,7 +61,7 @@ const FIRST_LOOK_MS = 1_000
 const LONGEST_LOOK_MS = 600_000
 
 export function createTakeover(options: TakeoverOptions): Takeover {
-  const { client, cache, context, cluster, claims, recorder, pingUrl, now, log } = options
+  const { client, cache, service, cluster, claims, recorder, pingUrl, now, log } = options
   const { installation, reported } = claims
   /** By key: since when the owner of a resource without a status is waited for. */
   const lostSince = new Map<string, number>()
@@ -98,7 +96,7 @@ export function createTakeover(options: TakeoverOptions): Takeover {
 
   async function reportForeign(key: string, object: HeartbeatCheck, owner: string): Promise<void> {
     const message = describeForeign(owner, installation)
-    const conditions = addForeign(object, message, context.clock.now())
+    const conditions = addForeign(object, message, service.now())
     // By an earlier start, or another replica, they may be there.
     if (!isDeepStrictEqual(conditions, object.status?.conditions)) await patchStatus(options, object, { conditions })
     if (reported.size === 0)
@@ -115,7 +113,7 @@ export function createTakeover(options: TakeoverOptions): Takeover {
   async function endFormerCheck(key: string, object: HeartbeatCheck, owner: string): Promise<number | null> {
     const resource = { cluster, ...splitKey(key) }
     const { checkId } = object.status ?? {}
-    const check = checkId === undefined ? null : await findDeclaredCheck(context.database, resource)
+    const check = checkId === undefined ? null : await service.findCheck(resource)
     // With the id of our check, this database is an earlier state of the owner's, or a copy, with an id of its own.
     const isKept = check !== null && check.id !== checkId
     if (isKept && !(await isProved(object, `${pingUrl()}/ping/${check.publicId}`))) {
@@ -126,7 +124,7 @@ export function createTakeover(options: TakeoverOptions): Takeover {
     }
     keptSince.delete(key)
     if (!isKept) return null
-    await retireCheck(context, resource, 'Delete')
+    await service.retireCheck(resource, 'Delete')
     log.warn(
       { resource, installation: owner },
       'another installation has taken over a HeartbeatCheck, and its ping URL is published: the check here is removed',
@@ -144,7 +142,7 @@ export function createTakeover(options: TakeoverOptions): Takeover {
   /** Resolves with the ms for which the resource is left to its owner. */
   async function waitForOwner(key: string, { metadata, status }: HeartbeatCheck): Promise<number> {
     const isLost = status?.installation === undefined && metadata.finalizers?.includes(FINALIZER) === true
-    if (!isLost || (await findDeclaredCheck(context.database, { cluster, ...splitKey(key) })) !== null) {
+    if (!isLost || (await service.findCheck({ cluster, ...splitKey(key) })) !== null) {
       lostSince.delete(key)
       return 0
     }
@@ -162,7 +160,7 @@ export function createTakeover(options: TakeoverOptions): Takeover {
     if (what !== '') open.set(key, { from, what })
     const message = `taken over from the installation ${from}; it is brought in line next`
     // The URL is not published by us yet: with that condition its previous owner sees when it is.
-    const conditions = describeRetrying(object, message, null, context.clock.now())
+    const conditions = describeRetrying(object, message, null, service.now())
     const claimed = await patchStatus({ client, cache }, object, { installation, checkId: check.id, conditions })
     claims.takenOver.add(object.metadata.uid)
     return claimed

@@ -6,11 +6,9 @@
  * a request (reconcile-request.ts).
  */
 
+import type { CheckRecord } from '../../checks/find-checks.ts'
 import type { KubernetesClient } from '../../kubernetes/client.ts'
 import { type ApiError, hasStatus, isRejected } from '../../kubernetes/errors.ts'
-import type { CheckRecord } from '../../store/checks/checks.ts'
-import { findUrlHolder } from '../../store/checks/retained-checks.ts'
-import type { Context } from '../../store/context.ts'
 import {
   FIELD_MANAGER,
   HEARTBEAT_CHECKS,
@@ -19,6 +17,7 @@ import {
   type PublishTarget,
 } from '../heartbeat-check.ts'
 import type { Claims } from '../ownership/ownership.ts'
+import type { Service } from '../service.ts'
 import type { Reporter } from '../status/report.ts'
 import { Stalled } from '../status/stalled.ts'
 import { describeGrant } from './missing-right.ts'
@@ -45,7 +44,7 @@ export interface PublisherOptions {
   readonly claims: Pick<Claims, 'installation'>
   /** Without a slash at the end. */
   readonly pingUrl: () => string
-  readonly context: Pick<Context, 'database'>
+  readonly service: Pick<Service, 'findUrlHolder'>
   readonly cluster: string
   readonly onPublish: (result: 'written' | 'unchanged' | 'refused') => void
 }
@@ -71,7 +70,7 @@ export type Publisher = (publication: Publication) => Promise<Published>
 const CREATED = { reason: 'Created', note: 'the service watches over the job' }
 
 export function createPublisher(options: PublisherOptions, recordEvent: Reporter['recordEvent']): Publisher {
-  const { client, context, cluster, pingUrl, onPublish } = options
+  const { client, service, cluster, pingUrl, onPublish } = options
 
   async function write(check: HeartbeatCheck, target: PublishTarget, url: string) {
     const written = { isChanged: true, isFromPredecessor: false }
@@ -93,7 +92,7 @@ export function createPublisher(options: PublisherOptions, recordEvent: Reporter
       const own = publicIdsIn([url])
       const others = relation === 'adoptable' ? publicIdsIn(urlsIn(found)).filter((id) => !own.includes(id)) : []
       const { namespace } = check.metadata as { namespace: string }
-      const holder = await findUrlHolder(context.database, { cluster, namespace }, target, others)
+      const holder = await service.findUrlHolder({ cluster, namespace }, target, others)
       if (holder !== null) throw new Stalled('TargetNotOwned', explainHeld(target, holder))
     }
     const isCreation = ['ours', 'predecessor'].includes(relation) || isOurCreation(found, url)

@@ -3,6 +3,7 @@
  * "Publishing"). Pure; publish.ts writes.
  */
 
+import type { UrlHolder } from '../../checks/find-checks.ts'
 import type { NewObject } from '../../kubernetes/client.ts'
 import type {
   FieldsOwner,
@@ -11,7 +12,6 @@ import type {
   OwnerReference,
   ResourceType,
 } from '../../kubernetes/objects.ts'
-import type { UrlHolder } from '../../store/checks/retained-checks.ts'
 import {
   ADOPT_ANNOTATION,
   API_VERSION,

@@ -2,10 +2,9 @@
 
 import type { Revival } from '../../checks/declare/declare-check.ts'
 import type { LastRun } from '../../domain/last-run.ts'
+import { keyOf } from '../../kubernetes/objects.ts'
 import type { Priority } from '../../kubernetes/queue.ts'
 import { createWorkers } from '../../kubernetes/workers.ts'
-import { listenForNotices } from '../../store/checks/change-notices.ts'
-import { findProjectsInstead } from '../../tenancy/namespace-projects.ts'
 import type { HeartbeatCheck } from '../heartbeat-check.ts'
 import { createNamespaces } from '../namespaces/namespaces.ts'
 import type { NamespaceWatch } from '../namespaces/watch-namespaces.ts'
@@ -65,7 +64,7 @@ const RESYNC_MS = 600_000
 const POLL_MS = 15_000
 
 export function createCheckController(term: Term, options: CheckControllerOptions): CheckController {
-  const { client, context, cluster, claims, recorder, clock, random, log, metrics } = term
+  const { client, service, cluster, claims, recorder, clock, random, log, metrics } = term
   const { watch, sources, namespaceWatch, revival, pingUrl } = options
   const { resyncMs = RESYNC_MS, pollMs = POLL_MS } = options
   const work = term.createQueue(CONTROLLER)
@@ -77,7 +76,7 @@ export function createCheckController(term: Term, options: CheckControllerOption
   }
 
   const turns = createStatusTurns(pollMs)
-  const base = { client, cache: watch, context, cluster, claims }
+  const base = { client, cache: watch, service, cluster, claims }
   const isForeign = (object: HeartbeatCheck) => ownershipOf(object, claims).kind === 'foreign'
   const offerTurn = (key: string) => {
     if (!isFailing(key) && turns.add(key)) work.add(key, 'background')
@@ -123,7 +122,7 @@ export function createCheckController(term: Term, options: CheckControllerOption
     metrics: term.kubernetesMetrics.workers(CONTROLLER, WORKERS),
   })
   const pollChecks = createCheckPoll({
-    context,
+    service,
     client,
     cluster,
     cache: watch,
@@ -141,12 +140,9 @@ export function createCheckController(term: Term, options: CheckControllerOption
     },
   })
   const spaceFlip = createFlipSpacer(work, clock.now)
-  const listener = listenForNotices({
-    url: term.databaseUrl,
-    name: 'flips',
-    clock,
-    onNotice({ resource }) {
-      if (resource?.cluster === cluster) spaceFlip(`${resource.namespace}/${resource.name}`)
+  const listener = service.listenForFlips({
+    onFlip(resource) {
+      if (resource.cluster === cluster) spaceFlip(keyOf(resource))
     },
     // The database or the network was away: keys with back-off need not wait longer.
     onConnected: enqueueAll,
@@ -174,7 +170,7 @@ export function createCheckController(term: Term, options: CheckControllerOption
     },
     async findProjectsInstead(namespace, wanted, age) {
       const allowed = await projects.allowedProjects(namespace, age)
-      return findProjectsInstead(context, { cluster, namespace, allowed, wanted })
+      return service.findProjectsInstead({ cluster, namespace, allowed, wanted })
     },
     projectsChanged,
     start() {

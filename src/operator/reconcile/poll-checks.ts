@@ -4,20 +4,18 @@
  * whose resource is gone.
  */
 
-import { retireCheck } from '../../checks/declare/retire-check.ts'
+import type { DeclaredState, Resource } from '../../checks/find-checks.ts'
 import type { KubernetesClient } from '../../kubernetes/client.ts'
 import { keyOf } from '../../kubernetes/objects.ts'
 import { yieldTurn } from '../../runtime/clock.ts'
-import type { Resource } from '../../store/checks/checks.ts'
-import { type DeclaredState, listDeclaredStates } from '../../store/checks/declared-checks.ts'
-import type { Context } from '../../store/context.ts'
 import { resourceExists } from '../deletion/resource-exists.ts'
 import type { HeartbeatCheck, HeartbeatCheckStatus } from '../heartbeat-check.ts'
+import type { Service } from '../service.ts'
 import { readSource, type SourceReader } from '../sources/read-source.ts'
 import { type DueStatus, isMinor, type StatusTurns, withState } from '../status/status-turns.ts'
 
 export interface CheckPollOptions {
-  readonly context: Context
+  readonly service: Pick<Service, 'now' | 'listStates' | 'retireCheck'>
   readonly client: KubernetesClient
   readonly cluster: string
   readonly cache: {
@@ -51,13 +49,13 @@ const TOGETHER = 500
 
 /** Returns a function that compares all checks of the cluster with their resources once. */
 export function createCheckPoll(options: CheckPollOptions): (signal?: AbortSignal) => Promise<void> {
-  const { context, client, cluster, cache, isForeign, isFailing, enqueue, turns, now } = options
+  const { service, client, cluster, cache, isForeign, isFailing, enqueue, turns, now } = options
   const { orphanMs = ORPHAN_MS, onOrphan } = options
   const missingSince = new Map<string, number>()
 
   async function poll(signal?: AbortSignal): Promise<void> {
-    const states = await listDeclaredStates(context.database, cluster)
-    const databaseNow = context.clock.now()
+    const states = await service.listStates(cluster)
+    const databaseNow = service.now()
     const missing: DeclaredState[] = []
     const found = new Set<string>()
     const due: DueStatus[] = []
@@ -113,7 +111,7 @@ export function createCheckPoll(options: CheckPollOptions): (signal?: AbortSigna
         missingSince.delete(key)
         continue
       }
-      await retireCheck(context, { cluster, namespace, name }, 'Delete')
+      await service.retireCheck({ cluster, namespace, name }, 'Delete')
       missingSince.delete(key)
       onOrphan({ cluster, namespace, name })
     }

@@ -5,13 +5,11 @@
  * as it may be a Secret.
  */
 
-import { armCheck, disarmCheck } from '../../checks/declare/arm-check.ts'
+import type { StoredCheck } from '../../checks/find-checks.ts'
 import { isNamespaceGoing } from '../../kubernetes/errors.ts'
 import { splitKey } from '../../kubernetes/objects.ts'
 import type { Recorder } from '../../kubernetes/recorder.ts'
 import type { ReconcileResult } from '../../kubernetes/workers.ts'
-import type { StoredCheck } from '../../store/checks/checks.ts'
-import { findDeclaredCheck } from '../../store/checks/declared-checks.ts'
 import {
   describeDroppedLabels,
   readDeclaration,
@@ -24,6 +22,7 @@ import { type HeartbeatCheck, type PublishTarget, publishesNothing } from '../he
 import { ownershipOf } from '../ownership/ownership.ts'
 import { createTakeover, type TakeoverOptions } from '../ownership/takeover.ts'
 import { createPublisher, type PublisherOptions } from '../publish/publish.ts'
+import type { Service } from '../service.ts'
 import { createReporter, type SyncFindings } from '../status/report.ts'
 import { Stalled } from '../status/stalled.ts'
 import { cutMessage } from '../status/status.ts'
@@ -32,12 +31,12 @@ import { hasRequest } from './reconcile-request.ts'
 
 export interface ReconcilerOptions extends SyncCheckOptions, PublisherOptions, Pick<TakeoverOptions, 'log'> {
   readonly client: PublisherOptions['client']
-  readonly context: SyncCheckOptions['context']
+  readonly service: Service
   readonly cache: PublisherOptions['cache'] & { get(key: string): HeartbeatCheck | undefined }
   readonly claims: TakeoverOptions['claims']
   readonly recorder: Pick<Recorder, 'record'>
   readonly turns: Pick<StatusTurns, 'take'>
-  /** This process's clock; the database's is in `context`. */
+  /** This process's clock; that of the database is the service's. */
   readonly now: () => number
   readonly random: () => number
   readonly resyncMs: number
@@ -68,7 +67,7 @@ interface Read {
 const PREDECESSOR_RETRY_MS = 10_000
 
 export function createReconcile(options: ReconcilerOptions): Reconcile {
-  const { client, cache, context, cluster, claims, turns, now, random, resyncMs } = options
+  const { client, cache, service, cluster, claims, turns, now, random, resyncMs } = options
   const { recordEvent, report, reportRetrying } = createReporter(options)
   const takeover = createTakeover(options)
   const publish = createPublisher(options, recordEvent)
@@ -135,7 +134,7 @@ export function createReconcile(options: ReconcilerOptions): Reconcile {
         if (isFromPredecessor) nextAt = now() + PREDECESSOR_RETRY_MS
       }
       published = target === null ? null : { kind: target.kind, name: target.name }
-      check = await armCheck(context, { cluster }, check)
+      check = await service.armCheck(cluster, check)
       if (declaration.follows !== undefined && change !== 'unchanged') options.onFollowed(key)
       if (declared.fault !== null) throw declared.fault
       reads.set(key, { wanted, nextAt })
@@ -147,11 +146,11 @@ export function createReconcile(options: ReconcilerOptions): Reconcile {
       // Compared as the status holds it, cut: a long message would be news each time.
       if (stalledOf(object)?.message !== cutMessage(message))
         recordEvent(object, 'Warning', { reason, note: message, isOfSource: error.isOfSource })
-      check ??= await findDeclaredCheck(context.database, { cluster, ...splitKey(key) })
+      check ??= await service.findCheck({ cluster, ...splitKey(key) })
       // The job of an adopted check has its URL from the API.
       const isUnknown =
         published === null && !publishesNothing(object.spec) && check?.origin?.kubernetesAdopted !== true
-      if (check !== null && isUnknown) check = await disarmCheck(context, { cluster }, check)
+      if (check !== null && isUnknown) check = await service.disarmCheck(cluster, check)
       const findings = { sync: { kind: 'stalled', reason, message }, published } as const
       return { object, findings, check, result: { kind: 'stalled', retryMs: stalledRetryMs(object) } }
     }
@@ -184,7 +183,7 @@ export function createReconcile(options: ReconcilerOptions): Reconcile {
    */
   function stalledRetryMs(object: HeartbeatCheck): number {
     const since = stalledOf(object)?.lastTransitionTime
-    const stalledMs = since === undefined ? 0 : context.clock.now() - Date.parse(since)
+    const stalledMs = since === undefined ? 0 : service.now() - Date.parse(since)
     return Math.min(resyncMs / 2, Math.max(resyncMs / 60, stalledMs / 2))
   }
 

@@ -4,6 +4,7 @@
  */
 
 import type { Instant } from '../../domain/check.ts'
+import { areaOf } from '../../domain/watch-area.ts'
 import { type ReadClient, watchAreas } from '../../kubernetes/areas.ts'
 import type { KubernetesClient } from '../../kubernetes/client.ts'
 import { confirmGroups } from '../../kubernetes/confirm.ts'
@@ -12,7 +13,6 @@ import type { Change, ReflectorMetrics } from '../../kubernetes/reflector.ts'
 import { createRights, type Right, type Rights } from '../../kubernetes/rights.ts'
 import type { Clock } from '../../runtime/clock.ts'
 import type { Log } from '../../runtime/log.ts'
-import { areaOf } from '../../store/jobs/seen-areas.ts'
 import { RESTORE_RIGHTS } from '../names.ts'
 import { POD_SELECTORS, PODS, type TrimmedPod, trimPod } from '../reasons/trim-pod.ts'
 import { createOwnerlessRuns } from './ownerless-runs.ts'

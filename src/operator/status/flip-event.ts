@@ -1,9 +1,9 @@
 /** Flips as Kubernetes Events: `kubectl describe` shows the history of the job. */
 
+import type { FlipRecord } from '../../checks/find-history.ts'
 import { type FlipReason, REASONS_OF } from '../../domain/check.ts'
 import { FLAPPING as LIMIT } from '../../domain/limits.ts'
 import { toTime } from '../../kubernetes/objects.ts'
-import type { FlipRecord } from '../../store/history/flips.ts'
 
 export interface FlipEvent {
   readonly type: 'Normal' | 'Warning'

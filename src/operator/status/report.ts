@@ -4,6 +4,7 @@
  * next one records the rest again, and the name of the Event, made from the id of the flip, prevents a second one.
  */
 
+import type { CheckRecord } from '../../checks/find-checks.ts'
 import { isFlapping } from '../../domain/check.ts'
 import { AppError } from '../../domain/errors.ts'
 import type { KubernetesClient } from '../../kubernetes/client.ts'
@@ -11,10 +12,6 @@ import { ApiError, hasStatus } from '../../kubernetes/errors.ts'
 import type { Condition } from '../../kubernetes/objects.ts'
 import type { Occurrence, Recorder, Regarding } from '../../kubernetes/recorder.ts'
 import { errorCode } from '../../runtime/error-code.ts'
-import type { CheckRecord } from '../../store/checks/checks.ts'
-import type { Context } from '../../store/context.ts'
-import { listUnreportedFlips, saveReportedFlip } from '../../store/history/reported-flips.ts'
-import { findFollowedFacts } from '../../store/jobs/cron-jobs.ts'
 import {
   API_VERSION,
   HEARTBEAT_CHECKS,
@@ -25,19 +22,13 @@ import {
   STATUS_FIELD_MANAGER,
 } from '../heartbeat-check.ts'
 import type { Claims } from '../ownership/ownership.ts'
+import type { Service } from '../service.ts'
 import { sourceKeyOf } from '../sources/followers.ts'
 import { readSource, type SourceReader } from '../sources/read-source.ts'
 import type { Source } from '../sources/source-kind.ts'
 import { typeOf } from '../sources/source-kinds.ts'
 import { toFlipEvent } from './flip-event.ts'
-import {
-  computeStatus,
-  cutMessage,
-  type Findings,
-  type FollowedFindings,
-  isFollowing,
-  isSameStatus,
-} from './status.ts'
+import { computeStatus, cutMessage, type Findings, type FollowedFindings, isFollowing, isSameStatus } from './status.ts'
 import { isMinor } from './status-turns.ts'
 
 /** What a reconcile found, without the check and its job. */
@@ -47,7 +38,7 @@ export interface ReporterOptions {
   readonly claims: Pick<Claims, 'installation'>
   readonly client: Pick<KubernetesClient, 'get' | 'mergePatch' | 'replace'>
   readonly cache: { put(object: HeartbeatCheck): void }
-  readonly context: Context
+  readonly service: Pick<Service, 'now' | 'findFollowedFacts' | 'listUnreportedFlips' | 'saveReportedFlip'>
   readonly recorder: Pick<Recorder, 'record'>
   /** Null: none are read. Default: null. */
   readonly sources?: SourceReader | null
@@ -71,7 +62,7 @@ const TO_STATUS = { subresource: 'status', fieldManager: STATUS_FIELD_MANAGER } 
 export function createReporter({
   client,
   cache,
-  context,
+  service,
   recorder,
   claims,
   sources = null,
@@ -88,7 +79,7 @@ export function createReporter({
     const { followed, detail } = await findFollowed(object, check)
     const downDetail = downReason === null ? null : detail
     const found = { ...findings, installation, check, downReason, downDetail, ...(followed && { followed }) }
-    const status = computeStatus(object, found, context.clock.now())
+    const status = computeStatus(object, found, service.now())
     // A new check has none yet, and thousands may be created at once.
     if (check !== null && object.status !== undefined) await recordFlips(object, check, followed?.source ?? null)
     if (isSameStatus(object.status, status)) return
@@ -105,7 +96,7 @@ export function createReporter({
     if (sourceKeyOf(object) === null) return { detail: null }
     const source = readSource(sources, object)
     const none = { lastRun: null, detail: null }
-    const { lastRun, detail } = check === null ? none : await findFollowedFacts(context.database, check)
+    const { lastRun, detail } = check === null ? none : await service.findFollowedFacts(check)
     const missingRights = sources?.missingReasonRights(object.metadata.namespace!) ?? []
     return { followed: { source, lastRun, missingRights }, detail }
   }
@@ -138,7 +129,7 @@ export function createReporter({
     { key, spec, state }: CheckRecord,
     source: Source | null,
   ): Promise<void> {
-    const flips = await listUnreportedFlips(context.database, key)
+    const flips = await service.listUnreportedFlips(key)
     const events = flips.flatMap((flip) => toFlipEvent(flip, isFlapping(state), isFollowing(spec)) ?? [])
     if (events.length === 0) return
     const on = [regarding(object), ...(source === null ? [] : regardingSource(object, source))]
@@ -147,7 +138,7 @@ export function createReporter({
     const onWritten = () => {
       left -= 1
       // What is lost, or cannot be saved, is recorded again by the next reconcile.
-      if (left === 0) saved = saveReportedFlip(context.database, key, flips.at(-1)!.id).catch(() => {})
+      if (left === 0) saved = service.saveReportedFlip(key, flips.at(-1)!.id).catch(() => {})
     }
     for (const event of events) for (const one of on) recorder.record(one, { ...event, onWritten })
     await saved
@@ -160,7 +151,7 @@ export function createReporter({
       `this specification is not in effect yet, and the operator tries again: ${describeCause(error)}`,
     )
     if (before?.conditions?.some((known) => known.type === 'Reconciling' && known.message === message)) return
-    const conditions = describeRetrying(object, message, before?.published ?? null, context.clock.now())
+    const conditions = describeRetrying(object, message, before?.published ?? null, service.now())
     // A takeover claims the resource when its check is there.
     const claim = before?.installation === undefined ? { installation } : {}
     // observedGeneration stays: kstatus waits for it.

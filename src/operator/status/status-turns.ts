@@ -7,9 +7,9 @@
  * its round.
  */
 
+import type { DeclaredState } from '../../checks/find-checks.ts'
 import { type Instant, shownStatus } from '../../domain/check.ts'
 import { toTime } from '../../kubernetes/objects.ts'
-import type { DeclaredState } from '../../store/checks/declared-checks.ts'
 import type { HeartbeatCheck, HeartbeatCheckStatus } from '../heartbeat-check.ts'
 import { MAX_ACTIVE } from '../schema/status.ts'
 import type { Source } from '../sources/source-kind.ts'

@@ -6,12 +6,11 @@
  */
 
 import { isDeepStrictEqual } from 'node:util'
+import type { CheckRecord, StoredSpec } from '../../checks/find-checks.ts'
 import { type FlipReason, type Instant, shownStatus } from '../../domain/check.ts'
 import type { LastRun } from '../../domain/last-run.ts'
 import { isUnarmed } from '../../domain/transition.ts'
 import { type Condition, toTime } from '../../kubernetes/objects.ts'
-import type { CheckRecord } from '../../store/checks/checks.ts'
-import type { StoredSpec } from '../../store/checks/columns.ts'
 import {
   type HeartbeatCheck,
   type HeartbeatCheckStatus,

@@ -1,14 +1,9 @@
-/** Up to when all Jobs of each area are recorded (table seen_areas). An area is what one watch covers: a cluster, or a namespace of it. */
+/** Up to when all Jobs of each area are recorded (table seen_areas). An area is what one watch covers (domain/watch-area.ts). */
 
 import type { Instant } from '../../domain/check.ts'
 import { ofResource, type Resource } from '../checks/checks.ts'
 import type { Queryable } from '../postgres/database.ts'
 import { timestamp } from '../postgres/instants.ts'
-
-/** The area of a watch of this namespace; null: of the whole cluster. Names of clusters and namespaces have no slash. */
-export function areaOf(cluster: string, namespace: string | null): string {
-  return namespace === null ? cluster : `${cluster}/${namespace}`
-}
 
 /** The name of the cluster of an area, in SQL. */
 export function clusterOfSql(area: string): string {

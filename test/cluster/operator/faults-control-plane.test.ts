@@ -19,6 +19,7 @@ import {
   type TestOperator,
   whenLeading,
 } from '../../support/operator.ts'
+import { serviceWith } from '../../support/operator-service.ts'
 import { startTcpProxy, type TcpProxy } from '../../support/tcp-proxy.ts'
 import { type Workplace, workIn } from '../../support/workplace.ts'
 import { type ControlPlane, startControlPlane } from '../control-plane.ts'
@@ -211,7 +212,7 @@ async function loseCheck({ client }: TestOperator) {
   const collected: string[] = []
   let now = 0
   const poll = createCheckPoll({
-    context,
+    service: serviceWith(context),
     client,
     cluster: 'default',
     cache: { get: () => undefined, keys: () => [], isListed: () => true },

@@ -9,6 +9,7 @@ import { findRecorded } from '../../../src/checks/jobs/find-recorded.ts'
 import { markSeen } from '../../../src/checks/jobs/mark-seen.ts'
 import { recordJobs } from '../../../src/checks/jobs/record-jobs.ts'
 import { STATUSES } from '../../../src/domain/check.ts'
+import { areaOf } from '../../../src/domain/watch-area.ts'
 import { systemClock } from '../../../src/runtime/clock.ts'
 import { oldestOverdueSeconds } from '../../../src/store/checks/states.ts'
 import type { DeadlineDetail } from '../../../src/store/jobs/cron-jobs.ts'
@@ -19,7 +20,7 @@ import {
   listFollowedDue,
   listOverdueRuns,
 } from '../../../src/store/jobs/followed-checks.ts'
-import { areaOf, listSeen, saveUnseen } from '../../../src/store/jobs/seen-areas.ts'
+import { listSeen, saveUnseen } from '../../../src/store/jobs/seen-areas.ts'
 import { takeClusterName } from '../../../src/store/leases/clusters.ts'
 import type { Statement } from '../../../src/store/postgres/database.ts'
 import { WITHOUT_SPOOL } from '../../support/beats.ts'

@@ -7,6 +7,7 @@ import type { HeartbeatCheck } from '../../../src/operator/heartbeat-check.ts'
 import { createReporter } from '../../../src/operator/status/report.ts'
 import type { CheckRecord } from '../../../src/store/checks/checks.ts'
 import { listUnreportedFlips, saveReportedFlip } from '../../../src/store/history/reported-flips.ts'
+import { serviceWith } from '../../support/operator-service.ts'
 import { eventually } from '../../support/until.ts'
 import { addCheck, NOW } from '../checks/fixture.ts'
 import { RESOURCE, useOperatorFixture } from './fixture.ts'
@@ -124,7 +125,7 @@ describe('a reporter', () => {
       claims: { installation: 'i1' },
       client: { get: reject, mergePatch: reject, replace: async (_type, body) => body as never },
       cache: { put: () => {} },
-      context: t.context,
+      service: serviceWith(t.context),
       recorder: {
         record(_regarding, occurrence) {
           recorded.push(occurrence.reason)

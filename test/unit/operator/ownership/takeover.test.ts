@@ -33,7 +33,7 @@ function createScene({ takeOver = null as string | null, answer = null as ApiErr
   const put: HeartbeatCheck[] = []
   const ask = async () => {
     asked += 1
-    return []
+    return null
   }
   const claims = {
     installation: 'i1',
@@ -50,7 +50,7 @@ function createScene({ takeOver = null as string | null, answer = null as ApiErr
       },
     },
     cache: { put: (object: HeartbeatCheck) => void put.push(object) },
-    context: { database: { queryColumns: ask }, clock: { now: () => now } },
+    service: { findCheck: ask, now: () => now },
     cluster: 'default',
     claims,
     recorder: { record: (_on: unknown, event: (typeof events)[number]) => void events.push(event) },

@@ -9,6 +9,7 @@ import { type CheckPollOptions, createCheckPoll } from '../../../../src/operator
 import type { Source } from '../../../../src/operator/sources/source-kind.ts'
 import type { DueStatus } from '../../../../src/operator/status/status-turns.ts'
 import type { Context } from '../../../../src/store/context.ts'
+import { serviceWith } from '../../../support/operator-service.ts'
 
 const NOW = Date.parse('2026-01-02T03:04:05Z')
 
@@ -17,7 +18,10 @@ function pollOf(rows: readonly unknown[][], options: Partial<CheckPollOptions>) 
   const did: string[] = []
   const due: DueStatus[] = []
   const poll = createCheckPoll({
-    context: { database: { queryColumns: async () => rows }, clock: { now: () => NOW } } as unknown as Context,
+    service: serviceWith({
+      database: { queryColumns: async () => rows },
+      clock: { now: () => NOW },
+    } as unknown as Context),
     client: {} as never,
     cluster: 'default',
     cache: { get: () => undefined, keys: () => [], isListed: () => true },

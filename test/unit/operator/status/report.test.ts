@@ -3,9 +3,9 @@ import type { KubernetesClient } from '../../../../src/kubernetes/client.ts'
 import { ApiError } from '../../../../src/kubernetes/errors.ts'
 import { toTime } from '../../../../src/kubernetes/objects.ts'
 import type { HeartbeatCheck } from '../../../../src/operator/heartbeat-check.ts'
+import type { Service } from '../../../../src/operator/service.ts'
 import { createReporter } from '../../../../src/operator/status/report.ts'
 import type { CheckRecord } from '../../../../src/store/checks/checks.ts'
-import type { Context } from '../../../../src/store/context.ts'
 
 const NOW = Date.parse('2026-01-02T03:04:05Z')
 
@@ -38,7 +38,7 @@ function createRefusing(status: number, current: HeartbeatCheck) {
   const reporter = createReporter({
     client,
     cache: { put: (object) => put.push(object) },
-    context: { clock: { now: () => NOW } } as Context,
+    service: { now: () => NOW } as Service,
     recorder: { record: () => {} },
     claims: { installation: 'i1' },
   })
@@ -104,10 +104,7 @@ describe('F7: the time of a ping alone', () => {
           current = object
         },
       },
-      context: {
-        clock: { now: () => NOW },
-        database: { queryColumns: () => Promise.resolve([]), query: () => Promise.resolve({ rows: [] }) },
-      } as unknown as Context,
+      service: { now: () => NOW, listUnreportedFlips: async () => [] as const } as unknown as Service,
       recorder: { record: () => {} },
       claims: { installation: 'i1' },
     })

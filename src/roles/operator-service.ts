@@ -1,0 +1,57 @@
+/** The service as the operator asks it (operator/service.ts): from the database, in the process of the controller. */
+
+import { armCheck, disarmCheck } from '../checks/declare/arm-check.ts'
+import { declareCheck } from '../checks/declare/declare-check.ts'
+import { registerCluster } from '../checks/declare/register-cluster.ts'
+import { retireCheck } from '../checks/declare/retire-check.ts'
+import type { Service } from '../operator/service.ts'
+import type { Clock } from '../runtime/clock.ts'
+import { listenForNotices } from '../store/checks/change-notices.ts'
+import { findDeclaredCheck, listDeclaredStates } from '../store/checks/declared-checks.ts'
+import { findUrlHolder } from '../store/checks/retained-checks.ts'
+import type { Context } from '../store/context.ts'
+import { listUnreportedFlips, saveReportedFlip } from '../store/history/reported-flips.ts'
+import { findFollowedFacts } from '../store/jobs/cron-jobs.ts'
+import { findInstallation } from '../store/leases/installation.ts'
+import { findProjectsInstead, resolveProject } from '../tenancy/namespace-projects.ts'
+
+export interface ServiceOptions {
+  readonly context: Context
+  /** Of the database, for the connection that listens. */
+  readonly databaseUrl: string
+  /** This process's clock. */
+  readonly clock: Clock
+}
+
+export function serviceOf({ context, databaseUrl, clock }: ServiceOptions): Service {
+  const { database } = context
+  return {
+    now: () => context.clock.now(),
+    findInstallation: () => findInstallation(database),
+    registerCluster: (claim) => registerCluster(context, claim),
+    listenForFlips: ({ onFlip, ...listener }) =>
+      listenForNotices({
+        url: databaseUrl,
+        name: 'flips',
+        clock,
+        onNotice({ resource }) {
+          if (resource !== null) onFlip(resource)
+        },
+        ...listener,
+      }),
+    listStates: (cluster) => listDeclaredStates(database, cluster),
+    findCheck: (resource) => findDeclaredCheck(database, resource),
+    async declareCheck({ project, ...declaration }) {
+      const { id } = await resolveProject(context, project)
+      return declareCheck(context, { ...declaration, projectId: id })
+    },
+    armCheck: (cluster, check) => armCheck(context, { cluster }, check),
+    disarmCheck: (cluster, check) => disarmCheck(context, { cluster }, check),
+    retireCheck: (resource, policy, published) => retireCheck(context, resource, policy, published),
+    findUrlHolder: (place, object, publicIds) => findUrlHolder(database, place, object, publicIds),
+    findProjectsInstead: (request) => findProjectsInstead(context, request),
+    listUnreportedFlips: (key) => listUnreportedFlips(database, key),
+    saveReportedFlip: (key, flipId) => saveReportedFlip(database, key, flipId),
+    findFollowedFacts: (check) => findFollowedFacts(database, check),
+  }
+}
