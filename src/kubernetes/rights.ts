@@ -62,7 +62,8 @@ export function createRights<R extends Right>({ client, namespaces, needed }: Ri
     for (const listener of listeners) listener(area.namespace)
   }
 
-  async function review(area: Area, right: R, signal: AbortSignal): Promise<void> {
+  /** Resolves with whether an answer came. */
+  async function review(area: Area, right: R, signal: AbortSignal): Promise<boolean> {
     const { verb, type, subresource } = right
     const { group, plural: resource } = type
     const spec = { resourceAttributes: { namespace: area.namespace, verb, group, resource, subresource } }
@@ -72,9 +73,12 @@ export function createRights<R extends Right>({ client, namespaces, needed }: Ri
       const { allowed } = (answer as { status?: { allowed?: unknown } }).status ?? {}
       isRefused = false
       if (typeof allowed === 'boolean') put(area, right, allowed)
+      return true
     } catch (error) {
       // What fails otherwise shows nothing.
-      isRefused ||= hasStatus(error, 403, 404, 405)
+      const isRefusal = hasStatus(error, 403, 404, 405)
+      isRefused ||= isRefusal
+      return isRefusal
     }
   }
 
@@ -98,8 +102,10 @@ export function createRights<R extends Right>({ client, namespaces, needed }: Ri
       changed.delete(area!)
       const next = area === undefined ? [questions[asked++ % questions.length]!] : questions
       for (const question of next)
-        if (!signal.aborted && (area ?? question.area) === question.area)
-          await review(question.area, question.right, signal)
+        if (!signal.aborted && (area ?? question.area) === question.area) {
+          const isAnswered = await review(question.area, question.right, signal)
+          if (!isAnswered && area !== undefined) changed.add(area)
+        }
     },
     onChange(listener) {
       listeners.add(listener)

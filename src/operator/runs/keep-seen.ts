@@ -82,7 +82,8 @@ export function createSeenKeeper(term: Pick<Term, 'context' | 'clock' | 'log'>, 
     for (const area of asked) askedAt.set(area, from)
     const confirmed = await confirm(asked, signal)
     if (signal.aborted) return null
-    const isSeen = (area: string) => lastAt.has(area) || confirmed.includes(area)
+    // Also one that was seen before: a database that was restored may not have it.
+    const isSeen = (area: string) => confirmed.includes(area) || (lastAt.has(area) && !asked.includes(area))
     if (confirmed.length < asked.length) await saveUnseen(needed().filter((area) => !isSeen(area)))
     if (confirmed.length === 0 || signal.aborted) return null
     const held = await unlessAborted(whenRecorded(), signal)

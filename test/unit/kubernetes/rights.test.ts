@@ -103,6 +103,16 @@ describe('the questions', () => {
     expect(heard).toEqual([])
   })
 
+  it('about a whole area come again when the API server has not answered one of them', async () => {
+    const { askTimes, missing } = open()
+    fail(new TransportError('timeout'))
+    expect(await askTimes(2)).toEqual([...ALL, ...ALL])
+    denied = new Set(ALL)
+    answer = (allowed) => ({ status: { allowed } })
+    await askTimes(1)
+    expect(missing().length).toBe(3)
+  })
+
   it('end with the signal', async () => {
     const { rights } = open()
     await rights.ask(AbortSignal.abort())

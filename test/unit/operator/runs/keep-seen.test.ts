@@ -84,6 +84,14 @@ describe('a round', () => {
     expect(steps.slice(2)).toEqual(['0 confirm', '0 unseen '])
   })
 
+  it('saves that an area was not seen which was seen before: a restored database may not know it', async () => {
+    const { keeper, steps, state } = start()
+    await keeper.runOnce()
+    state.confirmed = []
+    await keeper.runOnce()
+    expect(steps.at(-1)).toBe('0 unseen prod')
+  })
+
   it('saves the time without details that cannot be found out', async () => {
     const { keeper, steps, said } = start({ explain: () => Promise.reject(new Error('forbidden')) })
     expect(await keeper.runOnce()).toBe(7_000)
