@@ -51,6 +51,14 @@ describe('a spec', () => {
     expectRefusal(await create(refused), at, says)
   })
 
+  it.each(['TZ=UTC 0 2 * * *', '@every 1h'])('the schedule %s is one fault', async (schedule) => {
+    const { status, body } = await create({ spec: { schedule } })
+    expect(status).toBe(422)
+    expect(
+      body.details.causes.filter(({ message }: { message: string }) => !message.includes(NOT_GONE_ON)),
+    ).toHaveLength(1)
+  })
+
   it.each([
     ['periodSeconds', '60', 'integer'],
     ['periodSeconds', 60.5, 'int32'],
