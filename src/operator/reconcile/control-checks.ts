@@ -129,7 +129,7 @@ export function createCheckController(term: Term, options: CheckControllerOption
     isWatched: watch.isWatched,
     isForeign,
     isFailing,
-    enqueue: work.add,
+    enqueue: (key, priority, afterMs = 0) => work.addAfter(key, afterMs, priority),
     turns,
     sources,
     now: clock.now,

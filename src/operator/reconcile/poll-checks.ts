@@ -12,7 +12,7 @@ import { resourceExists } from '../deletion/resource-exists.ts'
 import type { HeartbeatCheck, HeartbeatCheckStatus } from '../heartbeat-check.ts'
 import type { Service } from '../service.ts'
 import { readSource, type SourceReader } from '../sources/read-source.ts'
-import { type DueStatus, isMinor, type StatusTurns, withState } from '../status/status-turns.ts'
+import { type DueStatus, isMinor, type StatusTurns, TURN_MS, withState } from '../status/status-turns.ts'
 
 export interface CheckPollOptions {
   readonly service: Pick<Service, 'now' | 'listStates' | 'retireCheck'>
@@ -28,7 +28,7 @@ export interface CheckPollOptions {
   readonly isForeign: (object: HeartbeatCheck) => boolean
   /** A failed resource keeps its back-off. */
   readonly isFailing: (key: string) => boolean
-  readonly enqueue: (key: string, priority: 'live' | 'background') => void
+  readonly enqueue: (key: string, priority: 'live' | 'background', afterMs?: number) => void
   readonly turns: Pick<StatusTurns, 'begin'>
   /** Null: none are read. */
   readonly sources: SourceReader | null
@@ -74,7 +74,11 @@ export function createCheckPoll(options: CheckPollOptions): (signal?: AbortSigna
         else if (outdated !== null) due.push({ key, ...outdated })
       }
     }
-    for (const key of turns.begin(due)) enqueue(key, 'background')
+    let afterMs = 0
+    for (const key of turns.begin(due)) {
+      enqueue(key, 'background', afterMs)
+      afterMs += TURN_MS
+    }
     // The check was removed by SQL, or by an older backup: the pings of its job are rejected until it is created again.
     for (const key of cache.keys()) {
       const object = found.has(key) ? undefined : cache.get(key)

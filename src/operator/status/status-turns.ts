@@ -17,7 +17,7 @@ import { isPingTimeDue } from './ping-time.ts'
 import { describeSource, isSameStatus, type SourceStatus } from './status.ts'
 
 export interface StatusTurns {
-  /** Begins a round. Returns the keys that have a turn in it, each of which is to be reconciled. */
+  /** Begins a round. Returns the keys that have a turn in it, each of which is to be reconciled: one each TURN_MS. */
   begin(due: readonly DueStatus[]): Iterable<string>
   /** Gives one more turn in this round. Returns false where the key has one, and where none is left. */
   add(key: string): boolean
@@ -33,11 +33,12 @@ export interface DueStatus {
   readonly since: Instant
 }
 
-const PER_SECOND = 5
+/** From one turn of a round to the next one: five a second. */
+export const TURN_MS = 200
 
 /** @param roundMs how long a round is */
 export function createStatusTurns(roundMs: number): StatusTurns {
-  const size = Math.ceil((roundMs / 1_000) * PER_SECOND)
+  const size = Math.max(1, Math.floor(roundMs / TURN_MS))
   let turns = new Set<string>()
   let left = size
 

@@ -28,7 +28,8 @@ function pollOf(rows: readonly unknown[][], options: Partial<CheckPollOptions>) 
     isWatched: () => true,
     isForeign: () => false,
     isFailing: () => false,
-    enqueue: (key, priority) => did.push(`${key} ${priority}`),
+    enqueue: (key, priority, afterMs) =>
+      did.push([key, priority, ...(afterMs === undefined ? [] : [afterMs])].join(' ')),
     turns: {
       begin(given) {
         due.push(...given)
@@ -109,7 +110,7 @@ it('a resource that gets a turn is reconciled in the background', async () => {
     turns: { begin: ([first]) => [first!.key] },
   })
   await poll()
-  expect(did).toEqual(['shop/a background'])
+  expect(did).toEqual(['shop/a background 0'])
 })
 
 const SOURCE: Source = {
@@ -155,6 +156,12 @@ it.each<[string, Partial<HeartbeatCheck['status'] & object>, [string, string], P
   })
   await poll()
   expect([...did.map(() => 'enqueued'), ...due.map(() => 'offered')]).toEqual(expected)
+})
+
+it('the resources with a turn are reconciled one each fifth of a second', async () => {
+  const { poll, did } = pollOf([], { turns: { begin: () => ['shop/a', 'shop/b', 'shop/c'] } })
+  await poll()
+  expect(did).toEqual(['shop/a background 0', 'shop/b background 200', 'shop/c background 400'])
 })
 
 it('a poll of many checks lets other work run in between, and ends with its signal', async () => {

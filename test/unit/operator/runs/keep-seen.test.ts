@@ -184,16 +184,16 @@ describe('the rounds', () => {
     await keeper.stop(0)
   })
 
-  it('begin every ten seconds while a run is in progress', async () => {
+  it('begin every six seconds while a run is in progress', async () => {
     const { clock, keeper, steps, state } = start()
     state.due = []
     state.busy.add('prod').add('other')
     keeper.start()
-    await clock.advance(29_999)
-    expect(timesOf(steps)).toEqual([0, 10_000, 20_000])
+    await clock.advance(17_999)
+    expect(timesOf(steps)).toEqual([0, 6_000, 12_000])
     state.busy.clear()
     await clock.advance(30_000)
-    expect(timesOf(steps)).toEqual([0, 10_000, 20_000, 50_000])
+    expect(timesOf(steps)).toEqual([0, 6_000, 12_000, 42_000])
     await keeper.stop(0)
   })
 

@@ -17,6 +17,11 @@ describe('the turns of a round', () => {
     expect([...turns.begin(all)]).toEqual(['never', 'a', 'b'])
   })
 
+  it('are no more than five a second in a short round, and one at least', () => {
+    const sizeOf = (ms: number) => [...createStatusTurns(ms).begin(many(due, 'n'))].length
+    expect([sizeOf(100), sizeOf(399), sizeOf(400), sizeOf(500)]).toEqual([1, 1, 2, 2])
+  })
+
   it('are five a second, however many resources are due', () => {
     const turns = createStatusTurns(POLL_MS)
     const keys = [...turns.begin(many(due, 'n'))]
