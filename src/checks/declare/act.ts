@@ -32,6 +32,8 @@ export interface Declaring {
   readonly context: Context
   readonly wanted: Declaration
   readonly spec: CheckSpec
+  /** Why the public id of a lost check could not be read: only a new check needs that id. Default: null. */
+  readonly unread?: { readonly error: unknown } | null
 }
 
 /** Creates the check in the transaction that holds the resource's lock. */

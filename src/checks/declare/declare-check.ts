@@ -108,15 +108,21 @@ async function declareAlone(context: Context, { findPublicId, ...declaration }: 
       return { check: { ...check, origin: guess.origin }, change: 'unchanged' }
     }
   }
-  const publicId = check === null && findPublicId !== undefined ? await findPublicId() : (wanted.publicId ?? null)
-  let declaring: Declaring = { context, wanted: { ...wanted, publicId }, spec: readSpec(spec) }
+  let unread: Declaring['unread'] = null
+  let publicId = wanted.publicId ?? null
+  if (check === null && findPublicId !== undefined)
+    publicId = await findPublicId().catch((error: unknown) => {
+      unread = { error }
+      return null
+    })
+  let declaring: Declaring = { context, wanted: { ...wanted, publicId }, spec: readSpec(spec), unread }
   for (let attempt = 1; ; attempt += 1) {
     try {
       const declared = await audited(context, controllerOf(resource.cluster), (tx) => declareLocked(declaring, tx))
       if (!('kind' in declared)) return { ...declared, ...faultOf(declared, wanted) }
       const { isLost } = declared
       const anew = { ...wanted, adoptId: null, knownId: null, isLost, publicId: isLost ? publicId : null }
-      declaring = { ...declaring, wanted: anew }
+      declaring = { ...declaring, wanted: anew, unread: isLost ? unread : null }
     } catch (error) {
       if (!LOST_RACES.has(constraintOf(error)) || attempt === TRIES) throw error
     }
@@ -146,6 +152,8 @@ async function carryOut(declaring: Declaring, tx: Queryable, facts: Gathered): P
       return { result: decided, acts: [] }
     case 'create':
     case 'revive': {
+      const { unread = null } = declaring
+      if (decided.kind === 'create' && unread !== null) throw unread.error
       const check = await create(declaring, tx, decided)
       const { isLost = false, publicId = null } = declaring.wanted
       const again = check.publicId === publicId ? 'restored' : 'replaced'

@@ -228,6 +228,17 @@ describe('a check that the database has lost', () => {
     expect(declared).not.toHaveProperty('fault')
   })
 
+  test('is made only when what it has published can be read; a tombstone is enough to revive one', async () => {
+    const { check } = await t.declare()
+    const findPublicId = () => Promise.reject(new Error('no right to read'))
+    await t.retire()
+    const revived = await t.declare({ knownId: check.id, findPublicId })
+    expect(revived).toMatchObject({ change: 'revived', check: { publicId: check.publicId } })
+    await t.database.query('delete from checks')
+    await expect(t.declare({ knownId: check.id, findPublicId })).rejects.toThrow('no right to read')
+    expect(await t.read()).toBeNull()
+  })
+
   test('has a new one where its URL is lost too', async () => {
     const knownId = randomUUID()
     expect(await t.declare({ knownId, findPublicId: async () => null })).toMatchObject({ change: 'replaced' })
