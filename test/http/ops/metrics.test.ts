@@ -1,5 +1,6 @@
 /** How /metrics is answered, whatever it says: compressed or not, in pieces, one at a time, and to clients of every kind. */
 
+import { randomUUID } from 'node:crypto'
 import { type IncomingHttpHeaders, request } from 'node:http'
 import { gunzipSync } from 'node:zlib'
 import { afterEach, describe, expect, it, onTestFinished, vi } from 'vitest'
@@ -196,7 +197,8 @@ describe('GET /metrics', () => {
       let isBroken = true
       const url = await startOps({
         async readChecks(add) {
-          for (let number = 0; number < MANY; number += 1) add({ ...aCheck(`job-${number}`), status: 'up' })
+          // Not to be compressed to a few bytes: some must be on their way when it breaks off.
+          for (let number = 0; number < MANY; number += 1) add({ ...aCheck(`job-${randomUUID()}`), status: 'up' })
           // Added like any other; found out when it is written.
           if (isBroken) add({ ...aCheck('odd'), status: 'unheard of' as ShownStatus })
           return true
