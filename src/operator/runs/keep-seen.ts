@@ -51,9 +51,9 @@ export interface SeenKeeper extends Controller {
 
 /** From a look for deadlines to the next one. */
 const EVERY_MS = 2_000
-/** Without a deadline, one round comes with so many looks: each half minute, or each six seconds while a run goes on. */
+/** Without a deadline, one round comes with so many looks: each half minute, or each four seconds while a run goes on. */
 const LOOKS_OF_REST = 15
-const LOOKS_OF_RUN = 3
+const LOOKS_OF_RUN = 2
 const EXPLAIN_MS = 5_000
 /** After a long round, as of many namespaces. */
 const PAUSE_MS = 200
