@@ -51,9 +51,8 @@ export interface SeenKeeper extends Controller {
 
 /** From a look for deadlines to the next one. */
 const EVERY_MS = 2_000
-/** Without a deadline, one round comes with so many looks: each half minute, or each four seconds while a run goes on. */
+/** Where no deadline waits, and no run is in progress, one round comes with so many looks. */
 const LOOKS_OF_REST = 15
-const LOOKS_OF_RUN = 2
 const EXPLAIN_MS = 5_000
 /** After a long round, as of many namespaces. */
 const PAUSE_MS = 200
@@ -108,18 +107,17 @@ export function createSeenKeeper(term: Pick<Term, 'context' | 'clock' | 'log'>, 
   }
 
   /** One that was not confirmed is asked again at each look, until that is worth a line in the log. */
-  function isRoundDue(area: string, isBusy: boolean): boolean {
+  function isRoundDue(area: string): boolean {
     const isLate = ageOf(area) >= restMs && !blind.includes(area)
-    const pauseMs = isBusy ? everyMs * LOOKS_OF_RUN : restMs
-    return isLate || clock.now() - (askedAt.get(area) ?? Number.NEGATIVE_INFINITY) >= pauseMs
+    return isLate || clock.now() - (askedAt.get(area) ?? Number.NEGATIVE_INFINITY) >= restMs
   }
 
   async function run(): Promise<'done'> {
     const from = clock.now()
     try {
-      const waiting = new Set(await due(context.clock.now()))
-      const inProgress = busy()
-      const asked = areas.filter((area) => waiting.has(area) || isRoundDue(area, inProgress.has(area)))
+      // A silent watch hides the end of a run.
+      const waiting = new Set([...(await due(context.clock.now())), ...busy()])
+      const asked = areas.filter((area) => waiting.has(area) || isRoundDue(area))
       if (asked.length > 0 && !signal.aborted) await runOnce(asked)
     } finally {
       if (!signal.aborted) report()

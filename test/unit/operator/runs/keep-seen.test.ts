@@ -184,16 +184,16 @@ describe('the rounds', () => {
     await keeper.stop(0)
   })
 
-  it('begin every four seconds while a run is in progress', async () => {
+  it('begin every two seconds while a run is in progress', async () => {
     const { clock, keeper, steps, state } = start()
     state.due = []
     state.busy.add('prod').add('other')
     keeper.start()
-    await clock.advance(11_999)
-    expect(timesOf(steps)).toEqual([0, 4_000, 8_000])
+    await clock.advance(5_999)
+    expect(timesOf(steps)).toEqual([0, 2_000, 4_000])
     state.busy.clear()
     await clock.advance(30_000)
-    expect(timesOf(steps)).toEqual([0, 4_000, 8_000, 38_000])
+    expect(timesOf(steps)).toEqual([0, 2_000, 4_000, 34_000])
     await keeper.stop(0)
   })
 
