@@ -67,7 +67,7 @@ export function describeEvent(
 /** Returns the namespace of the object's Events: the server accepts those of cluster-scoped objects only in `default`. */
 export const namespaceOf = ({ namespace }: Pick<Regarding, 'namespace'>) => namespace || 'default'
 
-/** It begins with the namespace: in the queue, Events of one namespace do not hold up those of another. */
+/** It begins with the namespace: in the queue, Events of one namespace do not hold up Events of another namespace. */
 export function keyOfEvent({ apiVersion, kind, namespace, name, uid }: Regarding, occurrence: Occurrence): string {
   const { type, reason, action, note, id } = occurrence
   const what = id === undefined ? [type, reason, action, note] : [id]

@@ -3,6 +3,6 @@ export function callSafely(callback: (() => void) | undefined): void {
   try {
     callback?.()
   } catch {
-    // There is nobody left to report it to.
+    // No other place takes this error.
   }
 }

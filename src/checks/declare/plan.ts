@@ -49,7 +49,7 @@ export interface Declaration extends CheckTexts, Placed {
   readonly publicId?: string | null
 }
 
-/** Whether a person has chosen another check than the one that the resource had. */
+/** Whether a person has chosen another check than the check of the resource. */
 export function isChoice({ adoptId, knownId = null }: Declaration): boolean {
   return adoptId !== null && adoptId.toLowerCase() !== knownId
 }
@@ -154,7 +154,7 @@ export function plan(facts: Facts, wanted: Declaration): Plan {
   return planChange('regain', adoptee, wanted, hasProject, adoptee.origin?.kubernetesAdopted ?? true)
 }
 
-/** Null: the check is the one that a person gives to the resource, or a person gives it none. */
+/** Null: the check is the check that a person gives to the resource, or a person gives no check. */
 export function rejectOther({ id }: StoredCheck, { adoptId }: Declaration): Rejection | null {
   if (adoptId === null || id === adoptId.toLowerCase()) return null
   return rejectAdoption(

@@ -119,7 +119,7 @@ interface Round {
   readonly found: number
   readonly released: number
   readonly failures: readonly Failure[]
-  /** The owners of those that keep the finalizer for another installation. They are not in `found`. */
+  /** The installations whose resources keep the finalizer. These resources are not in `found`. */
   readonly foreign: readonly string[]
 }
 

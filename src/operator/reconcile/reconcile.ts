@@ -190,7 +190,7 @@ export function createReconcile(options: ReconcilerOptions): Reconcile {
   return reconcile
 }
 
-/** Whether nobody requests a read, and the status names no other object, from which the URL is to be withdrawn. */
+/** Whether no person requests a read, and the status names no other object: the URL would be withdrawn from that object. */
 function isShown(object: HeartbeatCheck, target: PublishTarget | null): boolean {
   const { published } = object.status ?? {}
   const isOther = published !== undefined && (published.kind !== target?.kind || published.name !== target.name)
