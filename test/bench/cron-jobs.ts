@@ -13,7 +13,7 @@ import { findConnection } from '../../src/kubernetes/connection.ts'
 import { systemClock } from '../../src/runtime/clock.ts'
 import { createDatabase } from '../../src/store/postgres/database.ts'
 import { type StoredObject, startControlPlane } from '../cluster/control-plane.ts'
-import { readRequests } from '../support/api-server-writes.ts'
+import { ASKED, readRequests } from '../support/api-server-writes.ts'
 import { openCluster } from '../support/cluster-client.ts'
 import {
   type MadeCronJob,
@@ -38,17 +38,7 @@ const HEAP_MB = Number(process.env.BENCH_HEAP_MB ?? 400)
 const READ_MS = 30_000
 const STOP_MS = 60_000
 const JOBS = { group: 'batch', version: 'v1', plural: 'jobs' }
-/** What a controller asks for; not the Lease, which is renewed all the time. */
-const RESOURCES = new Set([
-  'cronjobs',
-  'jobs',
-  'pods',
-  'events',
-  'heartbeatchecks',
-  'namespaces',
-  'secrets',
-  'configmaps',
-])
+const RESOURCES = new Set(ASKED)
 /** As the database has them. */
 const TYPES = { success: PING_TYPES.indexOf('success'), start: PING_TYPES.indexOf('start') }
 const isRead = (key: string) => /^(GET|LIST|WATCH) /.test(key)

@@ -10,7 +10,7 @@ import { API_VERSION, KIND } from '../../src/operator/names.ts'
 import { systemClock } from '../../src/runtime/clock.ts'
 import { createDatabase } from '../../src/store/postgres/database.ts'
 import { startControlPlane } from '../cluster/control-plane.ts'
-import { readRequests } from '../support/api-server-writes.ts'
+import { ASKED, readRequests } from '../support/api-server-writes.ts'
 import { openCluster } from '../support/cluster-client.ts'
 import { makeCronJob, makeFollower } from '../support/cron-job-objects.ts'
 import { startPostgresServer } from '../support/postgres-server.ts'
@@ -21,17 +21,7 @@ const CRON_JOBS = Number(process.env.BENCH_CRONJOBS ?? 200)
 /** One resync, in which each published object is read once. */
 const SECONDS = Number(process.env.BENCH_SECONDS ?? 600)
 /** The API server's own components are stopped, or ask for other things. */
-const RESOURCES = new Set([
-  'cronjobs',
-  'jobs',
-  'pods',
-  'events',
-  'heartbeatchecks',
-  'namespaces',
-  'secrets',
-  'configmaps',
-  'selfsubjectaccessreviews',
-])
+const RESOURCES = new Set([...ASKED, 'selfsubjectaccessreviews'])
 /** A minute. */
 const LIMIT = 30
 

@@ -1,5 +1,7 @@
 /** Of what the operator writes; the Lease, which is renewed all the time, is not among it. */
 const RESOURCES = new Set(['heartbeatchecks', 'secrets', 'configmaps', 'events'])
+/** What a controller asks for; not the Lease, which is renewed all the time. */
+export const ASKED = ['cronjobs', 'jobs', 'pods', 'events', 'heartbeatchecks', 'namespaces', 'secrets', 'configmaps']
 const READS = new Set(['GET', 'LIST', 'WATCH'])
 
 /**

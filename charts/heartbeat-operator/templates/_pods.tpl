@@ -20,7 +20,7 @@ annotations:
 {{- mergeOverwrite $common ((index . 2).podLabels | default dict) (include "heartbeat-operator.selectorLabels" . | fromYaml) | toYaml -}}
 {{- end -}}
 
-{{/* Fields that every pod takes from the values of its component, those of hooks included. (list $ .Values.api) */}}
+{{/* Fields that every pod, also of a hook, takes from the values of its component. (list $ .Values.api) */}}
 {{- define "heartbeat-operator.everyPod" -}}
 {{- $values := (index . 0).Values -}}
 {{- $secrets := list -}}

@@ -176,9 +176,7 @@ export function createCheckController(term: Term, options: CheckControllerOption
     start() {
       metrics.countConflicts(() => [...watch.keys()].filter((key) => isForeign(watch.get(key)!)).length)
       parts.push(term.startLoop('poll', pollMs, poll))
-      if (sourceChanges !== null) {
-        sourceChanges.start()
-      }
+      sourceChanges?.start()
       parts.push(listener)
       workers.start()
       // The last leader may have left work undone.
