@@ -18,7 +18,9 @@ export type { CheckRecord, Resource, StoredCheck } from '../store/checks/checks.
 export { type GivenSpec, type StoredSpec, textsOf } from '../store/checks/columns.ts'
 export type { DeclaredState } from '../store/checks/declared-checks.ts'
 export type { UrlHolder } from '../store/checks/retained-checks.ts'
-export type { FollowedFacts } from '../store/jobs/cron-jobs.ts'
+export type { DeadlineDetail, FollowedFacts } from '../store/jobs/cron-jobs.ts'
+export type { FollowedCheck, OverdueRun } from '../store/jobs/followed-checks.ts'
+export type { Seen } from '../store/jobs/seen-areas.ts'
 
 export interface CheckFilter extends Omit<CheckRowsFilter, 'status'> {
   /** One of these. */

@@ -29,6 +29,8 @@ export interface Queue {
   failures(key: string): number
   /** Resolves with the next key; with null once stopped and drained, or when `signal` aborts. Call done() for each key. */
   take(signal?: AbortSignal): Promise<string | null>
+  /** Takes up to `count` of the keys that wait now, for work in groups. Call done() for each key. */
+  takeWaiting(count: number): readonly string[]
   done(key: string): void
   /** The number of waiting keys, including those that are still being processed, without the delayed ones. */
   length(): number
@@ -153,6 +155,13 @@ export function createQueue(options: QueueOptions): Queue {
     return promise
   }
 
+  function takeWaiting(count: number): readonly string[] {
+    const keys: string[] = []
+    for (let key = count > 0 ? next() : undefined; key !== undefined; key = keys.length < count ? next() : undefined)
+      keys.push(key)
+    return keys
+  }
+
   function done(key: string): void {
     const entry = processing.get(key)
     if (entry === undefined) return
@@ -204,6 +213,7 @@ export function createQueue(options: QueueOptions): Queue {
     forget: (key) => void failureCounts.delete(key),
     failures,
     take,
+    takeWaiting,
     done,
     length: () => waiting.size,
     stop() {

@@ -13,7 +13,6 @@ import { whenAborted } from '../runtime/abort.ts'
 import { backoffMs } from '../runtime/backoff.ts'
 import type { Clock } from '../runtime/clock.ts'
 import type { Log } from '../runtime/log.ts'
-import type { Context } from '../store/context.ts'
 import { createClusterRegistration } from './cluster/register-cluster.ts'
 import { FIELD_MANAGER, HEARTBEAT_CHECKS, INSTALLATION_ANNOTATION, LEASE_NAME } from './heartbeat-check.ts'
 import type { OperatorMetrics } from './metrics.ts'
@@ -40,7 +39,6 @@ import { createCheckWatch } from './watch-checks.ts'
 export interface OperatorOptions extends CheckSettings {
   readonly client: KubernetesClient
   readonly service: Service
-  readonly context: Context
   readonly cluster: string
   /** Null: all of them. */
   readonly namespaces: readonly string[] | null
@@ -91,7 +89,6 @@ const REGISTRATION_RETRY = { firstMs: 250, maxMs: 4_000 }
 export function createOperator(options: OperatorOptions): Operator {
   const {
     client,
-    context,
     service,
     cluster,
     namespaces,
@@ -155,7 +152,7 @@ export function createOperator(options: OperatorOptions): Operator {
   const electorMetrics = kubernetesMetrics.elector(LEASE_NAME)
   electorMetrics.leading(false)
   const stopping = new AbortController()
-  const base = { service, context, cluster, namespaces, cronJobs, clock, random, log, stallMs }
+  const base = { service, cluster, namespaces, cronJobs, clock, random, log, stallMs }
   const shared: Shared = { ...base, recorder, metrics, kubernetesMetrics }
   let elector: Elector | undefined
   let election: Promise<void> | undefined

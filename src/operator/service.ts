@@ -10,13 +10,20 @@ import type { Registration } from '../checks/declare/register-cluster.ts'
 import type { PublishedObjectName } from '../checks/declare/retire-check.ts'
 import type {
   CheckRecord,
+  DeadlineDetail,
   DeclaredState,
+  FollowedCheck,
   FollowedFacts,
+  OverdueRun,
   Resource,
+  Seen,
   StoredCheck,
   UrlHolder,
 } from '../checks/find-checks.ts'
 import type { FlipRecord } from '../checks/find-history.ts'
+import type { KnownRun } from '../checks/jobs/find-recorded.ts'
+import type { JobEntry, JobOutcome, JobReport } from '../checks/jobs/job-report.ts'
+import type { OnFailed, Wait } from '../checks/jobs/record-jobs.ts'
 import type { Instant } from '../domain/check.ts'
 import type { ProjectRequest } from '../tenancy/namespace-projects.ts'
 
@@ -59,6 +66,25 @@ export interface Service {
   saveReportedFlip(key: number, flipId: string): Promise<void>
   /** Of a check that follows a source. */
   findFollowedFacts(check: Pick<CheckRecord, 'key' | 'state'>): Promise<FollowedFacts>
+
+  /** Records up to 200 reports, and returns what became of each, in their order: as recordJobs() says. */
+  recordJobs(reports: readonly JobReport[], onFailed: OnFailed, wait: Wait): Promise<readonly JobOutcome[]>
+  /** The types of the entries that are recorded of each run, in the order of the runs; null: its resource has no check. */
+  findRecorded(runs: readonly KnownRun[]): Promise<readonly (ReadonlySet<JobEntry['type']> | null)[]>
+  /** Closes open runs without a record; `held`: the row of the check is locked elsewhere. */
+  abandonRuns(resource: Resource, runIds: readonly string[]): Promise<'closed' | 'held'>
+  /** A page of the checks that follow a source of the cluster, by their keys, from the first key above `after` on. */
+  listFollowed(cluster: string, after: number): Promise<readonly FollowedCheck[]>
+  /** Up to `limit` checks of these areas that are due at or before `until`, the most urgent first. */
+  listFollowedDue(areas: readonly string[], until: Instant, limit: number): Promise<readonly FollowedCheck[]>
+  /** Of these areas: those with a deadline up to `until`, or with one within `aheadMs` after that whose reason is due. */
+  listDueAreas(areas: readonly string[], until: Instant, aheadMs: number): Promise<readonly string[]>
+  /** The open runs of these areas whose deadline has passed at `until`, and is not explained. */
+  listOverdueRuns(areas: readonly string[], until: Instant): Promise<readonly OverdueRun[]>
+  /** Saves up to when all Jobs of areas are recorded, and why runs have not started or ended, in one transaction. */
+  markSeen(seen: Seen, details: readonly DeadlineDetail[]): Promise<void>
+  /** Saves which areas were never seen, of those that are needed. */
+  saveUnseen(cluster: string, areas: readonly string[]): Promise<void>
 }
 
 export interface ProjectDeclaration extends Omit<GivenDeclaration, 'projectId'> {

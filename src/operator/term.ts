@@ -13,7 +13,6 @@ import type { BackoffSteps } from '../runtime/backoff.ts'
 import { after, type Clock } from '../runtime/clock.ts'
 import type { Log } from '../runtime/log.ts'
 import { createLoop, type Loop } from '../runtime/loop.ts'
-import type { Context } from '../store/context.ts'
 import type { OperatorMetrics } from './metrics.ts'
 import type { OwnClaims } from './ownership/installation.ts'
 import type { Service } from './service.ts'
@@ -33,7 +32,6 @@ export interface Controller {
 /** What all terms of a process share. */
 export interface Shared {
   readonly service: Service
-  readonly context: Context
   readonly cluster: string
   /** Null: all of them. */
   readonly namespaces: readonly string[] | null

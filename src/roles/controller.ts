@@ -36,7 +36,6 @@ export function createControllerRole(options: ControllerRoleOptions) {
   const operator = createOperator({
     client,
     service: serviceOf({ context, databaseUrl, clock }),
-    context,
     cluster: config.clusterName,
     namespaces: config.watchNamespaces,
     takeOver: config.takeOver,

@@ -4,6 +4,10 @@ import { armCheck, disarmCheck } from '../checks/declare/arm-check.ts'
 import { declareCheck } from '../checks/declare/declare-check.ts'
 import { registerCluster } from '../checks/declare/register-cluster.ts'
 import { retireCheck } from '../checks/declare/retire-check.ts'
+import { abandonRuns } from '../checks/jobs/abandon-runs.ts'
+import { findRecorded } from '../checks/jobs/find-recorded.ts'
+import { markSeen } from '../checks/jobs/mark-seen.ts'
+import { recordJobs } from '../checks/jobs/record-jobs.ts'
 import type { Service } from '../operator/service.ts'
 import type { Clock } from '../runtime/clock.ts'
 import { listenForNotices } from '../store/checks/change-notices.ts'
@@ -12,6 +16,8 @@ import { findUrlHolder } from '../store/checks/retained-checks.ts'
 import type { Context } from '../store/context.ts'
 import { listUnreportedFlips, saveReportedFlip } from '../store/history/reported-flips.ts'
 import { findFollowedFacts } from '../store/jobs/cron-jobs.ts'
+import { listDueAreas, listFollowed, listFollowedDue, listOverdueRuns } from '../store/jobs/followed-checks.ts'
+import { saveUnseen } from '../store/jobs/seen-areas.ts'
 import { findInstallation } from '../store/leases/installation.ts'
 import { findProjectsInstead, resolveProject } from '../tenancy/namespace-projects.ts'
 
@@ -53,5 +59,14 @@ export function serviceOf({ context, databaseUrl, clock }: ServiceOptions): Serv
     listUnreportedFlips: (key) => listUnreportedFlips(database, key),
     saveReportedFlip: (key, flipId) => saveReportedFlip(database, key, flipId),
     findFollowedFacts: (check) => findFollowedFacts(database, check),
+    recordJobs: (reports, onFailed, wait) => recordJobs(context, reports, onFailed, wait),
+    findRecorded: (runs) => findRecorded(context, runs),
+    abandonRuns: (resource, runIds) => abandonRuns(context, resource, runIds),
+    listFollowed: (cluster, after) => listFollowed(database, cluster, after),
+    listFollowedDue: (areas, until, limit) => listFollowedDue(database, areas, until, limit),
+    listDueAreas: (areas, until, aheadMs) => listDueAreas(database, areas, until, aheadMs),
+    listOverdueRuns: (areas, until) => listOverdueRuns(database, areas, until),
+    markSeen: (seen, details) => markSeen(context, seen, details),
+    saveUnseen: (cluster, areas) => saveUnseen(database, cluster, areas),
   }
 }

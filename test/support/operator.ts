@@ -52,7 +52,6 @@ export async function startTestOperator(options: TestOperatorOptions): Promise<T
   const operator = createOperator({
     client,
     service: serviceWith(context, url),
-    context,
     cluster: 'default',
     namespaces: null,
     pingUrl: () => PING_URL,

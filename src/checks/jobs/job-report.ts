@@ -51,8 +51,3 @@ export type JobOutcome =
   | 'held'
   /** The check's row is invalid, or PostgreSQL rejects what the report would write. Other reports are not affected. */
   | 'failed'
-
-/** An entry of a run, as `findRecorded` names it. */
-export function recordedKey(runId: string, type: JobEntry['type']): string {
-  return `${runId}:${type}`
-}

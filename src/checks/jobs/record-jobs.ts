@@ -39,7 +39,7 @@ export async function recordJobs(
   return recorded.map(({ outcome }) => outcome)
 }
 
-type Wait = 'wait' | 'skip locked'
+export type Wait = 'wait' | 'skip locked'
 
 interface Group {
   readonly group: readonly JobReport[]

@@ -1,10 +1,7 @@
 /** The controllers of what CronJobs and their Jobs report: what is recorded, and up to when all of it is. */
 
-import { markSeen } from '../../checks/jobs/mark-seen.ts'
 import type { LastRun } from '../../domain/last-run.ts'
 import { keyOf, splitKey } from '../../kubernetes/objects.ts'
-import { listDueAreas, listFollowedDue, listOverdueRuns } from '../../store/jobs/followed-checks.ts'
-import { saveUnseen } from '../../store/jobs/seen-areas.ts'
 import { createLogReader } from '../reasons/read-logs.ts'
 import type { SourceWatch } from '../sources/watch-sources.ts'
 import type { Controller, Term } from '../term.ts'
@@ -29,7 +26,7 @@ export interface RunControllers extends Pick<RunRecorder, 'follow'> {
 }
 
 export function createRunControllers(term: Term, options: RunControllersOptions): RunControllers {
-  const { client, context, cluster, clock, log, cronJobs } = term
+  const { client, service, cluster, clock, log, cronJobs } = term
   const { sources, checks, noteRun, seenEveryMs } = options
   const onProblem = (error: unknown) =>
     log.warn({ error }, 'logs of containers that failed cannot be read: their Jobs are recorded without them')
@@ -46,7 +43,7 @@ export function createRunControllers(term: Term, options: RunControllersOptions)
     },
   })
   const missed = createMissedExplainer({
-    listDue: (areas, until, limit) => listFollowedDue(context.database, areas, until, limit),
+    listDue: service.listFollowedDue,
     client,
     sources,
     clock,
@@ -55,7 +52,7 @@ export function createRunControllers(term: Term, options: RunControllersOptions)
   const seen = createSeenKeeper(term, {
     areas: sources.areas,
     everyMs: seenEveryMs,
-    due: (until) => listDueAreas(context.database, sources.areas, until, AHEAD_MS),
+    due: (until) => service.listDueAreas(sources.areas, until, AHEAD_MS),
     busy: () => sources.busyAreas((source) => !isEmpty(checks.followersOf(source))),
     // Without its HeartbeatChecks, what the Jobs of a namespace report is not recorded.
     async confirm(asked, signal) {
@@ -66,12 +63,13 @@ export function createRunControllers(term: Term, options: RunControllersOptions)
     async explain(areas, until, signal) {
       const [details, overdue] = await Promise.all([
         missed.explain(areas, until, signal),
-        listOverdueRuns(context.database, areas, until),
+        service.listOverdueRuns(areas, until),
       ])
       return [...details, ...explainOverran(sources, overdue)]
     },
-    save: (seen, details) => markSeen(context, { cluster, watched: sources.areas, ...seen }, details),
-    saveUnseen: (areas) => saveUnseen(context.database, cluster, areas),
+    save: ({ held, ...seen }, details) =>
+      service.markSeen({ cluster, watched: sources.areas, ...seen, held: held.map(splitKey) }, details),
+    saveUnseen: (areas) => service.saveUnseen(cluster, areas),
     needed: () => [...new Set(Array.from(checks.followers(), (key) => sources.areaOf(splitKey(key).namespace)))],
   })
   return { controllers: [runs, seen], follow: runs.follow }

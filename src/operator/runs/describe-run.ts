@@ -15,7 +15,7 @@ export function describeRun(
   kind: SourceKind,
   source: string,
   run: SourceRun,
-  failure: Failure | null,
+  failure: Failure | null = null,
 ): RunReport | null {
   if (run.outcome === null) return null
   const { startedAt, endedAt, outcome, metadata } = run

@@ -4,14 +4,13 @@
  * cluster, spread over the second half of the grace time, 60 seconds before the deadline at most.
  */
 
+import type { DeadlineDetail, FollowedCheck } from '../../checks/find-checks.ts'
 import type { Instant } from '../../domain/check.ts'
 import type { KubernetesClient } from '../../kubernetes/client.ts'
 import type { CoreEvent, ResourceType } from '../../kubernetes/objects.ts'
 import { type Clock, waitForEvent } from '../../runtime/clock.ts'
 import type { Log } from '../../runtime/log.ts'
 import { createRate } from '../../runtime/rate.ts'
-import type { DeadlineDetail } from '../../store/jobs/cron-jobs.ts'
-import type { FollowedCheck } from '../../store/jobs/followed-checks.ts'
 import {
   explainWait,
   findSubject,

@@ -1,8 +1,7 @@
 /** What Jobs do that take too long, in time for the alert: saved together with "all Jobs seen until t" (keep-seen.ts). The caches alone say it. */
 
+import type { DeadlineDetail, OverdueRun } from '../../checks/find-checks.ts'
 import { keyOf } from '../../kubernetes/objects.ts'
-import type { DeadlineDetail } from '../../store/jobs/cron-jobs.ts'
-import type { OverdueRun } from '../../store/jobs/followed-checks.ts'
 import { explainRunning } from '../reasons/explain-running.ts'
 import type { SourceWatch } from '../sources/watch-sources.ts'
 

@@ -9,13 +9,11 @@
  * recorded, then the write. A process that has lost the lease meanwhile may still write: its proof is true whichever process leads.
  */
 
+import type { DeadlineDetail } from '../../checks/find-checks.ts'
 import type { Instant } from '../../domain/check.ts'
 import { startLimit } from '../../kubernetes/call-limit.ts'
 import { unlessAborted } from '../../runtime/abort.ts'
 import { createLoop } from '../../runtime/loop.ts'
-import type { Resource } from '../../store/checks/checks.ts'
-import type { DeadlineDetail } from '../../store/jobs/cron-jobs.ts'
-import type { Seen } from '../../store/jobs/seen-areas.ts'
 import type { Controller, Term } from '../term.ts'
 
 export interface SeenOptions {
@@ -27,21 +25,30 @@ export interface SeenOptions {
   readonly busy: () => ReadonlySet<string>
   /** Those of `asked` of which all that changed before the call is in the caches of CronJobs and Jobs. */
   readonly confirm: (asked: readonly string[], signal: AbortSignal) => Promise<readonly string[]>
-  /** Resolves when all that was in the caches at the call is recorded, but for the HeartbeatChecks that it returns. */
-  readonly whenRecorded: () => Promise<readonly Resource[]>
+  /** Resolves when all that was in the caches at the call is recorded, but for the HeartbeatChecks whose keys it returns. */
+  readonly whenRecorded: () => Promise<readonly string[]>
   /** Why runs of these areas have not started or ended that are due before this time. */
   readonly explain: (
     areas: readonly string[],
     until: Instant,
     signal: AbortSignal,
   ) => Promise<readonly DeadlineDetail[]>
-  /** Saves all of it in one transaction (checks/jobs/mark-seen). The deadlines of those of which something is not recorded, `held`, wait on. */
-  readonly save: (seen: Pick<Seen, 'areas' | 'until' | 'held'>, details: readonly DeadlineDetail[]) => Promise<void>
+  /**
+   * Saves all of it in one transaction (checks/jobs/mark-seen). `held`: keys of HeartbeatChecks of which something is not
+   * recorded; their deadlines wait on.
+   */
+  readonly save: (seen: Confirmed, details: readonly DeadlineDetail[]) => Promise<void>
   /** Saves which areas were not seen, of those that are needed (checks/jobs/mark-seen). */
   readonly saveUnseen: (areas: readonly string[]) => Promise<void>
   /** The areas with HeartbeatChecks that wait for this. */
   readonly needed: () => readonly string[]
   readonly everyMs?: number | undefined
+}
+
+export interface Confirmed {
+  readonly areas: readonly string[]
+  readonly until: Instant
+  readonly held: readonly string[]
 }
 
 export interface SeenKeeper extends Controller {
@@ -61,8 +68,8 @@ const BLIND_MS = 60_000
 /** In a line of the log. */
 const NAMED_AREAS = 10
 
-export function createSeenKeeper(term: Pick<Term, 'context' | 'clock' | 'log'>, options: SeenOptions): SeenKeeper {
-  const { context, clock, log } = term
+export function createSeenKeeper(term: Pick<Term, 'service' | 'clock' | 'log'>, options: SeenOptions): SeenKeeper {
+  const { service, clock, log } = term
   const { areas, due, busy, confirm, whenRecorded, explain, save, saveUnseen, needed, everyMs = EVERY_MS } = options
   const restMs = everyMs * LOOKS_OF_REST
   const stopping = new AbortController()
@@ -77,7 +84,7 @@ export function createSeenKeeper(term: Pick<Term, 'context' | 'clock' | 'log'>, 
 
   async function runOnce(asked = areas): Promise<Instant | null> {
     const from = clock.now()
-    const until = context.clock.now()
+    const until = service.now()
     for (const area of asked) askedAt.set(area, from)
     const confirmed = await confirm(asked, signal)
     if (signal.aborted) return null
@@ -116,7 +123,7 @@ export function createSeenKeeper(term: Pick<Term, 'context' | 'clock' | 'log'>, 
     const from = clock.now()
     try {
       // A silent watch hides the end of a run.
-      const waiting = new Set([...(await due(context.clock.now())), ...busy()])
+      const waiting = new Set([...(await due(service.now())), ...busy()])
       const asked = areas.filter((area) => waiting.has(area) || isRoundDue(area))
       if (asked.length > 0 && !signal.aborted) await runOnce(asked)
     } finally {

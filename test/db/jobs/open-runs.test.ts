@@ -25,8 +25,8 @@ describe('a run that is stored as started, and has no end', () => {
   const record = (check: Followed, ...entries: JobEntry[]) =>
     recordJobs(t.context, [reportOf(check, entries, { runId: RUN })])
   const missing = async ({ resource }: Followed) => {
-    const recorded = await findRecorded(t.context, [{ resource, runId: RUN, at: NOW }])
-    return ['start', 'suspend', 'success'].filter((type) => !recorded.has(`${RUN}:${type}`))
+    const [recorded] = await findRecorded(t.context, [{ resource, runId: RUN, at: NOW }])
+    return (['start', 'suspend', 'success'] as const).filter((type) => !recorded!.has(type))
   }
   const runsOf = async ({ key }: Followed) => (await stateOf(t, key)).runs
   const addStarted = async () => {

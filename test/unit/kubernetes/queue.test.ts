@@ -57,6 +57,17 @@ it('gives a key to the taker that has waited longest', async () => {
   expect(await Promise.all([first, second])).toEqual(['a', 'b'])
 })
 
+it('gives a group of the keys that wait, live ones first, up to a number, and none that is being worked on', async () => {
+  const { queue } = aQueue()
+  for (const key of ['a', 'b', 'c']) queue.add(key, 'background')
+  queue.add('live')
+  expect(await queue.take()).toBe('live')
+  queue.add('live')
+  expect([queue.takeWaiting(0), queue.takeWaiting(2), queue.takeWaiting(9)]).toEqual([[], ['a', 'b'], ['c']])
+  queue.done('live')
+  expect(queue.takeWaiting(9)).toEqual(['live'])
+})
+
 it('queues a key again that was added while being worked on, and never gives it to two workers', async () => {
   const { queue } = aQueue()
   queue.add('a')

@@ -1,8 +1,7 @@
 import { describe, expect, it } from 'vitest'
+import type { DeadlineDetail } from '../../../../src/checks/find-checks.ts'
 import { createSeenKeeper, type SeenOptions } from '../../../../src/operator/runs/keep-seen.ts'
-import type { Resource } from '../../../../src/store/checks/checks.ts'
-import type { Context } from '../../../../src/store/context.ts'
-import type { DeadlineDetail } from '../../../../src/store/jobs/cron-jobs.ts'
+import type { Service } from '../../../../src/operator/service.ts'
 import { createManualClock } from '../../../support/manual-clock.ts'
 import { listen } from '../../../support/operator.ts'
 
@@ -26,15 +25,15 @@ function start(changes: Partial<SeenOptions> = {}) {
     confirmed: ['prod'] as readonly string[],
     busy: new Set<string>(),
     isNeeded: true,
-    held: [] as readonly Resource[],
+    held: [] as readonly string[],
   }
-  const context = { clock: { now: () => clock.now() + AHEAD_MS } } as Context
+  const service = { now: () => clock.now() + AHEAD_MS } as Service
   const note = async (step: string, ms = 0, signal?: AbortSignal) => {
     steps.push(`${clock.now()} ${step}`)
     if (ms > 0) await clock.sleep(ms, signal)
   }
   const keeper = createSeenKeeper(
-    { context, clock, log },
+    { service, clock, log },
     {
       areas: ['prod'],
       due: async () => state.due,
@@ -131,9 +130,9 @@ describe('a round of several areas', () => {
       save: async (seen, details) => void saved.push([seen, details.map(({ detail }) => detail)]),
     })
     state.confirmed = ['prod/shop']
-    state.held = [DETAIL.resource]
+    state.held = ['shop/nightly']
     expect(await keeper.runOnce()).toBe(7_000)
-    expect(saved).toEqual([[{ areas: ['prod/shop'], until: 7_000, held: [DETAIL.resource] }, ['prod/shop']]])
+    expect(saved).toEqual([[{ areas: ['prod/shop'], until: 7_000, held: ['shop/nightly'] }, ['prod/shop']]])
     expect(steps).toContain('0 unseen prod/bank')
   })
 

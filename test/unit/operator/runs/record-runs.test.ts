@@ -62,7 +62,6 @@ describe('what a watch reports', () => {
           followers: () => listed,
           followersOf: () => listed,
           hasTried: () => true,
-          unlisted: () => (listed.length === 0 ? ['shop'] : []),
         },
       },
     )
@@ -328,6 +327,7 @@ describe('a run that was deleted while its CronJob replaces such runs', () => {
     t.check('other')
     t.check('second', 'backup')
     t.sources.scheduled('a', 'backup', t.clock.now(), RUNNING)
+    await t.drained()
     t.sources.drop('a', 'backup')
     t.sources.run('o', 'other', RUNNING)
     expect((await t.drained()).sort()).toEqual(['backup', 'second'])

@@ -1,15 +1,18 @@
 /** The recorder of runs on caches and a database that are held in the hand. */
 
-import { type JobOutcome, type JobReport, recordedKey } from '../../../../src/checks/jobs/job-report.ts'
+import type { FollowedCheck } from '../../../../src/checks/find-checks.ts'
+import type { JobOutcome, JobReport } from '../../../../src/checks/jobs/job-report.ts'
 import type { OnFailed } from '../../../../src/checks/jobs/record-jobs.ts'
+import { splitKey } from '../../../../src/kubernetes/objects.ts'
+import { createQueue } from '../../../../src/kubernetes/queue.ts'
 import type { HeartbeatCheck } from '../../../../src/operator/heartbeat-check.ts'
 import type { TrimmedPod } from '../../../../src/operator/reasons/trim-pod.ts'
-import type { JobVerbs } from '../../../../src/operator/runs/job-verbs.ts'
 import {
   createRunRecorder,
   type RunRecorder,
   type RunRecorderOptions,
 } from '../../../../src/operator/runs/record-runs.ts'
+import type { Service } from '../../../../src/operator/service.ts'
 import { cronJob } from '../../../../src/operator/sources/kinds/cron-job.ts'
 import type { Source, SourceRun } from '../../../../src/operator/sources/source-kind.ts'
 import type {
@@ -20,7 +23,6 @@ import type {
   SourceWatch,
 } from '../../../../src/operator/sources/watch-sources.ts'
 import { createLoop } from '../../../../src/runtime/loop.ts'
-import type { FollowedCheck } from '../../../../src/store/jobs/followed-checks.ts'
 import { createManualClock, type ManualClock } from '../../../support/manual-clock.ts'
 import { listen } from '../../../support/operator.ts'
 
@@ -227,30 +229,26 @@ export function startRecording(
     if (failure !== null) throw failure
   }
 
-  const verbs: JobVerbs = {
-    async recordJobs(_, given, onFailed = () => {}, wait = 'wait') {
+  const service: Pick<Service, 'now' | 'recordJobs' | 'findRecorded' | 'listFollowed' | 'abandonRuns'> = {
+    now: clock.now,
+    async recordJobs(given, onFailed, wait) {
       await answer()
       groups.push(given.length)
       if (wait === 'skip locked') hasty.push(groups.length)
       return Promise.all(given.map((report) => record(report, onFailed)))
     },
-    async findRecorded(_, known) {
+    async findRecorded(known) {
       await answer()
-      if (new Set(known.map(({ runId }) => runId)).size < known.length) throw new Error('a run is asked for twice')
       const types = ['start', 'success', 'fail', 'log'] as const
-      return new Set(
-        known.flatMap(({ resource, runId }) =>
-          types
-            .filter((type) => recorded.has(`${resource.name} ${runId}:${type}`))
-            .map((type) => recordedKey(runId, type)),
-        ),
+      return known.map(({ resource: { name }, runId }) =>
+        checks.has(`shop/${name}`) ? new Set(types.filter((type) => recorded.has(`${name} ${runId}:${type}`))) : null,
       )
     },
-    async listFollowed(_, __, after = 0) {
+    async listFollowed(_, after) {
       await answer()
       return [...checks.values()].filter(({ key }) => key > after).slice(0, 2)
     },
-    async abandonRuns(_, { name }, ids) {
+    async abandonRuns({ name }, ids) {
       await answer()
       const outcome = onAbandon(name)
       if (outcome === 'closed') abandoned.push(`${name} ${ids.join()}`)
@@ -279,7 +277,8 @@ export function startRecording(
 
   const runs = createRunRecorder(
     {
-      context: { clock: { now: clock.now } } as never,
+      service: service as Service,
+      createQueue: (name, backoff) => createQueue({ name, clock, ...(backoff === undefined ? {} : { backoff }) }),
       cluster: 'default',
       clock,
       log,
@@ -301,11 +300,9 @@ export function startRecording(
         followersOf: (source) =>
           [...objects].filter(([, { spec }]) => `shop/${spec.sourceRef?.name}` === source).map(([key]) => key),
         hasTried: () => true,
-        unlisted: () => [],
-        followers: () => [],
+        followers: () => objects.keys(),
       },
       logs: null,
-      verbs,
       onOutcome: (outcome) => outcomes.push(outcome),
       ...options,
     },
@@ -342,7 +339,7 @@ export function startRecording(
     },
     async drained() {
       sources.confirmed()
-      return (await runs.whenRecorded()).map(({ name }) => name)
+      return (await runs.whenRecorded()).map((key) => splitKey(key).name)
     },
     [Symbol.asyncDispose]: () => runs.stop(0),
   }
