@@ -79,7 +79,7 @@ export function createRunRecorder(
   /** Aborts when no more is stored. */
   const ending = new AbortController()
   const startedAt = clock.now()
-  const queue = term.createQueue('runs', RETRY)
+  const queue = term.createQueue('heartbeat-operator-runs', RETRY)
   const waiting = createRunNews()
   const openRuns = createOpenRuns({ service, cluster, log, sources, checks })
   /** By the key of the source: since when its last success is to be compared with its runs. */
