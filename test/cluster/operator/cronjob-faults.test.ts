@@ -132,6 +132,13 @@ async function seenAfter(at: Date): Promise<void> {
   await eventually('all Jobs are seen up to now', isSeen)
 }
 
+// A watch that the API server ends between two objects of one version goes on after that version.
+it('each stored object has a version of its own, as what is written through the API server has', async () => {
+  const { body } = await cluster.api('GET', `/apis/batch/v1/namespaces/${cronJobs[0]!.namespace}/cronjobs`)
+  const { items } = body as { items: readonly { metadata: { resourceVersion: string } }[] }
+  expect(new Set(items.map(({ metadata }) => metadata.resourceVersion)).size).toBe(CRON_JOBS)
+})
+
 describe('while Jobs end', () => {
   it('all connections may be reset', async () => {
     await using _ = await startOperator()
