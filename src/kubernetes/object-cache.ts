@@ -4,7 +4,7 @@
  *
  * Three independent sources meet here. A list is the truth as of its version. An event is news unless a newer state is known.
  * The response to our own write comes before its event in the watch or after it: in the second case it must not undo later
- * changes or a deletion.
+ * changes or a deletion. It only updates an object that is known: that an object was created, or created again, is reported.
  */
 
 import { type CachedObject, keyOf } from './objects.ts'
@@ -93,7 +93,7 @@ export function createObjectCache<T extends CachedObject>(): ObjectCache<T> {
         yield* store(key, before, item)
       }
       for (const [key, before] of objects) {
-        if (listed.has(key) || unread.has(key) || isAhead(key, resourceVersion)) continue
+        if (listed.has(key) || unread.has(key)) continue
         objects.delete(key)
         yield [key, { before, after: undefined }]
       }
@@ -118,16 +118,11 @@ export function createObjectCache<T extends CachedObject>(): ObjectCache<T> {
       return !isNewer(known.metadata.resourceVersion, first.metadata.resourceVersion)
     },
     put(object) {
-      const { resourceVersion, uid } = object.metadata
       const key = keyOf(object.metadata)
-      const before = objects.get(key)
-      if (before === undefined) {
-        // Unknown although the watch has passed this version: it was deleted since.
-        if (!isNewer(resourceVersion, position)) return
-      } else {
-        const order = compareVersions(resourceVersion, before.metadata.resourceVersion)
-        if (order === null ? before.metadata.uid !== uid : order <= 0) return
-      }
+      const known = objects.get(key)
+      // Cached here, a creation would be no news when the watch reports it, nor the end of an object before it.
+      if (known === undefined || known.metadata.uid !== object.metadata.uid) return
+      if ((compareVersions(object.metadata.resourceVersion, known.metadata.resourceVersion) ?? 1) <= 0) return
       objects.set(key, object)
       written?.add(key)
     },

@@ -70,7 +70,10 @@ export interface Reflector<T, Raw = T> {
   get(key: string): T | undefined
   keys(): Iterable<string>
   values(): Iterable<T>
-  /** Caches the response to a write of ours unless a newer state is known. Neither it nor its event in the watch causes onChange. */
+  /**
+   * Caches the response to a write of ours, of an object that is cached, unless a newer state is known. Neither it nor its event
+   * in the watch causes onChange.
+   */
   put(object: Raw): void
   /**
    * Whether all that was stored before this call has been cached and given to onChange. When the watch has missed something it is
