@@ -56,7 +56,7 @@ export interface ReflectorOptions<T, Raw = T> extends HandlerOptions<T, Raw> {
    * every minute, but not while nothing has changed since the watch began: only silence after a bookmark is a problem.
    */
   readonly stallMs?: number | undefined
-  /** A list is repeated after so long, although nothing has failed. Default: an hour. */
+  /** A list is repeated when a watch ends after so long. Default: an hour. */
   readonly relistMs?: number
 }
 
@@ -182,6 +182,9 @@ export function createReflector<T extends CachedObject, Raw extends KubernetesOb
     return Math.max(backoffMs(failures, STEPS, random), Math.min(askedMs, MAX_RETRY_AFTER_MS))
   }
 
+  /** After any end of a watch: where a proxy ends each one, none has its time. */
+  const watchOrList = (): Step => (clock.now() - listedAt < relistMs ? 'watch' : 'list')
+
   const steps: Record<Step, () => Promise<Step | Failure>> = {
     async list() {
       try {
@@ -196,7 +199,7 @@ export function createReflector<T extends CachedObject, Raw extends KubernetesOb
       try {
         const page = await client.list<Raw>(type, { ...where, limit: 1, signal, timeoutMs: CHECK_MS })
         noteContact('list')
-        return cache.isContinuedBy(page.resourceVersion, page.items[0]) ? 'watch' : 'list'
+        return cache.isContinuedBy(page.resourceVersion, page.items[0]) ? watchOrList() : 'list'
       } catch (error) {
         return failureOf(error, 'list', isRejection(error) ? 'list' : 'check')
       }
@@ -228,7 +231,7 @@ export function createReflector<T extends CachedObject, Raw extends KubernetesOb
         const isInTime = livedMs() >= timeoutSeconds * 1_000 - SHORT_MS
         metrics?.restarted(isInTime ? 'timeout' : 'closed')
         if (!isInTime) return 'check'
-        return clock.now() - listedAt < relistMs ? 'watch' : 'list'
+        return watchOrList()
       } catch (error) {
         if (livedMs() >= STEADY_MS) resetBackoff()
         if (!stallTimer.hasFired())

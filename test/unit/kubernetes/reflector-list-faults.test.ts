@@ -162,21 +162,26 @@ describe('whatever else may go wrong', () => {
   })
 
   it.each([
-    [60_000, 2],
-    [600_000, 1],
-  ])('lists again at the end of a watch, if %i ms have passed: %i lists', async (relistMs, lists) => {
-    await using a = await startReflecting({ relistMs })
-    await a.follow()
-    for (let n = 0; n < 4; n += 1) {
-      await a.clock.advance(MINUTE_MS)
-      a.server.watches[0]!.bookmark()
-      await a.until(() => a.reflector.lastContactAt() === a.clock.now())
-    }
-    await a.clock.advance(58_000)
-    a.server.watches[0]!.end()
-    await a.until(() => a.watchesAsked() === 2)
-    expect(a.lists()).toBe(lists)
-  })
+    ['at its time', 4, 60_000, 2],
+    ['at its time', 4, 600_000, 1],
+    ['before, as by a proxy', 2, 60_000, 2],
+    ['before, as by a proxy', 2, 600_000, 1],
+  ])(
+    'after a watch that ends %s, %i minutes old, lists if %i ms have passed: %i lists',
+    async (_, minutes, relistMs, lists) => {
+      await using a = await startReflecting({ relistMs })
+      await a.follow()
+      for (let n = 0; n < minutes; n += 1) {
+        await a.clock.advance(MINUTE_MS)
+        a.server.watches[0]!.bookmark()
+        await a.until(() => a.reflector.lastContactAt() === a.clock.now())
+      }
+      await a.clock.advance(58_000)
+      a.server.watches[0]!.end()
+      await a.until(() => a.watchesAsked() === 2)
+      expect(a.lists()).toBe(lists)
+    },
+  )
 })
 
 describe('what we are called with', () => {
