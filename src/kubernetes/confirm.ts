@@ -34,6 +34,8 @@ export interface ConfirmOptions {
 }
 
 const LIMIT_MS = 5_000
+/** A server whose cache lags waits for it so long, and lists past it then: a second watch would show what that cache has. */
+const LAG_MS = 3_000
 /** Of the second watch. The server ends it, so that its socket can be used again. */
 const SECONDS = 1
 /** The first watch has so long for what the second one has delivered: this process may be busy. */
@@ -45,12 +47,14 @@ const QUIET_MS = 250
 export async function confirmPosition(options: ConfirmOptions): Promise<Confirmation> {
   const { client, type, where, position, clock } = options
   const from = position()
+  const askedAt = clock.now()
   const { signal, end } = startLimit(clock, LIMIT_MS, options.signal)
   try {
     const page = await client.list(type, { ...where, limit: 1, signal })
     // etcd was emptied or restored.
     if (isNewer(from, page.resourceVersion)) return 'behind'
     if (hasReached(page.resourceVersion)) return 'confirmed'
+    if (clock.now() - askedAt >= LAG_MS) return 'unknown'
     const delivered = await watchBriefly()
     const isLevel = await reach(delivered.version)
     // Where changes never pause, the first watch gets there meanwhile, while the second one delivers until its end.

@@ -99,12 +99,13 @@ describe('a reflector', () => {
 const rejection = (status: number) =>
   new ApiError({ request: 'r', status, reason: 'r', message: `${status}`, details: null, retryAfterSeconds: null })
 
-/** The API server is at `listed`; the second watch delivers these, in so many milliseconds each, and then ends after `restMs`. */
-function ask(listed: string | Error, delivered: readonly string[] | Error = [], restMs = 1_000) {
+/** The API server is at `listed`, and says so after `listMs`; the second watch delivers these, and then ends after `restMs`. */
+function ask(listed: string | Error, delivered: readonly string[] | Error = [], restMs = 1_000, listMs = 0) {
   const clock = createManualClock()
   const state = { position: '100', move: () => {} }
   const client = {
     async list() {
+      await clock.sleep(listMs)
       if (listed instanceof Error) throw listed
       return { items: [], resourceVersion: listed, continueToken: null }
     },
@@ -187,6 +188,16 @@ describe('a position', () => {
     moveTo('105')
     await clock.advance(250)
     expect(await result).toBe('unknown')
+  })
+
+  it.each([
+    ['without a second watch', '120', 3_000, 'unknown'],
+    ['with one, where the list came in time', '120', 2_999, 'confirmed'],
+    ['without one, where the cache has reached the list', '100', 4_000, 'confirmed'],
+  ])('is judged %s: a server lists past its own cache that lags', async (_, listed, listMs, expected) => {
+    const { clock, result } = ask(listed, [], 1_000, listMs)
+    await clock.advance(5_000)
+    expect(await result).toBe(expected)
   })
 
   it.each([
