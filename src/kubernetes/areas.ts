@@ -70,8 +70,8 @@ export function watchAreas<T extends CachedObject>(options: AreasOptions<T>): Ar
       ...options,
       namespace,
       onRight(verb, isGranted) {
-        if (isGranted) denied.delete(verb)
-        else denied.add(verb)
+        if (!isGranted) denied.add(verb)
+        else if (denied.delete(verb)) reported = undefined
         options.onRight?.(namespace, { verb, type }, isGranted)
       },
       onProblem(error, kind) {

@@ -167,6 +167,20 @@ describe('in several namespaces', () => {
     await watch.stop()
   })
 
+  it('a right that is missing is named once, and again when it was there meanwhile', async () => {
+    const answers: Record<string, Error | null> = { shop: null, bank: error(403) }
+    const { watch, clock, said } = await watchTwo(answers)
+    await clock.advance(60_000)
+    expect(said).toHaveLength(1)
+    answers.bank = null
+    await clock.advance(60_000)
+    answers.bank = error(403)
+    // The silent watch is replaced.
+    await clock.advance(200_000)
+    expect(said).toEqual([said[0], said[0]])
+    await watch.stop()
+  })
+
   it('all that fail leave nothing to begin with', async () => {
     const { watch } = await watchTwo({ shop: error(403), bank: error(403) })
     expect(watch.hasTried()).toBe(false)
