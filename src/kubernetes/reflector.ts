@@ -201,7 +201,7 @@ export function createReflector<T extends CachedObject, Raw extends KubernetesOb
         noteContact('list')
         return cache.isContinuedBy(page.resourceVersion, page.items[0]) ? watchOrList() : 'list'
       } catch (error) {
-        return failureOf(error, 'list', isRejection(error) ? 'list' : 'check')
+        return failureOf(error, 'list', 'check')
       }
     },
 
@@ -234,8 +234,7 @@ export function createReflector<T extends CachedObject, Raw extends KubernetesOb
         return watchOrList()
       } catch (error) {
         if (livedMs() >= STEADY_MS) resetBackoff()
-        if (!stallTimer.hasFired())
-          return failureOf(error, 'watch', isRejection(error) ? 'list' : 'check', openedAt === null)
+        if (!stallTimer.hasFired()) return failureOf(error, 'watch', 'check', openedAt === null)
         if (isBehind) return stalled('it has not delivered what the API server has stored')
         if (hasBookmark) return stalled()
         metrics?.restarted('quiet')
@@ -359,17 +358,17 @@ function* asListed<T>(changes: Iterable<KeyedChange<T>>): Generator<KeyedChange<
   for (const [key, change] of changes) yield [key, { ...change, isListed: true }]
 }
 
-/** @param isUnopened whether it failed before a response was seen */
-function failureOf(error: unknown, kind: ProblemKind, next: Step, isUnopened = true): Failure {
+/**
+ * After a rejection only a list helps; a busy server, a proxy without one and a broken connection need only another attempt.
+ *
+ * @param isUnopened whether it failed before a response was seen
+ */
+function failureOf(error: unknown, kind: ProblemKind, again: Step, isUnopened = true): Failure {
   const status = error instanceof ApiError ? error.status : null
   const isUnreachable = isUnopened && (error instanceof TransportError || PROXY_STATUSES.includes(status!))
+  const next = status === null || status === 429 || isUnreachable ? again : 'list'
   return { error, kind, reason: status === 410 ? 'expired' : 'error', next, isUnreachable }
 }
 
 /** Load balancers respond so while no API server does. */
 const PROXY_STATUSES = [502, 503, 504]
-
-/** After a rejected watch only a list helps; a busy server or a broken connection needs only another watch. */
-function isRejection(error: unknown): boolean {
-  return error instanceof ApiError && error.status !== 429
-}

@@ -84,6 +84,20 @@ describe('F5: after an outage of the API server', () => {
     expect((await a.waitsFor(40_000)).slice(0, 7)).toEqual([1_599, 3_198, 3_998, 3_998, 3_998, 3_998, 3_998])
   })
 
+  it.each([502, 503, 504])('%i of a load balancer leads to no list: the API server has its history', async (status) => {
+    await using a = aReflector()
+    await a.clock.advance(60_000)
+    a.faults.watch = rejection(status)
+    a.goAway(rejection(status))
+    await a.clock.advance(10_000)
+    a.faults.list = null
+    await a.clock.advance(10_000)
+    a.faults.watch = null
+    await a.clock.advance(10_000)
+    expect(a.lastCalls(2)).toEqual(['check', 'watch'])
+    expect(a.calls.filter(({ what }) => what === 'list')).toHaveLength(1)
+  })
+
   it('an API server that is busy is obeyed', async () => {
     await using a = aReflector()
     await a.clock.advance(60_000)
