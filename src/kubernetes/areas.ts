@@ -3,19 +3,12 @@
 import type { Log } from '../runtime/log.ts'
 import type { KubernetesClient } from './client.ts'
 import { type CachedObject, type KubernetesObject, keyOf, splitKey } from './objects.ts'
-import {
-  createReflector,
-  type Reflector,
-  type ReflectorMetrics,
-  type ReflectorOptions,
-  type Verb,
-} from './reflector.ts'
+import { createReflector, type ReflectorMetrics, type ReflectorOptions, type Verb } from './reflector.ts'
 import { describeRight, type Right, type Rights } from './rights.ts'
-import { shareMetrics } from './shared-metrics.ts'
 
 export type ReadClient = Pick<KubernetesClient, 'list' | 'watch'>
 
-export interface AreasOptions<T extends CachedObject>
+interface AreasOptions<T extends CachedObject>
   extends Omit<ReflectorOptions<T, KubernetesObject>, 'namespace' | 'metrics' | 'onRight' | 'onProblem'> {
   /** Null: all of them. */
   readonly namespaces: readonly string[] | null
@@ -31,28 +24,7 @@ export interface AreasOptions<T extends CachedObject>
   readonly explain?: (error: unknown) => string | null
 }
 
-export interface Areas<T> {
-  start(): void
-  stop(): Promise<void>
-  /**
-   * Whether all was listed, or tried: what is forbidden is not waited for, nor a namespace of which the first list has
-   * failed. A watch of all namespaces is waited for.
-   */
-  hasSynced(): boolean
-  /** Whether all of a namespace was listed. */
-  isListed(namespace: string): boolean
-  get(key: string): T | undefined
-  /** Caches the response to a write of ours. */
-  put(object: KubernetesObject): void
-  keys(): Iterable<string>
-  values(): Iterable<T>
-  /** Returns true once after the API server did not respond for an area, or not as it should, and responds again. */
-  takeRecovery(): boolean
-  /** One for each watched namespace, or one for all. */
-  readonly reflectors: readonly Reflector<T, KubernetesObject>[]
-}
-
-export function watchAreas<T extends CachedObject>(options: AreasOptions<T>): Areas<T> {
+export function watchAreas<T extends CachedObject>(options: AreasOptions<T>) {
   const { type, namespaces, clock, log, explain = () => null } = options
   const areas = (namespaces ?? [undefined]).map((namespace) => ({
     namespace,
@@ -98,28 +70,36 @@ export function watchAreas<T extends CachedObject>(options: AreasOptions<T>): Ar
   const reflectorOf = (key: string) => reflectors[indexOf(splitKey(key).namespace)]
 
   return {
+    /** One for each watched namespace, or one for all. */
     reflectors,
-    start() {
+    start(): void {
       for (const reflector of reflectors) reflector.start()
     },
-    async stop() {
+    async stop(): Promise<void> {
       await Promise.all(reflectors.map((reflector) => reflector.stop()))
     },
-    hasSynced: () =>
+    /**
+     * Whether all was listed, or tried: what is forbidden is not waited for, nor a namespace of which the first list has
+     * failed. A watch of all namespaces is waited for.
+     */
+    hasSynced: (): boolean =>
       areas.every(
         ({ denied, hasFailed }, index) =>
           reflectors[index]!.hasSynced() || denied.size > 0 || (namespaces !== null && hasFailed),
       ),
-    isListed: (namespace) => reflectors[indexOf(namespace)]?.hasSynced() ?? false,
-    get: (key) => reflectorOf(key)?.get(key),
-    put: (object) => reflectorOf(keyOf(object.metadata))?.put(object),
-    *keys() {
+    /** Whether all of a namespace was listed. */
+    isListed: (namespace: string): boolean => reflectors[indexOf(namespace)]?.hasSynced() ?? false,
+    get: (key: string): T | undefined => reflectorOf(key)?.get(key),
+    /** Caches the response to a write of ours. */
+    put: (object: KubernetesObject): void => reflectorOf(keyOf(object.metadata))?.put(object),
+    *keys(): Iterable<string> {
       for (const reflector of reflectors) yield* reflector.keys()
     },
-    *values() {
+    *values(): Iterable<T> {
       for (const reflector of reflectors) yield* reflector.values()
     },
-    takeRecovery() {
+    /** Returns true once after the API server did not respond for an area, or not as it should, and responds again. */
+    takeRecovery(): boolean {
       const recovered = areas.filter(
         ({ failedAt }, index) => failedAt !== null && reflectors[index]!.lastContactAt() > failedAt,
       )
@@ -127,4 +107,24 @@ export function watchAreas<T extends CachedObject>(options: AreasOptions<T>): Ar
       return recovered.length > 0
     },
   }
+}
+
+/**
+ * Metrics for each of `count` reflectors of one resource. The resource has the oldest contact of them all, so that a stalled one
+ * is not hidden by the others, and the sum of their objects.
+ */
+export function shareMetrics(metrics: ReflectorMetrics, count: number): readonly ReflectorMetrics[] {
+  const contacts = new Array<number>(count).fill(0)
+  const objects = new Array<number>(count).fill(0)
+  return contacts.map((_, index) => ({
+    restarted: metrics.restarted,
+    contact(atMs) {
+      contacts[index] = atMs
+      metrics.contact(Math.min(...contacts))
+    },
+    objects(held) {
+      objects[index] = held
+      metrics.objects(objects.reduce((sum, one) => sum + one))
+    },
+  }))
 }

@@ -30,18 +30,12 @@ export interface StreamOptions {
   readonly onContact?: () => void
 }
 
-export interface Calls {
-  /** Resolves with the parsed JSON of the response; with `isText` a body that is not JSON is returned as text. */
-  call(request: Request, options?: CallOptions & { readonly isText?: boolean }): Promise<unknown>
-  /** A watch: one attempt; the time limit ends with the head of the response. */
-  stream<T>(request: Request, options: StreamOptions): AsyncGenerator<WatchEvent<T>>
-}
-
-export interface CallsOptions {
+interface CallsOptions {
   readonly transport: Transport
   readonly clock: Clock
   readonly random: () => number
-  readonly readWarnings: (header: string | string[] | undefined) => void
+  /** Called once for each text of a `Warning` header. */
+  readonly onWarning: ((text: string) => void) | undefined
 }
 
 const TIMEOUT_MS = 30_000
@@ -50,7 +44,9 @@ const STEPS = { firstMs: 200, maxMs: 5_000 }
 /** The longest wait for an API server that cannot be reached, whatever a proxy before it asks for. */
 const MAX_UNREACHABLE_MS = 4_000
 
-export function createCalls({ transport, clock, random, readWarnings }: CallsOptions): Calls {
+export function createCalls({ transport, clock, random, onWarning }: CallsOptions) {
+  const readWarnings = createWarningReader(onWarning)
+
   async function attempt(request: Request, isText: boolean, signal: AbortSignal): Promise<unknown> {
     const response = await transport.send(request, 'requests', signal)
     const text = await readText(request, response)
@@ -94,7 +90,9 @@ export function createCalls({ transport, clock, random, readWarnings }: CallsOpt
   }
 
   return {
-    async call(request, { signal, timeoutMs = TIMEOUT_MS, keepsOthers = false, isText = false } = {}) {
+    /** Resolves with the parsed JSON of the response; with `isText` a body that is not JSON is returned as text. */
+    async call(request: Request, options: CallOptions & { readonly isText?: boolean } = {}): Promise<unknown> {
+      const { signal, timeoutMs = TIMEOUT_MS, keepsOthers = false, isText = false } = options
       const limit = startLimit(clock, timeoutMs, signal, new DeadlineExceeded(keepsOthers))
       const untilMs = clock.now() + timeoutMs
       try {
@@ -114,7 +112,11 @@ export function createCalls({ transport, clock, random, readWarnings }: CallsOpt
       }
     },
 
-    async *stream<T>(request: Request, { signal, onContact = () => {} }: StreamOptions) {
+    /** A watch: one attempt; the time limit ends with the head of the response. */
+    async *stream<T>(
+      request: Request,
+      { signal, onContact = () => {} }: StreamOptions,
+    ): AsyncGenerator<WatchEvent<T>, void> {
       const opening = startLimit(clock, TIMEOUT_MS, signal, new DeadlineExceeded(false))
       try {
         const response = await transport.send(request, 'watches', opening.signal)
@@ -145,5 +147,27 @@ async function* withContact(chunks: AsyncIterable<Uint8Array>, onContact: () => 
   for await (const chunk of chunks) {
     onContact()
     yield chunk
+  }
+}
+
+/** `299 - "text"`: code, agent, quoted text (RFC 7234, section 5.5). */
+const WARNING = /\b\d{3} \S+ "((?:[^"\\]|\\.)*)"/g
+/** Texts may hold names of objects. This only prevents that a text is reported with every request. */
+const MAX_TEXTS = 256
+
+/** Returns a reader of `Warning` headers that calls `onWarning` once for each text. */
+function createWarningReader(onWarning: ((text: string) => void) | undefined) {
+  const said = new Set<string>()
+  return (header: string | string[] | undefined): void => {
+    if (header === undefined || onWarning === undefined) return
+    for (const value of [header].flat()) {
+      for (const [, quoted] of value.matchAll(WARNING)) {
+        const text = quoted!.replace(/\\(.)/g, '$1')
+        if (said.has(text)) continue
+        if (said.size >= MAX_TEXTS) said.clear()
+        said.add(text)
+        onWarning(text)
+      }
+    }
   }
 }

@@ -8,28 +8,25 @@ import type { Clock } from '../runtime/clock.ts'
 import { type CallOptions, createCalls, type StreamOptions } from './call.ts'
 import type { Connection } from './connection.ts'
 import { hasStatus, TransportError } from './errors.ts'
-import type { KubernetesObject, ObjectName, ResourceType } from './objects.ts'
-import { describeLocation, pathOf, type Query, queryOf, type ResourceLocation } from './resource-path.ts'
+import {
+  describeLocation,
+  type KubernetesObject,
+  type ObjectName,
+  type ResourceLocation,
+  type ResourceType,
+} from './objects.ts'
 import { createTransport, type Request, type RequestMetrics } from './transport.ts'
-import { createWarningReader } from './warnings.ts'
 import type { WatchEvent } from './watch-lines.ts'
 
 export type { CallOptions } from './call.ts'
 export type { RequestMetrics } from './transport.ts'
 export type { WatchEvent } from './watch-lines.ts'
 
-export interface GetOptions extends CallOptions {
-  /** Left out: a consistent read. `'0'`: what the server has in its cache, however old. */
-  readonly resourceVersion?: '0'
-}
-
 export interface ListOptions extends CallOptions {
   /** Left out: all namespaces. */
   readonly namespace?: string | undefined
   readonly limit?: number
   readonly continueToken?: string
-  /** Left out: a consistent read, not older than any completed write. `'0'`: what the server has in its cache, however old. */
-  readonly resourceVersion?: string
   readonly labelSelector?: string | undefined
   readonly fieldSelector?: string | undefined
 }
@@ -42,7 +39,7 @@ export interface ListPage<T> {
   readonly continueToken: string | null
 }
 
-export interface WatchOptions extends StreamOptions {
+interface WatchOptions extends StreamOptions {
   readonly namespace?: string | undefined
   readonly resourceVersion: string
   readonly labelSelector?: string | undefined
@@ -51,18 +48,12 @@ export interface WatchOptions extends StreamOptions {
   readonly timeoutSeconds: number
 }
 
-export interface WriteOptions extends CallOptions {
+interface WriteOptions extends CallOptions {
   readonly fieldManager?: string
   readonly subresource?: 'status'
 }
 
-export interface CreateOptions extends CallOptions {
-  /** Left out: the object's own. */
-  readonly namespace?: string
-  readonly fieldManager?: string
-}
-
-export interface ApplyOptions extends WriteOptions {
+interface ApplyOptions extends WriteOptions {
   readonly fieldManager: string
   /** Takes over fields of other managers instead of failing with Conflict. */
   readonly force?: boolean
@@ -83,12 +74,13 @@ export interface NewObject {
 type Writable = NewObject | (NewObject & Record<string, unknown> & { metadata: Record<string, unknown> })
 
 export interface KubernetesClient {
-  get<T extends KubernetesObject>(type: ResourceType, name: ObjectName, options?: GetOptions): Promise<T>
+  /** Never what the server has in its cache, however old (`resourceVersion=0`): it would undo what is known. So are lists. */
+  get<T extends KubernetesObject>(type: ResourceType, name: ObjectName, options?: CallOptions): Promise<T>
   /** One page. */
   list<T extends KubernetesObject>(type: ResourceType, options?: ListOptions): Promise<ListPage<T>>
   /** Yields bookmarks too. Ends when the server ends it; throws when it breaks. Never retried: only the caller knows from where. */
   watch<T extends KubernetesObject>(type: ResourceType, options: WatchOptions): AsyncIterable<WatchEvent<T>>
-  create<T extends KubernetesObject>(type: ResourceType, object: Writable, options?: CreateOptions): Promise<T>
+  create<T extends KubernetesObject>(type: ResourceType, object: Writable, options?: WriteOptions): Promise<T>
   /** Conflict unless `metadata.resourceVersion` is the newest. */
   replace<T extends KubernetesObject>(type: ResourceType, object: T, options?: WriteOptions): Promise<T>
   /** Server-side apply: `object` holds what `fieldManager` owns and nothing else. */
@@ -129,16 +121,15 @@ interface RawList<T> {
 export function createClient(options: ClientOptions): KubernetesClient {
   const { connection, clock, metrics, requestConnections = 3, random = Math.random, userAgent = 'node' } = options
   const transport = createTransport({ connection, clock, metrics, requestConnections, userAgent })
-  const readWarnings = createWarningReader(options.onWarning)
-  const { call, stream } = createCalls({ transport, clock, random, readWarnings })
+  const { call, stream } = createCalls({ transport, clock, random, onWarning: options.onWarning })
 
   return {
-    async get<T>(type: ResourceType, name: ObjectName, { resourceVersion, ...options }: GetOptions = {}) {
-      return (await call(requestOf('get', 'GET', type, name, { resourceVersion }), options)) as T
+    async get<T>(type: ResourceType, name: ObjectName, options?: CallOptions) {
+      return (await call(requestOf('get', 'GET', type, name), options)) as T
     },
     async list<T extends KubernetesObject>(type: ResourceType, options: ListOptions = {}) {
-      const { limit, continueToken, resourceVersion, labelSelector, fieldSelector } = options
-      const query = { limit, continue: continueToken, resourceVersion, labelSelector, fieldSelector }
+      const { limit, continueToken, labelSelector, fieldSelector } = options
+      const query = { limit, continue: continueToken, labelSelector, fieldSelector }
       const response = await call(requestOf('list', 'GET', type, inNamespace(options), query), options)
       return toPage(response as RawList<T>, transport.host)
     },
@@ -148,10 +139,10 @@ export function createClient(options: ClientOptions): KubernetesClient {
       const query = { watch: 1, allowWatchBookmarks: true, resourceVersion, timeoutSeconds, ...selectors }
       return stream<T>(requestOf('watch', 'GET', type, inNamespace(options), query), options)
     },
-    async create<T>(type: ResourceType, object: Writable, options: CreateOptions = {}) {
-      const { namespace = object.metadata.namespace, fieldManager } = options
-      const request = requestOf('create', 'POST', type, { namespace }, { fieldManager })
-      const description = `create ${describeLocation(type, { namespace, name: object.metadata.name })}`
+    async create<T>(type: ResourceType, object: Writable, options: WriteOptions = {}) {
+      const { namespace } = object.metadata as ObjectName
+      const request = requestOf('create', 'POST', type, { namespace }, { fieldManager: options.fieldManager })
+      const description = `create ${describeLocation(type, nameOf(object))}`
       return (await call({ ...request, description, body: object }, options)) as T
     },
     async replace<T extends KubernetesObject>(type: ResourceType, object: T, options: WriteOptions = {}) {
@@ -189,7 +180,7 @@ export async function getOrNull<T extends KubernetesObject>(
   client: Pick<KubernetesClient, 'get'>,
   type: ResourceType,
   name: ObjectName,
-  options?: GetOptions,
+  options?: CallOptions,
 ): Promise<T | null> {
   try {
     return await client.get<T>(type, name, options)
@@ -204,10 +195,23 @@ function requestOf(
   method: Request['method'],
   type: ResourceType,
   where: ResourceLocation,
-  query: Query = {},
+  query: Readonly<Record<string, string | number | boolean | undefined>> = {},
 ): Request {
-  const description = `${verb} ${describeLocation(type, where)}`
-  return { verb, method, path: pathOf(type, where) + queryOf(query), description }
+  const given = Object.entries(query).flatMap(([name, value]) => (value === undefined ? [] : [[name, String(value)]]))
+  const path = pathOf(type, where) + (given.length === 0 ? '' : `?${new URLSearchParams(given)}`)
+  return { verb, method, path, description: `${verb} ${describeLocation(type, where)}` }
+}
+
+/** Returns `/apis/apps/v1/namespaces/shop/deployments/prices/status`; the core group is under `/api`. */
+function pathOf({ group, version, plural }: ResourceType, { namespace, name, subresource }: ResourceLocation): string {
+  const parts = [
+    ...(group === '' ? ['api', version] : ['apis', group, version]),
+    ...(namespace === undefined ? [] : ['namespaces', namespace]),
+    plural,
+  ]
+  return ['', ...parts, name, subresource]
+    .flatMap((part) => (part === undefined ? [] : encodeURIComponent(part)))
+    .join('/')
 }
 
 const inNamespace = ({ namespace }: Pick<ListOptions, 'namespace'>): ResourceLocation => ({ namespace })

@@ -17,9 +17,9 @@ import type { KubernetesObject, ResourceType } from './objects.ts'
 import { compareVersions, isNewer } from './resource-version.ts'
 
 /** `unknown`: no response, or not in time; that says nothing about the watch. `behind`: the watch is to be replaced. */
-export type Confirmation = 'confirmed' | 'behind' | 'unknown'
+type Confirmation = 'confirmed' | 'behind' | 'unknown'
 
-export interface ConfirmOptions {
+interface ConfirmOptions {
   readonly client: Pick<KubernetesClient, 'list' | 'watch'>
   readonly type: ResourceType
   /** The namespace and the selectors of the cache. */
@@ -95,7 +95,7 @@ export async function confirmPosition(options: ConfirmOptions): Promise<Confirma
   }
 }
 
-export interface Confirmable {
+interface Confirmable {
   confirm(signal: AbortSignal): Promise<boolean>
 }
 

@@ -2,33 +2,19 @@
 
 export type Priority = 'live' | 'background'
 
-export interface Delayed {
+interface Entry {
   readonly key: string
-  readonly at: number
-  readonly priority: Priority
-}
-
-export interface Delays {
-  /** A key that is already there keeps the earlier time and the higher priority. */
-  put(key: string, at: number, priority: Priority): void
-  /** When the first of them is due. */
-  earliest(): number | undefined
-  /** Removes and returns what is due, earliest first. */
-  takeDue(now: number): Delayed[]
-  clear(): void
-}
-
-interface Entry extends Delayed {
   at: number
   priority: Priority
   /** Its position in the heap. */
   index: number
 }
 
-export function createDelays(): Delays {
+export function createDelays() {
   const byKey = new Map<string, Entry>()
   const heap: Entry[] = []
 
+  /** A key that is already there keeps the earlier time and the higher priority. */
   function put(key: string, at: number, priority: Priority): void {
     const held = byKey.get(key)
     if (held === undefined) {
@@ -82,13 +68,15 @@ export function createDelays(): Delays {
 
   return {
     put,
+    /** When the first of them is due. */
     earliest: () => heap[0]?.at,
-    takeDue(now) {
-      const due: Delayed[] = []
+    /** Removes and returns what is due, earliest first. */
+    takeDue(now: number) {
+      const due: Entry[] = []
       while (heap.length > 0 && heap[0]!.at <= now) due.push(takeFirst())
       return due
     },
-    clear() {
+    clear(): void {
       byKey.clear()
       heap.length = 0
     },

@@ -21,10 +21,6 @@ export interface Elector {
   isLeader(): boolean
 }
 
-export interface ElectorMetrics {
-  leading(isLeader: boolean): void
-}
-
 export interface ElectorOptions {
   readonly client: LeaseLockOptions['client']
   readonly namespace: string
@@ -40,7 +36,6 @@ export interface ElectorOptions {
   /** Called with true when the lease is acquired, with false when it is lost or released. */
   onChange?(isLeader: boolean): void
   onProblem(error: Error): void
-  readonly metrics?: ElectorMetrics
   /** On the Lease, from the first term on. */
   readonly annotations?: LeaseLockOptions['annotations']
   /** Called with each Lease that another process holds, while this one waits for it. */
@@ -61,14 +56,12 @@ const EXPIRY_JITTER = 0.1
 const MAX_FAILED_RETRIES = 2
 
 export function createElector(options: ElectorOptions): Elector {
-  const { namespace, name, clock, random = Math.random, onLeading, onChange, onProblem, metrics } = options
+  const { namespace, name, clock, random = Math.random, onLeading, onChange, onProblem } = options
   const lock = createLeaseLock({ ...options, name: { namespace, name }, leaseMs: LEASE_MS, requestMs: REQUEST_MS })
   const stopping = new AbortController()
   let held: Held | undefined
   let wasLeader = false
   let running: Promise<void> | undefined
-
-  metrics?.leading(false)
 
   async function run(): Promise<void> {
     while (!stopping.signal.aborted) {
@@ -185,7 +178,6 @@ export function createElector(options: ElectorOptions): Elector {
   function notify(isLeader: boolean): void {
     if (isLeader === wasLeader) return
     wasLeader = isLeader
-    metrics?.leading(isLeader)
     try {
       onChange?.(isLeader)
     } catch (error) {

@@ -19,19 +19,10 @@ export interface HandlerOptions<T, Raw = T> {
   readonly onProblem: (error: unknown, kind: ProblemKind) => void
 }
 
-export interface Handlers<T, Raw = T> {
-  deliver(change: KeyedChange<T>): void
-  /** Yields to the event loop between batches. Stops with `signal`: the changes not delivered by then have not taken effect. */
-  deliverAll(changes: Iterable<KeyedChange<T>>, signal: AbortSignal): Promise<void>
-  /** Returns null when trimming fails. */
-  trim(object: Raw): T | null
-  report(error: unknown, kind: ProblemKind): void
-}
-
 /** The longest batch. */
 const BATCH_MS = 8
 
-export function createHandlers<T, Raw = T>(options: HandlerOptions<T, Raw>): Handlers<T, Raw> {
+export function createHandlers<T, Raw = T>(options: HandlerOptions<T, Raw>) {
   const { clock, onChange, onProblem, trim = (object) => object as unknown as T } = options
 
   function deliver([key, change]: KeyedChange<T>): void {
@@ -48,7 +39,8 @@ export function createHandlers<T, Raw = T>(options: HandlerOptions<T, Raw>): Han
 
   return {
     deliver,
-    async deliverAll(changes, signal) {
+    /** Yields to the event loop between batches. Stops with `signal`: the changes not delivered by then have not taken effect. */
+    async deliverAll(changes: Iterable<KeyedChange<T>>, signal: AbortSignal): Promise<void> {
       let since = clock.now()
       for (const change of changes) {
         deliver(change)
@@ -58,7 +50,8 @@ export function createHandlers<T, Raw = T>(options: HandlerOptions<T, Raw>): Han
         since = clock.now()
       }
     },
-    trim(object) {
+    /** Returns null when trimming fails. */
+    trim(object: Raw): T | null {
       try {
         return trim(object)
       } catch (error) {

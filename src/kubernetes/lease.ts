@@ -25,19 +25,6 @@ export interface Held {
   readonly since: number
 }
 
-export interface LeaseLock {
-  /** Acquires a lease that is free, expired, or ours from a write without a response. Undefined: another process holds it, or was faster. */
-  acquire(signal: AbortSignal): Promise<Held | undefined>
-  /** Undefined: it is not ours any more, see holder(). Rejects when the API server could not be asked. */
-  renew(held: Held, signal: AbortSignal): Promise<Held | undefined>
-  /** Leaves the lease without a holder, so that the next one need not wait until it expires. */
-  release(held: Held): Promise<void>
-  /** As last seen; null: it is free, or was not seen. */
-  holder(): string | null
-  /** Until the lease as last seen expires; null before it was seen. */
-  untilExpiryMs(): number | null
-}
-
 export interface LeaseLockOptions {
   readonly client: Pick<KubernetesClient, 'get' | 'create' | 'replace'>
   readonly name: ObjectName
@@ -56,12 +43,13 @@ export interface LeaseLockOptions {
 
 const MAX_RELEASE_TRIES = 3
 
-export function createLeaseLock(options: LeaseLockOptions): LeaseLock {
+export function createLeaseLock(options: LeaseLockOptions) {
   const { client, name, identity, clock, leaseMs, requestMs, annotations, onHeld, fieldManager } = options
   const managed = fieldManager === undefined ? {} : { fieldManager }
   const observer = createLeaseObserver(clock, leaseMs)
   const { observe } = observer
 
+  /** Acquires a lease that is free, expired, or ours from a write without a response. Undefined: another process holds it, or was faster. */
   async function acquire(signal: AbortSignal): Promise<Held | undefined> {
     const seen = await read(signal)
     const now = clock.now()
@@ -78,6 +66,7 @@ export function createLeaseLock(options: LeaseLockOptions): LeaseLock {
     }
   }
 
+  /** Undefined: it is not ours any more, see holder(). Rejects when the API server could not be asked. */
   async function renew(held: Held, signal: AbortSignal): Promise<Held | undefined> {
     try {
       return await write(held.lease, clock.now(), signal)
@@ -90,6 +79,7 @@ export function createLeaseLock(options: LeaseLockOptions): LeaseLock {
     return write(seen, clock.now(), signal)
   }
 
+  /** Leaves the lease without a holder, so that the next one need not wait until it expires. */
   async function release({ lease }: Held): Promise<void> {
     for (let tries = 1; ; tries += 1) {
       const time = toMicroTime(clock.now())
@@ -160,8 +150,10 @@ export const readLease = (client: Pick<KubernetesClient, 'get'>, name: ObjectNam
 /** Notes since when a lease has been as it is. `defaultMs` is the duration of a lease that has none. */
 export function createLeaseObserver(clock: Pick<Clock, 'now'>, defaultMs: number) {
   let observed: { readonly spec: LeaseSpec; readonly text: string; readonly at: number } | undefined
+  /** As last seen; null: it is free, or was not seen. */
   const holder = () => observed?.spec.holderIdentity || null
 
+  /** Until the lease as last seen expires; null before it was seen. */
   function untilExpiryMs(): number | null {
     if (observed === undefined) return null
     const { leaseDurationSeconds } = observed.spec

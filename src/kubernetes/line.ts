@@ -1,66 +1,34 @@
-/** Waiting keys: round robin by namespace, and within a namespace first in, first out, with removal from the middle. */
-
-export interface Line {
-  /** `namespace/name`; keys without a namespace share a turn. */
-  push(key: string): void
-  remove(key: string): void
-  shift(): string | undefined
-}
-
-/** A namespace that has its turn goes to the end while keys of it are left. */
-export function createLine(): Line {
-  const turns = createTurns()
-  const byNamespace = new Map<string, Turns>()
-
-  function drop(namespace: string): void {
-    byNamespace.delete(namespace)
-    turns.remove(namespace)
-  }
-
-  return {
-    push(key) {
-      const namespace = namespaceOf(key)
-      let keys = byNamespace.get(namespace)
-      if (keys === undefined) {
-        keys = createTurns()
-        byNamespace.set(namespace, keys)
-        turns.push(namespace)
-      }
-      keys.push(key)
-    },
-    remove(key) {
-      const namespace = namespaceOf(key)
-      const keys = byNamespace.get(namespace)
-      keys?.remove(key)
-      if (keys?.size() === 0) drop(namespace)
-    },
-    shift() {
-      const namespace = turns.shift()
-      if (namespace === undefined) return undefined
-      const keys = byNamespace.get(namespace)!
-      const key = keys.shift()
-      if (keys.size() === 0) byNamespace.delete(namespace)
-      else turns.push(namespace)
-      return key
-    },
-  }
-}
-
+/** `namespace/name`; keys without a namespace share a turn. */
 const namespaceOf = (key: string) => key.slice(0, Math.max(0, key.indexOf('/')))
 
-type Turns = ReturnType<typeof createTurns>
+/** Waiting keys: round robin by namespace, and within a namespace first in, first out, with removal from the middle. */
+export function createLine() {
+  /** In the order of their turns. */
+  const byNamespace = new Map<string, Set<string>>()
 
-/** Each item once, first in, first out. */
-function createTurns() {
-  const items = new Set<string>()
   return {
-    push: (item: string) => void items.add(item),
-    remove: (item: string) => void items.delete(item),
-    size: () => items.size,
+    push(key: string): void {
+      const namespace = namespaceOf(key)
+      const keys = byNamespace.get(namespace)
+      if (keys === undefined) byNamespace.set(namespace, new Set([key]))
+      else keys.add(key)
+    },
+    remove(key: string): void {
+      const namespace = namespaceOf(key)
+      const keys = byNamespace.get(namespace)
+      keys?.delete(key)
+      if (keys?.size === 0) byNamespace.delete(namespace)
+    },
     shift(): string | undefined {
-      const [first] = items
-      if (first !== undefined) items.delete(first)
-      return first
+      for (const [namespace, keys] of byNamespace) {
+        const [key] = keys
+        keys.delete(key!)
+        byNamespace.delete(namespace)
+        // It goes to the end while keys of it are left.
+        if (keys.size > 0) byNamespace.set(namespace, keys)
+        return key
+      }
+      return undefined
     },
   }
 }

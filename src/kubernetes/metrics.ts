@@ -9,7 +9,6 @@
 
 import { Gauge, type Registry } from 'prom-client'
 import { metricsOn } from '../runtime/metrics.ts'
-import type { ElectorMetrics } from './elector.ts'
 import type { Priority, QueueMetrics, WorkInProgress } from './queue.ts'
 import type { DropReason } from './recorder.ts'
 import type { ReflectorMetrics } from './reflector.ts'
@@ -21,7 +20,7 @@ export interface KubernetesMetrics {
   queue(name: string): QueueMetrics
   workers(controller: string, count: number): WorkerMetrics
   /** By the lease's name. */
-  elector(lease: string): ElectorMetrics
+  elector(lease: string): { leading(isLeader: boolean): void }
   readonly requests: RequestMetrics
   /** By the resource's plural. */
   reflector(resource: string): ReflectorMetrics

@@ -19,32 +19,9 @@ export interface Change<T> {
 
 export type KeyedChange<T> = readonly [key: string, change: Change<T>]
 
-export interface ObjectCache<T> {
-  get(key: string): T | undefined
-  keys(): Iterable<string>
-  values(): Iterable<T>
-  size(): number
-  /** The version from which a watch continues; empty before the first list. */
-  position(): string
-  /** Call before the list is requested: from here on our own writes may be newer than the list. */
-  beginList(): void
-  /** Takes a whole list. Objects that it lacks were deleted, but for those of `unread`: they stay as they are known. */
-  replace(items: readonly T[], resourceVersion: string, unread?: ReadonlySet<string>): Generator<KeyedChange<T>>
-  /** Yields nothing for a known state, and two changes when the object was deleted and created again (another uid). */
-  apply(type: 'ADDED' | 'MODIFIED' | 'DELETED', object: T): Generator<KeyedChange<T>>
-  moveTo(resourceVersion: string): void
-  /**
-   * Whether the server still has the history that the cache comes from. The arguments are of a consistent read: its version,
-   * and the first object of all. Such a read is never older than the cache unless etcd was emptied or restored. The server
-   * would accept a watch from a version of the old history, and send nothing until the new history is as long, or skip its
-   * beginning. A lower version shows the new history; if that is longer already, the first object does: uids are never reused.
-   */
-  isContinuedBy(resourceVersion: string, first: CachedObject | undefined): boolean
-  put(object: T): void
-}
-
-export function createObjectCache<T extends CachedObject>(): ObjectCache<T> {
+export function createObjectCache<T extends CachedObject>() {
   const objects = new Map<string, T>()
+  /** The version from which a watch continues; empty before the first list. */
   let position = ''
   /** Keys of our own writes since a list was requested; null while no list is in flight. */
   let written: Set<string> | null = null
@@ -71,16 +48,22 @@ export function createObjectCache<T extends CachedObject>(): ObjectCache<T> {
   }
 
   return {
-    get: (key) => objects.get(key),
-    keys: () => objects.keys(),
-    values: () => objects.values(),
+    get: (key: string): T | undefined => objects.get(key),
+    keys: (): Iterable<string> => objects.keys(),
+    values: (): Iterable<T> => objects.values(),
     size: () => objects.size,
     position: () => position,
     moveTo,
-    beginList() {
+    /** Call before the list is requested: from here on our own writes may be newer than the list. */
+    beginList(): void {
       written = new Set()
     },
-    *replace(items, resourceVersion, unread = NONE) {
+    /** Takes a whole list. Objects that it lacks were deleted, but for those of `unread`: they stay as they are known. */
+    *replace(
+      items: readonly T[],
+      resourceVersion: string,
+      unread: ReadonlySet<string> = NONE,
+    ): Generator<KeyedChange<T>> {
       // Not moveTo: after a restored backup the truth has a lower number.
       position = resourceVersion
       const listed = new Set<string>()
@@ -99,7 +82,8 @@ export function createObjectCache<T extends CachedObject>(): ObjectCache<T> {
       }
       written = null
     },
-    *apply(type, object) {
+    /** Yields nothing for a known state, and two changes when the object was deleted and created again (another uid). */
+    *apply(type: 'ADDED' | 'MODIFIED' | 'DELETED', object: T): Generator<KeyedChange<T>> {
       const { resourceVersion } = object.metadata
       moveTo(resourceVersion)
       const key = keyOf(object.metadata)
@@ -109,7 +93,13 @@ export function createObjectCache<T extends CachedObject>(): ObjectCache<T> {
         if (objects.delete(key)) yield [key, { before, after: undefined }]
       } else if (before === undefined || !isSameState(before, object)) yield* store(key, before, object)
     },
-    isContinuedBy(resourceVersion, first) {
+    /**
+     * Whether the server still has the history that the cache comes from. The arguments are of a consistent read: its version,
+     * and the first object of all. Such a read is never older than the cache unless etcd was emptied or restored. The server
+     * would accept a watch from a version of the old history, and send nothing until the new history is as long, or skip its
+     * beginning. A lower version shows the new history; if that is longer already, the first object does: uids are never reused.
+     */
+    isContinuedBy(resourceVersion: string, first: CachedObject | undefined): boolean {
       const order = compareVersions(resourceVersion, position)
       if (order === null || order < 0) return false
       if (first === undefined) return objects.size === 0
@@ -117,7 +107,7 @@ export function createObjectCache<T extends CachedObject>(): ObjectCache<T> {
       if (known === undefined || known.metadata.uid !== first.metadata.uid) return false
       return !isNewer(known.metadata.resourceVersion, first.metadata.resourceVersion)
     },
-    put(object) {
+    put(object: T): void {
       const key = keyOf(object.metadata)
       const known = objects.get(key)
       // Cached here, a creation would be no news when the watch reports it, nor the end of an object before it.

@@ -13,7 +13,6 @@ import type {
   V1ObjectMeta,
   V1OwnerReference,
   V1Pod,
-  V1StatusCause,
   V1StatusDetails,
 } from '@kubernetes/client-node'
 
@@ -68,10 +67,15 @@ export interface ObjectName {
   readonly name: string
 }
 
+export interface ResourceLocation {
+  readonly namespace?: string | undefined
+  readonly name?: string | undefined
+  readonly subresource?: string | undefined
+}
+
 /** metav1.Condition. */
 export type Condition = Omit<Json<V1Condition>, 'status'> & { readonly status: 'True' | 'False' | 'Unknown' }
 
-export type StatusCause = Json<V1StatusCause>
 export type StatusDetails = Json<V1StatusDetails>
 
 /** Without a holder, or with an empty one, the lease is free. */
@@ -82,6 +86,12 @@ export type ContainerState = Json<V1ContainerState>
 export type ContainerStatus = Json<V1ContainerStatus>
 /** An Event as the core group has it: only there field selectors find those of one object (`involvedObject.uid`). */
 export type CoreEvent = Omit<Json<CoreV1Event>, 'metadata'> & KubernetesObject
+
+/** Returns `heartbeatchecks shop/nightly`, for messages. */
+export function describeLocation({ plural }: ResourceType, { namespace, name }: ResourceLocation): string {
+  const place = [namespace, name].filter((part) => part !== undefined).join('/')
+  return place === '' ? plural : `${plural} ${place}`
+}
 
 /** Returns `namespace/name`, the key of caches and queues; the name alone for a cluster-scoped object. */
 export function keyOf({ namespace, name }: ObjectName): string {

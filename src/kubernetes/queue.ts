@@ -55,7 +55,6 @@ export interface WorkInProgress {
 }
 
 export interface QueueOptions {
-  readonly name: string
   readonly clock: Clock
   readonly metrics?: QueueMetrics
   /** Default: 0.1 s to five minutes. */
@@ -73,8 +72,7 @@ const BACKOFF = { firstMs: 100, maxMs: 300_000 }
 /** So many live keys in a row go before a background key that waits. */
 const MAX_LIVE = 20
 
-export function createQueue(options: QueueOptions): Queue {
-  const { clock, metrics, backoff = BACKOFF, random = Math.random } = options
+export function createQueue({ clock, metrics, backoff = BACKOFF, random = Math.random }: QueueOptions): Queue {
   const waiting = new Map<string, Waiting>()
   const processing = new Map<string, Waiting>()
   // Waiting keys that no worker has, in order.
@@ -173,7 +171,7 @@ export function createQueue(options: QueueOptions): Queue {
   }
 
   function addAfter(key: string, ms: number, priority: Priority = processing.get(key)?.priority ?? 'live'): void {
-    if (!Number.isFinite(ms)) throw new RangeError(`queue ${options.name}: cannot wait ${ms} ms for ${key}`)
+    if (!Number.isFinite(ms)) throw new RangeError(`cannot wait ${ms} ms for ${key}`)
     if (isStopped) return
     if (ms > 0) {
       metrics?.retried()

@@ -81,7 +81,7 @@ const SERIES_WRITTEN_MS = 1_800_000
 
 export function createRecorder(options: RecorderOptions): Recorder {
   const { client, clock, onProblem, onDropped, random = Math.random, maxWaiting = MAX_EVENTS } = options
-  const queue = createQueue({ name: 'events', clock, backoff: BACKOFF, random })
+  const queue = createQueue({ clock, backoff: BACKOFF, random })
   /** By the uid of the object. */
   const rates = new Map<string, Rate>()
   const waiting = new Map<string, Series>()

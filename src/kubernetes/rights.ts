@@ -15,7 +15,7 @@ export interface Right {
 }
 
 /** With its name: `list jobs.batch in the namespace payments`. */
-export type MissingRight<R> = R & { readonly right: string }
+type MissingRight<R> = R & { readonly right: string }
 
 export interface Rights<R extends Right> {
   /** In the order of `needed`. None while nothing is known. */
@@ -29,7 +29,7 @@ export interface Rights<R extends Right> {
   onChange(listener: (namespace: string | undefined) => void): () => void
 }
 
-export interface RightsOptions<R extends Right> {
+interface RightsOptions<R extends Right> {
   readonly client: Pick<KubernetesClient, 'raw'>
   /** Null: all of them. */
   readonly namespaces: readonly string[] | null

@@ -1,17 +1,6 @@
 import { after, type Clock } from '../runtime/clock.ts'
 
-export interface StallTimer {
-  /** Aborts when the timer fires, and with the signal that was given. */
-  readonly signal: AbortSignal
-  /** Something was received: the wait begins again. */
-  restart(): void
-  hasFired(): boolean
-  /** Fires now. */
-  fire(): void
-  stop(): void
-}
-
-export interface StallTimerOptions {
+interface StallTimerOptions {
   readonly clock: Clock
   /** Fires after so long without restart() ... */
   readonly stallMs: number
@@ -20,7 +9,9 @@ export interface StallTimerOptions {
   readonly signal: AbortSignal
 }
 
-export function startStallTimer({ clock, stallMs, untilMs, signal }: StallTimerOptions): StallTimer {
+export type StallTimer = ReturnType<typeof startStallTimer>
+
+export function startStallTimer({ clock, stallMs, untilMs, signal }: StallTimerOptions) {
   const ended = new AbortController()
   let restartedAt = clock.now()
   let hasFired = false
@@ -32,6 +23,7 @@ export function startStallTimer({ clock, stallMs, untilMs, signal }: StallTimerO
     ended.abort(signal.reason)
   }
 
+  /** Fires now. */
   function fire(): void {
     if (ended.signal.aborted) return
     hasFired = true
@@ -49,8 +41,10 @@ export function startStallTimer({ clock, stallMs, untilMs, signal }: StallTimerO
   if (signal.aborted) stop()
   else arm()
   return {
+    /** Aborts when the timer fires, and with the signal that was given. */
     signal: ended.signal,
-    restart() {
+    /** Something was received: the wait begins again. */
+    restart(): void {
       restartedAt = clock.now()
     },
     hasFired: () => hasFired,

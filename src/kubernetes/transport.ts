@@ -36,19 +36,9 @@ export interface Request {
 
 export type ApiResponse = Pick<Dispatcher.ResponseData, 'statusCode' | 'headers' | 'body'>
 
-export interface Transport {
-  /** For messages. */
-  readonly host: string
-  /**
-   * Resolves with the head of the response, whatever its status; the caller reads the body. When the server rejects our
-   * credentials, or ours do not trust its certificate, it retries once with credentials read again. Throws TransportError without
-   * a response, KubeconfigError without credentials.
-   */
-  send(request: Request, pool: 'requests' | 'watches', signal: AbortSignal): Promise<ApiResponse>
-  close(): Promise<void>
-}
+export type Transport = ReturnType<typeof createTransport>
 
-export interface TransportOptions {
+interface TransportOptions {
   readonly connection: Connection
   readonly clock: Clock
   readonly requestConnections: number
@@ -68,7 +58,7 @@ const KEEP_ALIVE_MS = 55_000
 const PROBE_AFTER_MS = 30_000
 const CONNECT_MS = 10_000
 
-export function createTransport(options: TransportOptions): Transport {
+export function createTransport(options: TransportOptions) {
   const { connection, clock, metrics, userAgent } = options
   const { origin, host, pathname } = new URL(connection.server)
   /** Servers behind Rancher and similar proxies are below a path. */
@@ -149,8 +139,14 @@ export function createTransport(options: TransportOptions): Transport {
   }
 
   return {
+    /** For messages. */
     host,
-    async send(request, pool, signal) {
+    /**
+     * Resolves with the head of the response, whatever its status; the caller reads the body. When the server rejects our
+     * credentials, or ours do not trust its certificate, it retries once with credentials read again. Throws TransportError
+     * without a response, KubeconfigError without credentials.
+     */
+    async send(request: Request, pool: 'requests' | 'watches', signal: AbortSignal): Promise<ApiResponse> {
       // A credential plugin may hang.
       let credentials = await unlessAborted(connection.readCredentials(), signal)
       for (let isRenewed = false; ; isRenewed = true) {
@@ -168,7 +164,7 @@ export function createTransport(options: TransportOptions): Transport {
         credentials = await unlessAborted(connection.renewCredentials(credentials), signal)
       }
     },
-    async close() {
+    async close(): Promise<void> {
       isClosed = true
       await Promise.all([...all].map((dispatcher) => dispatcher.destroy()))
     },

@@ -29,9 +29,9 @@ export interface WorkerMetrics {
 /** `stalled` and `panicked` are errors too. */
 export type ReconcileOutcome = 'success' | 'requeue_after' | 'error' | 'stalled' | 'panicked'
 
+const OUTCOMES = { done: 'success', again: 'requeue_after', stalled: 'stalled' } as const
+
 export interface WorkersOptions {
-  /** The controller's name. */
-  readonly name: string
   readonly queue: Queue
   readonly count: number
   reconcile(key: string, signal: AbortSignal): Promise<ReconcileResult>
@@ -40,7 +40,7 @@ export interface WorkersOptions {
   readonly clock: Clock
 }
 
-export function createWorkers({ name, queue, count, reconcile, onError, metrics, clock }: WorkersOptions): Workers {
+export function createWorkers({ queue, count, reconcile, onError, metrics, clock }: WorkersOptions): Workers {
   const stopping = new AbortController()
   const ending = new AbortController()
   let running: Promise<unknown> = Promise.resolve()
@@ -82,21 +82,10 @@ export function createWorkers({ name, queue, count, reconcile, onError, metrics,
   }
 
   function settle(key: string, result: ReconcileResult): ReconcileOutcome {
-    switch (result.kind) {
-      case 'done':
-        queue.forget(key)
-        return 'success'
-      case 'again':
-        queue.addAfter(key, result.afterMs, result.priority)
-        queue.forget(key)
-        return 'requeue_after'
-      case 'stalled':
-        queue.addAfter(key, result.retryMs, 'background')
-        queue.forget(key)
-        return 'stalled'
-      default:
-        throw new TypeError(`${name}: the reconcile of ${key} returned a result of an unknown kind`)
-    }
+    if (result.kind === 'again') queue.addAfter(key, result.afterMs, result.priority)
+    if (result.kind === 'stalled') queue.addAfter(key, result.retryMs, 'background')
+    queue.forget(key)
+    return OUTCOMES[result.kind]
   }
 
   return {

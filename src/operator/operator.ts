@@ -188,9 +188,11 @@ export function createOperator(options: OperatorOptions): Operator {
       annotations: { [INSTALLATION_ANNOTATION]: claims.installation },
       onHeld: createLeaseReporter(claims, log),
       onLeading: (lease) => lead(lease, claims),
-      onChange: (isLeader) => log.info({ identity }, isLeader ? 'leading' : 'not leading'),
+      onChange(isLeader) {
+        electorMetrics.leading(isLeader)
+        log.info({ identity }, isLeader ? 'leading' : 'not leading')
+      },
       onProblem: (error) => log.warn({ error }, 'the election has trouble with the API server; it goes on trying'),
-      metrics: electorMetrics,
     })
 
   /** Until the lease is lost, or this process stops. */

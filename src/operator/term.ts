@@ -80,7 +80,7 @@ export function openTerm(shared: Shared, options: TermOptions): OpenTerm {
     client: limitClient(options.client, cut.signal),
     createQueue(name, backoff) {
       const steps = backoff === undefined ? {} : { backoff }
-      return createQueue({ name, clock, random, metrics: kubernetesMetrics.queue(name), ...steps })
+      return createQueue({ clock, random, metrics: kubernetesMetrics.queue(name), ...steps })
     },
     startLoop(name, everyMs, run) {
       const loop = createLoop({

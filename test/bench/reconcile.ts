@@ -161,7 +161,7 @@ async function makeCheck(writer: KubernetesClient, namespace: string, name: stri
     metadata: { name, namespace },
     spec: { periodSeconds: 3_600, displayName: `Job ${name}`, description: 'Made by the benchmark' },
   }
-  await writer.create(HEARTBEAT_CHECKS, object, { namespace })
+  await writer.create(HEARTBEAT_CHECKS, object)
 }
 
 function isReady({ status }: HeartbeatCheck): boolean {

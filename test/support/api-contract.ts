@@ -7,7 +7,6 @@ import { beforeAll, describe, expect, it } from 'vitest'
 import type { KubernetesClient, WatchEvent } from '../../src/kubernetes/client.ts'
 import { ApiError } from '../../src/kubernetes/errors.ts'
 import type { KubernetesObject, ResourceType } from '../../src/kubernetes/objects.ts'
-import { eventually } from './until.ts'
 
 export interface ServerUnderTest {
   readonly client: KubernetesClient
@@ -105,22 +104,6 @@ export function describeApiContract(open: () => Promise<ServerUnderTest>): void 
       const found = await client.get<ConfigMap>(CONFIG_MAPS, nameOf('a'))
       expect(found).toMatchObject({ apiVersion: 'v1', kind: 'ConfigMap', data: { greeting: 'grüß dich, 世界' } })
       expect(found.metadata.resourceVersion).toBe(created.metadata.resourceVersion)
-    })
-
-    it('gives back what its cache has, which follows soon, and rejects a missing object there too', async () => {
-      const { create, nameOf } = startTest()
-      const { metadata } = await create('a')
-      const read = () => client.get<ConfigMap>(CONFIG_MAPS, nameOf('a'), { resourceVersion: '0' })
-      const found = await eventually('the cache has it', read)
-      expect(found.metadata).toEqual(metadata)
-      await client.delete(CONFIG_MAPS, nameOf('a'))
-      const isGone = () =>
-        read().then(
-          () => null,
-          (error: unknown) => error,
-        )
-      const refusal = await eventually('the cache has it no more', isGone)
-      expect(refusal).toMatchObject({ status: 404, reason: 'NotFound', details: { name: nameOf('a').name } })
     })
 
     it('rejects to get, patch or delete a missing object', async () => {
@@ -261,16 +244,6 @@ export function describeApiContract(open: () => Promise<ServerUnderTest>): void 
         expect(items.length).toBe(n + 1)
         expect(Number(resourceVersion)).toBeGreaterThanOrEqual(Number(metadata.resourceVersion))
       }
-    })
-
-    it('have no pages from version 0, which is why we do not ask for it', async () => {
-      const { create, labelSelector } = startTest()
-      for (const name of ['a', 'b', 'c']) await create(name)
-      const options = { namespace, labelSelector, limit: 1, resourceVersion: '0' }
-      await expect
-        .poll(async () => (await client.list(CONFIG_MAPS, options)).items.length, { timeout: PATIENCE_MS })
-        .toBe(3)
-      expect((await client.list(CONFIG_MAPS, options)).continueToken).toBeNull()
     })
 
     it('hold the object of a name when its name is selected, in one namespace or all', async () => {

@@ -251,8 +251,7 @@ export async function startFakeApiServer(options: FakeApiServerOptions = {}): Pr
   }
 
   function list(collection: FakeCollection, apiVersion: string, select: Select, query: URLSearchParams) {
-    // From what the server has at hand, whole.
-    const limit = query.get('resourceVersion') === '0' ? 0 : Number(query.get('limit') ?? 0)
+    const limit = Number(query.get('limit') ?? 0)
     const { items, version, token } = collection.list(select, limit, query.get('continue'))
     return {
       kind: `${collection.type.kind}List`,

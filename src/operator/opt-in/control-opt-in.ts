@@ -80,7 +80,6 @@ export function createOptInController(term: Term, options: OptInOptions): OptInC
     if (isRelevant(change)) queue.add(key, sources.hasSynced() ? 'live' : 'background')
   })
   const workers = createWorkers({
-    name: NAME,
     queue,
     count: WORKERS,
     clock,

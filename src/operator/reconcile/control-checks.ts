@@ -112,7 +112,6 @@ export function createCheckController(term: Term, options: CheckControllerOption
     onFinalizerForced: () => metrics.forcedFinalizers.inc(),
   })
   const workers = createWorkers({
-    name: CONTROLLER,
     queue: work,
     count: WORKERS,
     clock,

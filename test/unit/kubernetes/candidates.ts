@@ -132,9 +132,11 @@ export function aCandidate(
       await gate.promise
       note('end')
     },
-    onChange: (isLeader) => note(isLeader ? 'leader' : 'follower'),
+    onChange(isLeader) {
+      leading.push(isLeader)
+      note(isLeader ? 'leader' : 'follower')
+    },
     onProblem: (error) => void problems.push(error.message),
-    metrics: { leading: (isLeader) => void leading.push(isLeader) },
     ...overrides,
   })
   return {

@@ -34,12 +34,12 @@ describe('each verb is sent as the API server wants it', () => {
     store('a')
     await client.get(CONFIG_MAPS, A)
     expect(lastRequest()).toEqual({ method: 'GET', path: '/api/v1/namespaces/shop/configmaps/a', query: '' })
-    const options = { namespace: 'shop', limit: 5, resourceVersion: '7', labelSelector: 'a=b,c' }
+    const options = { namespace: 'shop', limit: 5, labelSelector: 'a=b,c' }
     await client.list(CONFIG_MAPS, options)
     expect(lastRequest()).toEqual({
       method: 'GET',
       path: '/api/v1/namespaces/shop/configmaps',
-      query: 'limit=5&resourceVersion=7&labelSelector=a%3Db%2Cc',
+      query: 'limit=5&labelSelector=a%3Db%2Cc',
     })
     await client.list(CHECKS)
     expect(lastRequest()).toEqual({ method: 'GET', path: '/apis/example.com/v1/checks', query: '' })

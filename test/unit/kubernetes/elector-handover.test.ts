@@ -30,7 +30,7 @@ describe('a clean stop', () => {
     })
     expect({ isLeader: elector.isLeader(), leading }).toEqual({
       isLeader: false,
-      leading: [false, true, false],
+      leading: [true, false],
     })
     expect(clock.wakeTimes()).toEqual([])
   })

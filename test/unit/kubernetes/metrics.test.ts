@@ -45,10 +45,9 @@ async function readValue(registry: Registry, name: string, labels: Record<string
 /** A controller that has reconciled one thing with each of these outcomes. */
 async function reconcileOnce(metrics: ReturnType<typeof createKubernetesMetrics>, outcomes: (() => ReconcileResult)[]) {
   const clock = createManualClock()
-  const queue = createQueue({ name: 'things', clock, metrics: metrics.queue('things'), random: () => 0 })
+  const queue = createQueue({ clock, metrics: metrics.queue('things'), random: () => 0 })
   const waiting = [...outcomes]
   const workers = createWorkers({
-    name: 'things',
     queue,
     count: 3,
     clock,
@@ -224,7 +223,7 @@ it('counts each outcome of a reconcile as controller-runtime does', async () => 
 it('shows what is waiting and being worked on at the moment of a scrape', async () => {
   const { registry, metrics } = someMetrics()
   const clock = createManualClock()
-  const queue = createQueue({ name: 'things', clock, metrics: metrics.queue('things') })
+  const queue = createQueue({ clock, metrics: metrics.queue('things') })
   for (const key of ['a', 'b', 'c']) queue.add(key)
   queue.add('d', 'background')
   await queue.take()
@@ -243,9 +242,9 @@ it('continues its counters when parts are created again, as with each term of a 
     await reconcileOnce(metrics, [() => ({ kind: 'done' })])
     const clock = createManualClock()
     // Left behind full.
-    createQueue({ name: 'things', clock, metrics: metrics.queue('things') }).add('left')
+    createQueue({ clock, metrics: metrics.queue('things') }).add('left')
   }
-  createQueue({ name: 'things', clock: createManualClock(), metrics: metrics.queue('things') })
+  createQueue({ clock: createManualClock(), metrics: metrics.queue('things') })
   expect(await readValue(registry, 'controller_runtime_reconcile_total', { result: 'success' })).toBe(2)
   expect(await readValue(registry, 'controller_runtime_reconcile_time_seconds_count')).toBe(2)
   expect(await readValue(registry, 'workqueue_work_duration_seconds_count')).toBe(2)

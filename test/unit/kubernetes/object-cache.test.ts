@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { createObjectCache, type KeyedChange, type ObjectCache } from '../../../src/kubernetes/object-cache.ts'
+import { createObjectCache, type KeyedChange } from '../../../src/kubernetes/object-cache.ts'
 import type { KubernetesObject } from '../../../src/kubernetes/objects.ts'
 
 const anObject = (name: string, version: number | string, uid = `uid-${name}`): KubernetesObject => ({
@@ -14,7 +14,7 @@ const summarize = (changes: Iterable<KeyedChange<KubernetesObject>>) =>
     return `${key.replace('shop/', '')}: ${version(before)} -> ${version(after)}`
   })
 
-const contentOf = (cache: ObjectCache<KubernetesObject>) =>
+const contentOf = (cache: Pick<ReturnType<typeof createObjectCache<KubernetesObject>>, 'values'>) =>
   [...cache.values()].map(({ metadata }) => `${metadata.name}@${metadata.resourceVersion}`).sort()
 
 function cacheOf(version: number, ...objects: KubernetesObject[]) {

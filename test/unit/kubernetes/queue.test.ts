@@ -14,7 +14,7 @@ const DAY_MS = 86_400_000
 
 function aQueue(overrides: Partial<QueueOptions> = {}) {
   const clock = createManualClock()
-  return { clock, queue: createQueue({ name: 'test', clock, random: () => 0, ...overrides }) }
+  return { clock, queue: createQueue({ clock, random: () => 0, ...overrides }) }
 }
 
 /** What a worker that is always free has been given so far. */
@@ -190,7 +190,7 @@ it('adds a key without a delay directly', () => {
 it('rejects a delay that is not a number, which would break the order of the heap', () => {
   const { queue } = aQueue()
   for (const ms of [Number.NaN, Number.POSITIVE_INFINITY]) {
-    expect(() => queue.addAfter('a', ms)).toThrow(/queue test: cannot wait .* for a/)
+    expect(() => queue.addAfter('a', ms)).toThrow(/cannot wait .* for a/)
   }
 })
 

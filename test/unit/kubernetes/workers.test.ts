@@ -12,13 +12,12 @@ type Reconcile = WorkersOptions['reconcile']
 
 function aController(reconcile: Reconcile, overrides: Partial<WorkersOptions> = {}) {
   const clock = createManualClock()
-  const queueOptions: QueueOptions = { name: 'test', clock, random: () => 0 }
+  const queueOptions: QueueOptions = { clock, random: () => 0 }
   const queue = createQueue(queueOptions)
   const errors: { error: unknown; key: string }[] = []
   const outcomes: { outcome: ReconcileOutcome; seconds: number }[] = []
   const active: number[] = [0]
   const workers = createWorkers({
-    name: 'things',
     queue,
     count: 2,
     clock,
@@ -193,7 +192,6 @@ const crashes: [string, () => ReconcileResult | Promise<ReconcileResult>, Reconc
     'panicked',
   ],
   ['a call of itself without end', () => Promise.reject(new RangeError('stack')), 'panicked'],
-  ['a result of no kind', () => ({ kind: 'other' }) as never, 'panicked'],
   ['no result', () => undefined as never, 'panicked'],
   ['a wait of no number', () => ({ kind: 'again', afterMs: Number.NaN }), 'panicked'],
 ]

@@ -93,7 +93,7 @@ function create(watch: 'labelled' | 'all' = 'labelled'): OptInController {
     metrics: metrics.operator,
     kubernetesMetrics: createKubernetesMetrics(createMetrics().registry),
     recorder: { record: (_: object, occurrence: (typeof recorded)[number]) => recorded.push(occurrence) },
-    createQueue: (name: string, backoff: BackoffSteps) => createQueue({ name, clock, random: () => 0.5, backoff }),
+    createQueue: (_: string, backoff: BackoffSteps) => createQueue({ clock, random: () => 0.5, backoff }),
     startLoop(_: string, everyMs: number, run: (stopping: AbortSignal) => Promise<void>) {
       const once = async (stopping: AbortSignal) => run(stopping).then(() => 'done' as const)
       const loop = createLoop({ everyMs, clock, run: once, onError: () => {} })

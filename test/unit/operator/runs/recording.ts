@@ -278,7 +278,7 @@ export function startRecording(
   const runs = createRunRecorder(
     {
       service: service as Service,
-      createQueue: (name, backoff) => createQueue({ name, clock, ...(backoff === undefined ? {} : { backoff }) }),
+      createQueue: (_, backoff) => createQueue({ clock, ...(backoff === undefined ? {} : { backoff }) }),
       cluster: 'default',
       clock,
       log,

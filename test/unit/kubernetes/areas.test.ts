@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { shareMetrics } from '../../../src/kubernetes/shared-metrics.ts'
+import { shareMetrics } from '../../../src/kubernetes/areas.ts'
 
 it('reports the oldest contact of all reflectors, and the sum of their objects', () => {
   const contacts: number[] = []
