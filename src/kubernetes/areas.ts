@@ -33,6 +33,7 @@ export function watchAreas<T extends CachedObject>(options: AreasOptions<T>) {
     failedAt: null as number | null,
     hasFailed: false,
   }))
+  const name = options.name ?? type.plural
   const shares = shareMetrics(options.metrics, areas.length)
 
   const reflectors = areas.map((area, index) => {
@@ -47,13 +48,14 @@ export function watchAreas<T extends CachedObject>(options: AreasOptions<T>) {
         options.onRight?.(namespace, { verb, type }, isGranted)
       },
       onProblem(error, kind) {
+        if (kind === 'handler') return log.warn({ error, namespace }, `a change of ${name} could not be taken in`)
         area.failedAt = clock.now()
         area.hasFailed = true
         const [missing] = denied
         if (missing === undefined)
           log.warn(
             { error, kind, namespace },
-            explain(error) ?? `the watch of ${options.name ?? type.plural} was interrupted; it is taken up again`,
+            explain(error) ?? `the watch of ${name} was interrupted; it is taken up again`,
           )
         // Once, not at each of the attempts that find out whether it was granted.
         else if (missing !== reported)

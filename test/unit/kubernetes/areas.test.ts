@@ -1,5 +1,44 @@
 import { expect, it } from 'vitest'
-import { shareMetrics } from '../../../src/kubernetes/areas.ts'
+import { shareMetrics, watchAreas } from '../../../src/kubernetes/areas.ts'
+import type { KubernetesClient } from '../../../src/kubernetes/client.ts'
+import { CONFIG_MAPS } from '../../support/fake-api-server.ts'
+import { createManualClock } from '../../support/manual-clock.ts'
+
+it('a fault of a callback is no interruption: the first list is waited for, and nothing has to recover', async () => {
+  const clock = createManualClock()
+  const said: string[] = []
+  const object = { metadata: { namespace: 'shop', name: 'a', uid: 'u', resourceVersion: '1' } }
+  const secondPage = Promise.withResolvers<object>()
+  const client = {
+    list: (_: object, { continueToken }: { continueToken?: string }) =>
+      continueToken === undefined
+        ? { items: [object], resourceVersion: '10', continueToken: 'more' }
+        : secondPage.promise,
+    async *watch(_: object, { signal }: { signal: AbortSignal }) {
+      await new Promise((resolve) => signal.addEventListener('abort', resolve))
+    },
+  } as unknown as KubernetesClient
+  const areas = watchAreas({
+    client,
+    clock,
+    type: CONFIG_MAPS,
+    namespaces: ['shop'],
+    grant: '',
+    log: { warn: (_: object, text: string) => said.push(text) } as never,
+    metrics: { restarted() {}, contact() {}, objects() {} },
+    trim() {
+      throw new Error('cannot trim')
+    },
+    onChange() {},
+  })
+  areas.start()
+  await clock.settle()
+  expect([areas.hasSynced(), said]).toEqual([false, ['a change of configmaps could not be taken in']])
+  secondPage.resolve({ items: [], resourceVersion: '10', continueToken: null })
+  await clock.settle()
+  expect([areas.hasSynced(), areas.takeRecovery()]).toEqual([true, false])
+  await areas.stop()
+})
 
 it('reports the oldest contact of all reflectors, and the sum of their objects', () => {
   const contacts: number[] = []
