@@ -15,17 +15,7 @@ import type { ReflectorMetrics } from './reflector.ts'
 import type { RequestMetrics } from './transport.ts'
 import type { ReconcileOutcome, WorkerMetrics } from './workers.ts'
 
-export interface KubernetesMetrics {
-  /** One queue for each name: by convention the name of its controller. */
-  queue(name: string): QueueMetrics
-  workers(controller: string, count: number): WorkerMetrics
-  /** By the lease's name. */
-  elector(lease: string): { leading(isLeader: boolean): void }
-  readonly requests: RequestMetrics
-  /** By the resource's plural. */
-  reflector(resource: string): ReflectorMetrics
-  readonly recorder: { dropped(reason: DropReason): void }
-}
+export type KubernetesMetrics = ReturnType<typeof createKubernetesMetrics>
 
 /** controller-runtime's priorities: of a change, and of a start or resync. */
 const PRIORITY_LABELS = { live: '0', background: '-100' } as const satisfies Record<Priority, string>
@@ -46,21 +36,28 @@ const RECONCILE_SECONDS = [
 /** As controller-runtime counts: stalls and panics are errors, and each has a counter of its own besides. */
 const resultOf = (outcome: ReconcileOutcome) => (outcome === 'stalled' || outcome === 'panicked' ? 'error' : outcome)
 
-export function createKubernetesMetrics(registry: Registry): KubernetesMetrics {
-  const dropped = metricsOn(registry).counter(
+export function createKubernetesMetrics(registry: Registry) {
+  const { counter, gauge } = metricsOn(registry)
+  const dropped = counter(
     'kubernetes_events_dropped_total',
     'Kubernetes Events that were dropped instead of written, by reason',
     { reason: DROP_REASONS },
   )
+  const leading = gauge(
+    'leader_election_master_status',
+    'Whether the reporting system holds the lease: 0 indicates backup, 1 indicates master. Group by name.',
+    { name: [] },
+  )
   return {
+    /** One queue for each name: by convention the name of its controller. */
     queue: keep(createQueueMetrics(registry)),
     workers: keep(createWorkerMetrics(registry)),
-    elector: keep(createElectorMetrics(registry)),
+    /** By the lease's name. */
+    leading: (name: string, isLeader: boolean) => leading.set({ name }, isLeader ? 1 : 0),
     requests: createRequestMetrics(registry),
+    /** By the resource's plural. */
     reflector: keep(createReflectorMetrics(registry)),
-    recorder: {
-      dropped: (reason) => dropped.inc({ reason }),
-    },
+    dropped: (reason: DropReason) => dropped.inc({ reason }),
   }
 }
 
@@ -74,7 +71,7 @@ function keep<Rest extends unknown[], Made>(make: (name: string, ...rest: Rest) 
   }
 }
 
-function createQueueMetrics(registry: Registry): KubernetesMetrics['queue'] {
+function createQueueMetrics(registry: Registry): (name: string) => QueueMetrics {
   const { counter, gauge, histogram } = metricsOn(registry)
   const none = { name: [], controller: [] }
   const depth = gauge('workqueue_depth', 'Current depth of workqueue by workqueue and priority', {
@@ -145,7 +142,7 @@ function createQueueMetrics(registry: Registry): KubernetesMetrics['queue'] {
   }
 }
 
-function createWorkerMetrics(registry: Registry): KubernetesMetrics['workers'] {
+function createWorkerMetrics(registry: Registry): (controller: string, workers: number) => WorkerMetrics {
   const { counter, gauge, histogram } = metricsOn(registry)
   const none = { controller: [] }
   const count = (name: string, what: string) =>
@@ -190,18 +187,6 @@ function createWorkerMetrics(registry: Registry): KubernetesMetrics['workers'] {
   }
 }
 
-function createElectorMetrics(registry: Registry): KubernetesMetrics['elector'] {
-  const status = metricsOn(registry).gauge(
-    'leader_election_master_status',
-    'Whether the reporting system holds the lease: 0 indicates backup, 1 indicates master. Group by name.',
-    { name: [] },
-  )
-  return (name) => {
-    status.set({ name }, 0)
-    return { leading: (isLeader) => status.set({ name }, isLeader ? 1 : 0) }
-  }
-}
-
 function createRequestMetrics(registry: Registry): RequestMetrics {
   const { counter, histogram } = metricsOn(registry)
   const total = counter(
@@ -224,7 +209,7 @@ function createRequestMetrics(registry: Registry): RequestMetrics {
   }
 }
 
-function createReflectorMetrics(registry: Registry): KubernetesMetrics['reflector'] {
+function createReflectorMetrics(registry: Registry): (resource: string) => ReflectorMetrics {
   const { counter, gauge } = metricsOn(registry)
   const restarts = counter(
     'kubernetes_watch_restarts_total',

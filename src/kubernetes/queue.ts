@@ -17,25 +17,7 @@ import { createLine } from './line.ts'
 
 export type { Priority } from './delays.ts'
 
-export interface Queue {
-  /** Queues `key` now. A key that waits in the background moves up with a live change. */
-  add(key: string, priority?: Priority): void
-  /** Queues `key` after `ms`, which may be years. Default priority: that of the key being processed, else live. */
-  addAfter(key: string, ms: number, priority?: Priority): void
-  /** Counts a failure of `key` and queues it after its back-off, which doubles with each until forget(). */
-  addBackedOff(key: string): void
-  /** Resets the failure count. What waits stays. */
-  forget(key: string): void
-  failures(key: string): number
-  /** Resolves with the next key; with null once stopped and drained, or when `signal` aborts. Call done() for each key. */
-  take(signal?: AbortSignal): Promise<string | null>
-  /** Takes up to `count` of the keys that wait now, for work in groups. Call done() for each key. */
-  takeWaiting(count: number): readonly string[]
-  done(key: string): void
-  /** The number of waiting keys, including those that are still being processed, without the delayed ones. */
-  length(): number
-  stop(): void
-}
+export type Queue = ReturnType<typeof createQueue>
 
 export interface QueueMetrics {
   /** A queue starts, empty. `read` returns at each scrape what is being processed. */
@@ -72,7 +54,7 @@ const BACKOFF = { firstMs: 100, maxMs: 300_000 }
 /** So many live keys in a row go before a background key that waits. */
 const MAX_LIVE = 20
 
-export function createQueue({ clock, metrics, backoff = BACKOFF, random = Math.random }: QueueOptions): Queue {
+export function createQueue({ clock, metrics, backoff = BACKOFF, random = Math.random }: QueueOptions) {
   const waiting = new Map<string, Waiting>()
   const processing = new Map<string, Waiting>()
   // Waiting keys that no worker has, in order.
@@ -93,6 +75,7 @@ export function createQueue({ clock, metrics, backoff = BACKOFF, random = Math.r
     return (clock.now() - ms) / 1_000
   }
 
+  /** Queues `key` now. A key that waits in the background moves up with a live change. */
   function add(key: string, priority: Priority = 'live'): void {
     if (isStopped) return
     const entry = waiting.get(key)
@@ -138,6 +121,7 @@ export function createQueue({ clock, metrics, backoff = BACKOFF, random = Math.r
     return key
   }
 
+  /** Resolves with the next key; with null once stopped and drained, or when `signal` aborts. Call done() for each key. */
   function take(signal?: AbortSignal): Promise<string | null> {
     if (signal?.aborted) return Promise.resolve(null)
     const { promise, resolve } = Promise.withResolvers<string | null>()
@@ -153,6 +137,7 @@ export function createQueue({ clock, metrics, backoff = BACKOFF, random = Math.r
     return promise
   }
 
+  /** Takes up to `count` of the keys that wait now, for work in groups. Call done() for each key. */
   function takeWaiting(count: number): readonly string[] {
     const keys: string[] = []
     for (let key = count > 0 ? next() : undefined; key !== undefined; key = keys.length < count ? next() : undefined)
@@ -170,6 +155,7 @@ export function createQueue({ clock, metrics, backoff = BACKOFF, random = Math.r
     handOut()
   }
 
+  /** Queues `key` after `ms`, which may be years. Default priority: that of the key being processed, else live. */
   function addAfter(key: string, ms: number, priority: Priority = processing.get(key)?.priority ?? 'live'): void {
     if (!Number.isFinite(ms)) throw new RangeError(`cannot wait ${ms} ms for ${key}`)
     if (isStopped) return
@@ -180,6 +166,7 @@ export function createQueue({ clock, metrics, backoff = BACKOFF, random = Math.r
     } else add(key, priority)
   }
 
+  /** Counts a failure of `key` and queues it after its back-off, which doubles with each until forget(). */
   function addBackedOff(key: string): void {
     const failed = failures(key)
     failureCounts.set(key, failed + 1)
@@ -208,13 +195,15 @@ export function createQueue({ clock, metrics, backoff = BACKOFF, random = Math.r
     add,
     addAfter,
     addBackedOff,
-    forget: (key) => void failureCounts.delete(key),
+    /** Resets the failure count. What waits stays. */
+    forget: (key: string) => void failureCounts.delete(key),
     failures,
     take,
     takeWaiting,
     done,
+    /** The number of waiting keys, including those that are still being processed, without the delayed ones. */
     length: () => waiting.size,
-    stop() {
+    stop(): void {
       if (isStopped) return
       // Even if it is not drained: keys left behind at a loss of leadership are not a backlog of this process.
       for (const { priority } of waiting.values()) metrics?.depthChanged(priority, -1)

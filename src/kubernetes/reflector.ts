@@ -26,7 +26,6 @@ import { createObjectCache, isSameState, type KeyedChange } from './object-cache
 import { type CachedObject, describeLocation, type KubernetesObject, keyOf, type ResourceType } from './objects.ts'
 import { type StallTimer, startStallTimer } from './stall-timer.ts'
 
-export type { ProblemKind } from './handlers.ts'
 export type { Change } from './object-cache.ts'
 
 export type Verb = 'list' | 'watch'
@@ -59,29 +58,9 @@ export interface ReflectorOptions<T, Raw = T> extends HandlerOptions<T, Raw> {
   readonly relistMs?: number
 }
 
-export interface Reflector<T, Raw = T> {
-  /** A second call has no effect. */
-  start(): void
-  /** Resolves when all its work has ended. It cannot be started again. */
-  stop(): Promise<void>
-  /** Whether a whole list has been received. */
-  hasSynced(): boolean
-  get(key: string): T | undefined
-  keys(): Iterable<string>
-  values(): Iterable<T>
-  /**
-   * Caches the response to a write of ours, of an object that is cached, unless a newer state is known. Neither it nor its event
-   * in the watch causes onChange.
-   */
-  put(object: Raw): void
-  /**
-   * Whether all that was stored before this call has been cached and given to onChange. When the watch has missed something it is
-   * replaced. False also when that cannot be found out within five seconds. Never rejects.
-   */
-  confirm(signal: AbortSignal): Promise<boolean>
-  /** When data of the API server last arrived, by the clock; 0 before the first time. */
-  lastContactAt(): number
-}
+export type Reflector<T extends CachedObject, Raw extends KubernetesObject = T & KubernetesObject> = ReturnType<
+  typeof createReflector<T, Raw>
+>
 
 const PAGE = 500
 const WATCH_SECONDS = 300
@@ -114,7 +93,7 @@ interface Failure {
 
 export function createReflector<T extends CachedObject, Raw extends KubernetesObject = T & KubernetesObject>(
   options: ReflectorOptions<T, Raw>,
-): Reflector<T, Raw> {
+) {
   const { client, type, clock, metrics, onRight, random = Math.random } = options
   const { stallMs = STALL_MS, relistMs = RELIST_MS } = options
   const { deliver, deliverAll, trim, report } = createHandlers(options)
@@ -229,8 +208,7 @@ export function createReflector<T extends CachedObject, Raw extends KubernetesOb
         if (livedMs() < SHORT_MS) throw new TransportError(`watch ${description}: ended after ${livedMs()} ms`)
         const isInTime = livedMs() >= timeoutSeconds * 1_000 - SHORT_MS
         metrics?.restarted(isInTime ? 'timeout' : 'closed')
-        if (!isInTime) return 'check'
-        return watchOrList()
+        return isInTime ? watchOrList() : 'check'
       } catch (error) {
         if (livedMs() >= STEADY_MS) resetBackoff()
         if (!stallTimer.hasFired()) return failureOf(error, 'watch', 'check', openedAt === null)
@@ -298,20 +276,15 @@ export function createReflector<T extends CachedObject, Raw extends KubernetesOb
     return () => movers.delete(listener)
   }
 
+  /**
+   * Whether all that was stored before this call has been cached and given to onChange. When the watch has missed something it is
+   * replaced. False also when that cannot be found out within five seconds. Never rejects.
+   */
   async function confirm(asked: AbortSignal): Promise<boolean> {
     if (isListDue) return false
-    const { position } = cache
     const watched = watching
-    const result = await confirmPosition({
-      client,
-      type,
-      where,
-      position,
-      onMoved,
-      onFailure: noteRejection,
-      clock,
-      signal: asked,
-    })
+    const state = { where, position: cache.position, onMoved }
+    const result = await confirmPosition({ client, type, clock, ...state, onFailure: noteRejection, signal: asked })
     // Not one that has begun since.
     if (result === 'behind' && watched !== undefined && watched === watching) {
       isBehind = true
@@ -333,22 +306,30 @@ export function createReflector<T extends CachedObject, Raw extends KubernetesOb
   }
 
   return {
-    start() {
+    /** A second call has no effect. */
+    start(): void {
       running ??= run()
     },
-    async stop() {
+    /** Resolves when all its work has ended. It cannot be started again. */
+    async stop(): Promise<void> {
       stopping.abort()
       await running
     },
+    /** Whether a whole list has been received. */
     hasSynced: () => isSynced,
     get: cache.get,
     keys: cache.keys,
     values: cache.values,
-    put(object) {
+    /**
+     * Caches the response to a write of ours, of an object that is cached, unless a newer state is known. Neither it nor its
+     * event in the watch causes onChange.
+     */
+    put(object: Raw): void {
       const kept = trim(object)
       if (kept !== null) cache.put(kept)
     },
     confirm,
+    /** When data of the API server last arrived, by the clock; 0 before the first time. */
     lastContactAt: () => contactAt,
   }
 }

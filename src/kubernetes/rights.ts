@@ -17,17 +17,7 @@ export interface Right {
 /** With its name: `list jobs.batch in the namespace payments`. */
 type MissingRight<R> = R & { readonly right: string }
 
-export interface Rights<R extends Right> {
-  /** In the order of `needed`. None while nothing is known. */
-  missing(namespace: string): readonly MissingRight<R>[]
-  /** A request has shown whether the right is there. `namespace`: undefined for a request in all of them. */
-  note(namespace: string | undefined, right: Right, isGranted: boolean): void
-  /** Asks for one right; for all of an area in which one has changed. Never rejects. To be called every `everyMs`. */
-  ask(signal: AbortSignal): Promise<void>
-  readonly everyMs: number
-  /** `namespace`: undefined for all of them. Returns a function that ends the calls. */
-  onChange(listener: (namespace: string | undefined) => void): () => void
-}
+export type Rights<R extends Right> = ReturnType<typeof createRights<R>>
 
 interface RightsOptions<R extends Right> {
   readonly client: Pick<KubernetesClient, 'raw'>
@@ -43,7 +33,7 @@ const ROUND_MS = 60_000
 /** Of many namespaces the round takes longer. */
 const PAUSE_MS = 100
 
-export function createRights<R extends Right>({ client, namespaces, needed }: RightsOptions<R>): Rights<R> {
+export function createRights<R extends Right>({ client, namespaces, needed }: RightsOptions<R>) {
   const areas = (namespaces ?? [undefined]).map((namespace) => ({ namespace, missing: new Set<R>() }))
   type Area = (typeof areas)[number]
   const areaOf = (namespace?: string) => areas[namespaces === null ? 0 : namespaces.indexOf(namespace!)]
@@ -83,21 +73,25 @@ export function createRights<R extends Right>({ client, namespaces, needed }: Ri
   }
 
   return {
+    /** The wait between two calls of ask(). */
     everyMs: Math.max(ROUND_MS / questions.length, PAUSE_MS),
-    missing(namespace) {
+    /** In the order of `needed`. None while nothing is known. */
+    missing(namespace: string): MissingRight<R>[] {
       const area = areaOf(namespace)
       return needed
         .filter((right) => area?.missing.has(right))
         .map((right) => ({ ...right, right: describeRight(right, area?.namespace) }))
     },
-    note(namespace, given, isGranted) {
+    /** A request has shown whether the right is there. `namespace`: undefined for a request in all of them. */
+    note(namespace: string | undefined, given: Right, isGranted: boolean): void {
       const area = areaOf(namespace)!
       const right = needed.find((right) => describeRight(right) === describeRight(given))
       if (right === undefined || area.missing.has(right) !== isGranted) return
       if (isRefused) put(area, right, isGranted)
       else changed.add(area)
     },
-    async ask(signal) {
+    /** Asks for one right; for all of an area in which one has changed. Never rejects. */
+    async ask(signal: AbortSignal): Promise<void> {
       const [area] = changed
       changed.delete(area!)
       const next = area === undefined ? [questions[asked++ % questions.length]!] : questions
@@ -107,7 +101,8 @@ export function createRights<R extends Right>({ client, namespaces, needed }: Ri
           if (!isAnswered && area !== undefined) changed.add(area)
         }
     },
-    onChange(listener) {
+    /** `namespace`: undefined for all of them. Returns a function that ends the calls. */
+    onChange(listener: (namespace: string | undefined) => void): () => void {
       listeners.add(listener)
       return () => {
         listeners.delete(listener)

@@ -144,13 +144,12 @@ export function createOperator(options: OperatorOptions): Operator {
     controller: FIELD_MANAGER,
     instance: identity,
     onProblem: (error) => log.warn({ error }, 'an Event could not be written'),
-    onDropped: kubernetesMetrics.recorder.dropped,
+    onDropped: kubernetesMetrics.dropped,
   })
 
   const onTaken = (isTaken: boolean) => metrics.clusterNameTaken.set(isTaken ? 1 : 0)
   const registration = createClusterRegistration({ client, service, cluster, holderSeconds, log, onTaken })
-  const electorMetrics = kubernetesMetrics.elector(LEASE_NAME)
-  electorMetrics.leading(false)
+  kubernetesMetrics.leading(LEASE_NAME, false)
   const stopping = new AbortController()
   const base = { service, cluster, namespaces, cronJobs, clock, random, log, stallMs }
   const shared: Shared = { ...base, recorder, metrics, kubernetesMetrics }
@@ -189,7 +188,7 @@ export function createOperator(options: OperatorOptions): Operator {
       onHeld: createLeaseReporter(claims, log),
       onLeading: (lease) => lead(lease, claims),
       onChange(isLeader) {
-        electorMetrics.leading(isLeader)
+        kubernetesMetrics.leading(LEASE_NAME, isLeader)
         log.info({ identity }, isLeader ? 'leading' : 'not leading')
       },
       onProblem: (error) => log.warn({ error }, 'the election has trouble with the API server; it goes on trying'),

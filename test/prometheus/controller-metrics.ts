@@ -18,7 +18,7 @@ export interface ControllerMetrics extends AsyncDisposable {
 export async function serveControllerMetrics(): Promise<ControllerMetrics> {
   const { registry } = createMetrics()
   const metrics = createKubernetesMetrics(registry)
-  metrics.elector(LEASE_NAME).leading(true)
+  metrics.leading(LEASE_NAME, true)
   const queue = metrics.queue(LEASE_NAME)
   queue.begin(() => ({ unfinishedSeconds: 0, longestSeconds: 0 }))
   const workers = metrics.workers(LEASE_NAME, 4)

@@ -117,7 +117,7 @@ const NAMES: [string, string, string[]][] = [
 function useAll(metrics: ReturnType<typeof createKubernetesMetrics>): void {
   metrics.queue('things')
   metrics.workers('things', 8)
-  metrics.elector('the-lease')
+  metrics.leading('the-lease', false)
   metrics.reflector('things')
 }
 
@@ -255,13 +255,13 @@ it('keeps controllers, leases and resources apart, and counts watches and droppe
   const { registry, metrics } = someMetrics()
   metrics.workers('one', 1).reconciled('success', 0.1)
   metrics.workers('two', 2)
-  metrics.elector('one').leading(true)
-  metrics.elector('two')
+  metrics.leading('one', true)
+  metrics.leading('two', false)
   metrics.reflector('one').objects(7)
   metrics.reflector('two').objects(9)
   metrics.reflector('one').restarted('stalled')
   metrics.reflector('one').contact(Date.UTC(2026, 0, 1) + 500)
-  metrics.recorder.dropped('queue_full')
+  metrics.dropped('queue_full')
   for (const [name, labels, value] of [
     ['controller_runtime_reconcile_total', { controller: 'one', result: 'success' }, 1],
     ['controller_runtime_reconcile_total', { controller: 'two', result: 'success' }, 0],
@@ -273,7 +273,7 @@ it('keeps controllers, leases and resources apart, and counts watches and droppe
     ['kubernetes_events_dropped_total', { reason: 'queue_full' }, 1],
   ] as const)
     expect(await readValue(registry, name, labels)).toBe(value)
-  metrics.elector('one').leading(false)
+  metrics.leading('one', false)
   expect(await readValue(registry, 'leader_election_master_status', { name: 'one' })).toBe(0)
 })
 
