@@ -22,13 +22,16 @@ export type { CallOptions } from './call.ts'
 export type { RequestMetrics } from './transport.ts'
 export type { WatchEvent } from './watch-lines.ts'
 
-export interface ListOptions extends CallOptions {
+export interface Selection {
   /** Left out: all namespaces. */
   readonly namespace?: string | undefined
-  readonly limit?: number
-  readonly continueToken?: string
   readonly labelSelector?: string | undefined
   readonly fieldSelector?: string | undefined
+}
+
+interface ListOptions extends Selection, CallOptions {
+  readonly limit?: number
+  readonly continueToken?: string
 }
 
 export interface ListPage<T> {
@@ -39,17 +42,14 @@ export interface ListPage<T> {
   readonly continueToken: string | null
 }
 
-interface WatchOptions extends StreamOptions {
-  readonly namespace?: string | undefined
+interface WatchOptions extends Selection, StreamOptions {
   readonly resourceVersion: string
-  readonly labelSelector?: string | undefined
-  readonly fieldSelector?: string | undefined
   /** The server ends the watch after this. */
   readonly timeoutSeconds: number
 }
 
 interface WriteOptions extends CallOptions {
-  readonly fieldManager?: string
+  readonly fieldManager?: string | undefined
   readonly subresource?: 'status'
 }
 
@@ -74,7 +74,7 @@ export interface NewObject {
 type Writable = NewObject | (NewObject & Record<string, unknown> & { metadata: Record<string, unknown> })
 
 export interface KubernetesClient {
-  /** Never what the server has in its cache, however old (`resourceVersion=0`): it would undo what is known. So are lists. */
+  /** Consistent, as a list is: what the server has in its cache (`resourceVersion=0`) may be older than what is known. */
   get<T extends KubernetesObject>(type: ResourceType, name: ObjectName, options?: CallOptions): Promise<T>
   /** One page. */
   list<T extends KubernetesObject>(type: ResourceType, options?: ListOptions): Promise<ListPage<T>>
@@ -214,7 +214,7 @@ function pathOf({ group, version, plural }: ResourceType, { namespace, name, sub
     .join('/')
 }
 
-const inNamespace = ({ namespace }: Pick<ListOptions, 'namespace'>): ResourceLocation => ({ namespace })
+const inNamespace = ({ namespace }: Selection): ResourceLocation => ({ namespace })
 
 function nameOf({ metadata: { namespace, name } }: { readonly metadata: ObjectName }): ResourceLocation {
   return { namespace, name }

@@ -11,7 +11,7 @@
 import { type Clock, waitForEvent } from '../runtime/clock.ts'
 import { createRate } from '../runtime/rate.ts'
 import { startLimit } from './call-limit.ts'
-import type { KubernetesClient, ListOptions } from './client.ts'
+import type { KubernetesClient, Selection } from './client.ts'
 import { hasStatus, readErrorEvent } from './errors.ts'
 import type { KubernetesObject, ResourceType } from './objects.ts'
 import { compareVersions, isNewer } from './resource-version.ts'
@@ -22,8 +22,8 @@ type Confirmation = 'confirmed' | 'behind' | 'unknown'
 interface ConfirmOptions {
   readonly client: Pick<KubernetesClient, 'list' | 'watch'>
   readonly type: ResourceType
-  /** The namespace and the selectors of the cache. */
-  readonly where: Pick<ListOptions, 'namespace' | 'labelSelector' | 'fieldSelector'>
+  /** Of the cache. */
+  readonly where: Selection
   /** The version up to which the cache holds all. */
   readonly position: () => string
   /** Calls `listener` when the position has moved, until the returned function is called. */

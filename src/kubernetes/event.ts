@@ -8,7 +8,6 @@ export const EVENTS: ResourceType = { group: 'events.k8s.io', version: 'v1', plu
 export interface Regarding {
   readonly apiVersion: string
   readonly kind: string
-  /** Empty for a cluster-scoped object: its Events are in `default`. */
   readonly namespace: string
   readonly name: string
   readonly uid: string
@@ -44,7 +43,7 @@ const INSTANCE_LENGTH = 128
 
 export function describeEvent(
   { controller, instance }: Reporter,
-  { apiVersion, kind, namespace, name: objectName, uid, resourceVersion }: Regarding,
+  regarding: Regarding,
   { type, reason, action, note }: Occurrence,
   name: string,
   atMs: number,
@@ -52,20 +51,17 @@ export function describeEvent(
   return {
     apiVersion: 'events.k8s.io/v1',
     kind: 'Event',
-    metadata: { name, namespace: namespaceOf({ namespace }) },
+    metadata: { name, namespace: regarding.namespace },
     eventTime: toMicroTime(atMs),
     reportingController: controller,
     reportingInstance: instance.slice(0, INSTANCE_LENGTH),
     action,
     reason,
-    regarding: { apiVersion, kind, namespace, name: objectName, uid, ...(resourceVersion && { resourceVersion }) },
+    regarding,
     note: cutNote(note),
     type,
   }
 }
-
-/** Returns the namespace of the object's Events: the server accepts those of cluster-scoped objects only in `default`. */
-export const namespaceOf = ({ namespace }: Pick<Regarding, 'namespace'>) => namespace || 'default'
 
 /** It begins with the namespace: in the queue, Events of one namespace do not hold up Events of another namespace. */
 export function keyOfEvent({ apiVersion, kind, namespace, name, uid }: Regarding, occurrence: Occurrence): string {
@@ -81,8 +77,7 @@ export function nameEvent({ name, uid }: Regarding, id: string | undefined): str
       ? randomBytes(8).toString('hex')
       : createHash('sha256').update(`${uid}\n${id}`).digest('hex').slice(0, 16)
   const stem = name.slice(0, NAME_LENGTH - suffix.length - 1).replace(/[-.]+$/, '')
-  // Some kinds allow names that are invalid for an Event.
-  return /^[a-z0-9]([a-z0-9.-]*[a-z0-9])?$/.test(stem) ? `${stem}.${suffix}` : suffix
+  return `${stem}.${suffix}`
 }
 
 /** Cuts a note to the server's limit in bytes, between two characters, with `…` at the end. */

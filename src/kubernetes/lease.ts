@@ -45,7 +45,7 @@ const MAX_RELEASE_TRIES = 3
 
 export function createLeaseLock(options: LeaseLockOptions) {
   const { client, name, identity, clock, leaseMs, requestMs, annotations, onHeld, fieldManager } = options
-  const managed = fieldManager === undefined ? {} : { fieldManager }
+  const writing = { timeoutMs: requestMs, fieldManager }
   const observer = createLeaseObserver(clock, leaseMs)
   const { observe } = observer
 
@@ -87,7 +87,7 @@ export function createLeaseLock(options: LeaseLockOptions) {
       // One second, like client-go, for candidates that check the duration before the holder.
       const spec = { holderIdentity: '', leaseDurationSeconds: 1, acquireTime: time, renewTime: time, leaseTransitions }
       try {
-        observe(await client.replace(LEASES, { ...lease, spec }, { timeoutMs: requestMs, ...managed }))
+        observe(await client.replace(LEASES, { ...lease, spec }, writing))
         return
       } catch (error) {
         // A renewal that was aborted may still have arrived.
@@ -102,7 +102,7 @@ export function createLeaseLock(options: LeaseLockOptions) {
   async function create(now: number): Promise<Held> {
     const metadata = annotations === undefined ? name : { ...name, annotations }
     const body = { apiVersion: API_VERSION, kind: 'Lease', metadata, spec: specUpon(null, now) }
-    const lease = await client.create<Lease>(LEASES, body, { timeoutMs: requestMs, ...managed })
+    const lease = await client.create<Lease>(LEASES, body, writing)
     observe(lease)
     return { lease, since: now }
   }
@@ -113,7 +113,7 @@ export function createLeaseLock(options: LeaseLockOptions) {
       ...(annotations && { annotations: { ...before.metadata.annotations, ...annotations } }),
     }
     const wanted = { ...before, metadata, spec: specUpon(before.spec ?? {}, now) }
-    const lease = await client.replace(LEASES, wanted, { ...limitsOf(signal), ...managed })
+    const lease = await client.replace(LEASES, wanted, { ...writing, ...limitsOf(signal) })
     observe(lease)
     return { lease, since: now }
   }

@@ -23,7 +23,6 @@ import {
   EVENTS,
   keyOfEvent,
   nameEvent,
-  namespaceOf,
   type Occurrence,
   type Regarding,
   type Reporter,
@@ -188,7 +187,7 @@ export function createRecorder(options: RecorderOptions): Recorder {
 
   async function send(series: Series, count: number): Promise<void> {
     const { regarding, name } = series
-    const namespace = namespaceOf(regarding)
+    const { namespace } = regarding
     const aggregate = count < 2 ? {} : { series: { count, lastObservedTime: toMicroTime(series.lastAt) } }
     if (series.writtenCount > 0) {
       try {

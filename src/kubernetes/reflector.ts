@@ -18,7 +18,7 @@
  */
 
 import { backoffMs } from '../runtime/backoff.ts'
-import type { KubernetesClient, ListPage, WatchEvent } from './client.ts'
+import type { KubernetesClient, ListPage, Selection, WatchEvent } from './client.ts'
 import { confirmPosition } from './confirm.ts'
 import { ApiError, hasStatus, readErrorEvent, TransportError } from './errors.ts'
 import { createHandlers, type HandlerOptions, type ProblemKind } from './handlers.ts'
@@ -38,13 +38,9 @@ export interface ReflectorMetrics {
 }
 
 /** `trim` is needed where what is cached (`T`) is not what the API server sends (`Raw`). */
-export interface ReflectorOptions<T, Raw = T> extends HandlerOptions<T, Raw> {
+export interface ReflectorOptions<T, Raw = T> extends HandlerOptions<T, Raw>, Selection {
   readonly client: Pick<KubernetesClient, 'list' | 'watch'>
   readonly type: ResourceType
-  /** Left out: all namespaces. */
-  readonly namespace?: string | undefined
-  readonly labelSelector?: string
-  readonly fieldSelector?: string
   readonly random?: () => number
   readonly metrics?: ReflectorMetrics
   /** A response has shown that the right is there, or not (403). An open watch goes on without its right. */

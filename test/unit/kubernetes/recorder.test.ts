@@ -45,15 +45,7 @@ describe('an event', () => {
     expect(written.map(({ body }) => body.eventTime)).toEqual(['2026-01-01T00:00:00.000000Z'])
   })
 
-  it('on an object without a namespace is written to the default one', async () => {
-    const { recorder, written, clock } = aRecorder()
-    recorder.record(aRegarding({ namespace: '' }), anOccurrence())
-    await clock.settle()
-    expect(written[0]).toMatchObject({ namespace: 'default' })
-  })
-
   it.each([
-    ['system:node:x', /^[0-9a-f]{16}$/],
     ['a'.repeat(253), /^a{236}\.[0-9a-f]{16}$/],
     [`${'a'.repeat(235)}-b${'c'.repeat(10)}`, /^a{235}\.[0-9a-f]{16}$/],
   ])('has a name that the server takes although its object is called %s', async (name, expected) => {
