@@ -18,10 +18,6 @@ import {
 import { createTransport, type Request, type RequestMetrics } from './transport.ts'
 import type { WatchEvent } from './watch-lines.ts'
 
-export type { CallOptions } from './call.ts'
-export type { RequestMetrics } from './transport.ts'
-export type { WatchEvent } from './watch-lines.ts'
-
 export interface Selection {
   /** Left out: all namespaces. */
   readonly namespace?: string | undefined
@@ -59,7 +55,7 @@ interface ApplyOptions extends WriteOptions {
   readonly force?: boolean
 }
 
-export interface DeleteOptions extends CallOptions {
+interface DeleteOptions extends CallOptions {
   /** Preconditions: Conflict when the object was replaced (uid) or changed (resourceVersion). */
   readonly uid?: string
   readonly resourceVersion?: string

@@ -7,7 +7,8 @@
  */
 
 import type { Clock } from '../runtime/clock.ts'
-import { type CallOptions, getOrNull, type KubernetesClient } from './client.ts'
+import type { CallOptions } from './call.ts'
+import { getOrNull, type KubernetesClient } from './client.ts'
 import { hasStatus } from './errors.ts'
 import { type KubernetesObject, type LeaseSpec, type ObjectName, type ResourceType, toMicroTime } from './objects.ts'
 

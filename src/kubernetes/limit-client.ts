@@ -1,5 +1,6 @@
 import { unlessAborted } from '../runtime/abort.ts'
-import type { CallOptions, KubernetesClient } from './client.ts'
+import type { CallOptions } from './call.ts'
+import type { KubernetesClient } from './client.ts'
 
 /**
  * Returns the same client, whose calls abort with `signal` unless they have a signal of their own. With the signal of a term, the

@@ -18,13 +18,14 @@
  */
 
 import { backoffMs } from '../runtime/backoff.ts'
-import type { KubernetesClient, ListPage, Selection, WatchEvent } from './client.ts'
+import type { KubernetesClient, ListPage, Selection } from './client.ts'
 import { confirmPosition } from './confirm.ts'
 import { ApiError, hasStatus, readErrorEvent, TransportError } from './errors.ts'
 import { createHandlers, type HandlerOptions, type ProblemKind } from './handlers.ts'
 import { createObjectCache, isSameState, type KeyedChange } from './object-cache.ts'
 import { type CachedObject, describeLocation, type KubernetesObject, keyOf, type ResourceType } from './objects.ts'
 import { type StallTimer, startStallTimer } from './stall-timer.ts'
+import type { WatchEvent } from './watch-lines.ts'
 
 export type { Change } from './object-cache.ts'
 
@@ -53,10 +54,6 @@ export interface ReflectorOptions<T, Raw = T> extends HandlerOptions<T, Raw>, Se
   /** A list is repeated when a watch ends after so long. Default: an hour. */
   readonly relistMs?: number
 }
-
-export type Reflector<T extends CachedObject, Raw extends KubernetesObject = T & KubernetesObject> = ReturnType<
-  typeof createReflector<T, Raw>
->
 
 const PAGE = 500
 const WATCH_SECONDS = 300

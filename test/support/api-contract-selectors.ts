@@ -1,8 +1,9 @@
 /** What the watches of Jobs and their pods rely on, as tests for the real API server and the fake. */
 
 import { beforeAll, describe, expect, it } from 'vitest'
-import type { KubernetesClient, WatchEvent } from '../../src/kubernetes/client.ts'
+import type { KubernetesClient } from '../../src/kubernetes/client.ts'
 import type { KubernetesObject, ResourceType } from '../../src/kubernetes/objects.ts'
+import type { WatchEvent } from '../../src/kubernetes/watch-lines.ts'
 import { PATIENCE_MS, refusalOf, type ServerUnderTest } from './api-contract.ts'
 import { eventually } from './until.ts'
 

@@ -4,9 +4,10 @@
  */
 
 import { beforeAll, describe, expect, it } from 'vitest'
-import type { KubernetesClient, WatchEvent } from '../../src/kubernetes/client.ts'
+import type { KubernetesClient } from '../../src/kubernetes/client.ts'
 import { ApiError } from '../../src/kubernetes/errors.ts'
 import type { KubernetesObject, ResourceType } from '../../src/kubernetes/objects.ts'
+import type { WatchEvent } from '../../src/kubernetes/watch-lines.ts'
 
 export interface ServerUnderTest {
   readonly client: KubernetesClient

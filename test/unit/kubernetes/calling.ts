@@ -1,14 +1,11 @@
 /** A client on a fake API server and a manual clock, new for each test of the file that calls `useFakeServer`. */
 
 import { afterEach, beforeEach } from 'vitest'
-import {
-  createClient,
-  type KubernetesClient,
-  type RequestMetrics,
-  type WatchEvent,
-} from '../../../src/kubernetes/client.ts'
+import { createClient, type KubernetesClient } from '../../../src/kubernetes/client.ts'
 import type { Connection } from '../../../src/kubernetes/connection.ts'
 import type { KubernetesObject } from '../../../src/kubernetes/objects.ts'
+import type { RequestMetrics } from '../../../src/kubernetes/transport.ts'
+import type { WatchEvent } from '../../../src/kubernetes/watch-lines.ts'
 import { CONFIG_MAPS, type FakeApiServer, startFakeApiServer } from '../../support/fake-api-server.ts'
 import { createManualClock, type ManualClock } from '../../support/manual-clock.ts'
 

@@ -2,7 +2,7 @@
 
 import { createClient, type KubernetesClient } from '../../../src/kubernetes/client.ts'
 import type { KubernetesObject } from '../../../src/kubernetes/objects.ts'
-import { createReflector, type Reflector, type ReflectorOptions } from '../../../src/kubernetes/reflector.ts'
+import { createReflector, type ReflectorOptions } from '../../../src/kubernetes/reflector.ts'
 import type { Clock } from '../../../src/runtime/clock.ts'
 import { CONFIG_MAPS, type FakeApiServer, startFakeApiServer } from '../../support/fake-api-server.ts'
 import { createManualClock, type ManualClock } from '../../support/manual-clock.ts'
@@ -16,7 +16,7 @@ export interface Reflecting extends AsyncDisposable {
   readonly server: FakeApiServer
   readonly clock: ManualClock
   readonly client: KubernetesClient
-  readonly reflector: Reflector<Note>
+  readonly reflector: ReturnType<typeof createReflector<Note>>
   /** `shop/a: - -> 1`: the key, and the text of before and after. */
   readonly changes: string[]
   /** `list: the message`. */
