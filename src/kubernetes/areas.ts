@@ -81,8 +81,8 @@ export function watchAreas<T extends CachedObject>(options: AreasOptions<T>) {
       await Promise.all(reflectors.map((reflector) => reflector.stop()))
     },
     /**
-     * Whether all was listed, or tried: what is forbidden is not waited for, nor a namespace of which the first list has
-     * failed. A watch of all namespaces is waited for.
+     * Whether all was listed, or tried: what is forbidden is not waited for, nor a namespace of which the first
+     * list has failed. A watch of all namespaces is waited for.
      */
     hasSynced: (): boolean =>
       areas.every(
@@ -112,8 +112,8 @@ export function watchAreas<T extends CachedObject>(options: AreasOptions<T>) {
 }
 
 /**
- * Metrics for each of `count` reflectors of one resource. The resource has the oldest contact of them all, so that a stalled one
- * is not hidden by the others, and the sum of their objects.
+ * Metrics for each of `count` reflectors of one resource. The resource has the oldest contact of them all, so that a
+ * stalled one is not hidden by the others, and the sum of their objects.
  */
 export function shareMetrics(metrics: ReflectorMetrics, count: number): readonly ReflectorMetrics[] {
   const contacts = new Array<number>(count).fill(0)

@@ -20,8 +20,8 @@ export class DeadlineExceeded extends Error {
 const ENDED = 'ended'
 
 /**
- * A signal that aborts after a time or with the caller's signal, until end() detaches it from both. Not AbortSignal.any(), which
- * keeps its result for as long as a source lives: some sources live as long as the process.
+ * A signal that aborts after a time or with the caller's signal, until end() detaches it from both. Not
+ * AbortSignal.any(), which keeps its result for as long as a source lives: some sources live as long as the process.
  */
 export function startLimit(clock: Clock, ms: number, signal: AbortSignal | undefined, reason: unknown = ENDED) {
   const limit = new AbortController()

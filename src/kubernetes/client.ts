@@ -70,7 +70,7 @@ export interface NewObject {
 type Writable = NewObject | (NewObject & Record<string, unknown> & { metadata: Record<string, unknown> })
 
 export interface KubernetesClient {
-  /** Consistent, as a list is: what the server has in its cache (`resourceVersion=0`) may be older than what is known. */
+  /** Consistent, as a list is: the server's cache (`resourceVersion=0`) may be older than what is known. */
   get<T extends KubernetesObject>(type: ResourceType, name: ObjectName, options?: CallOptions): Promise<T>
   /** One page. */
   list<T extends KubernetesObject>(type: ResourceType, options?: ListOptions): Promise<ListPage<T>>

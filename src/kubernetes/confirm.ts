@@ -34,7 +34,7 @@ interface ConfirmOptions {
 }
 
 const LIMIT_MS = 5_000
-/** A server whose cache lags waits for it so long, and lists past it then: a second watch would show what that cache has. */
+/** A server waits so long for its own cache, then lists past that cache: a second watch would see the cache alone. */
 const LAG_MS = 3_000
 /** Of the second watch. The server ends it, so that its socket can be used again. */
 const SECONDS = 1

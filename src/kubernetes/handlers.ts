@@ -39,7 +39,7 @@ export function createHandlers<T, Raw = T>(options: HandlerOptions<T, Raw>) {
 
   return {
     deliver,
-    /** Yields to the event loop between batches. Stops with `signal`: the changes not delivered by then have not taken effect. */
+    /** Yields to the event loop between batches. Stops with `signal`: changes not delivered have not taken effect. */
     async deliverAll(changes: Iterable<KeyedChange<T>>, signal: AbortSignal): Promise<void> {
       let since = clock.now()
       for (const change of changes) {

@@ -50,7 +50,10 @@ export function createLeaseLock(options: LeaseLockOptions) {
   const observer = createLeaseObserver(clock, leaseMs)
   const { observe } = observer
 
-  /** Acquires a lease that is free, expired, or ours from a write without a response. Undefined: another process holds it, or was faster. */
+  /**
+   * Acquires a lease that is free, expired, or ours from a write without a response. Undefined: another process
+   * holds it, or was faster.
+   */
   async function acquire(signal: AbortSignal): Promise<Held | undefined> {
     const seen = await read(signal)
     const now = clock.now()

@@ -1,10 +1,11 @@
 /**
- * The cache of a reflector: the newest state of each object, and the position up to which the API server has reported every
- * change. Pure: lists, events and our own writes go in, changes come out, and each takes effect when it is read.
+ * The cache of a reflector: the newest state of each object, and the position up to which the API server has reported
+ * every change. Pure: lists, events and our own writes go in, changes come out, and each takes effect when it is read.
  *
- * Three independent sources meet here. A list is the truth as of its version. An event is news unless a newer state is known.
- * The response to our own write comes before its event in the watch or after it: in the second case it must not undo later
- * changes or a deletion. It only updates an object that is known: that an object was created, or created again, is reported.
+ * Three independent sources meet here. A list is the truth as of its version. An event is news unless a newer state is
+ * known. The response to our own write comes before its event in the watch or after it: in the second case it must not
+ * undo later changes or a deletion. It only updates an object that is known: that an object was created, or created
+ * again, is reported.
  */
 
 import { type CachedObject, keyOf } from './objects.ts'
@@ -58,7 +59,7 @@ export function createObjectCache<T extends CachedObject>() {
     beginList(): void {
       written = new Set()
     },
-    /** Takes a whole list. Objects that it lacks were deleted, but for those of `unread`: they stay as they are known. */
+    /** Takes a whole list. Objects that it lacks were deleted, but for those of `unread`: these stay as they are. */
     *replace(
       items: readonly T[],
       resourceVersion: string,
@@ -82,7 +83,7 @@ export function createObjectCache<T extends CachedObject>() {
       }
       written = null
     },
-    /** Yields nothing for a known state, and two changes when the object was deleted and created again (another uid). */
+    /** Yields nothing for a known state, and two changes when the object was created again (another uid). */
     *apply(type: 'ADDED' | 'MODIFIED' | 'DELETED', object: T): Generator<KeyedChange<T>> {
       const { resourceVersion } = object.metadata
       moveTo(resourceVersion)
@@ -94,10 +95,11 @@ export function createObjectCache<T extends CachedObject>() {
       } else if (before === undefined || !isSameState(before, object)) yield* store(key, before, object)
     },
     /**
-     * Whether the server still has the history that the cache comes from. The arguments are of a consistent read: its version,
-     * and the first object of all. Such a read is never older than the cache unless etcd was emptied or restored. The server
-     * would accept a watch from a version of the old history, and send nothing until the new history is as long, or skip its
-     * beginning. A lower version shows the new history; if that is longer already, the first object does: uids are never reused.
+     * Whether the server still has the history that the cache comes from. The arguments are of a consistent read:
+     * its version, and the first object of all. Such a read is never older than the cache unless etcd was emptied
+     * or restored. The server would accept a watch from a version of the old history, and send nothing until the
+     * new history is as long, or skip its beginning. A lower version shows the new history; if that is longer
+     * already, the first object does: uids are never reused.
      */
     isContinuedBy(resourceVersion: string, first: CachedObject | undefined): boolean {
       const order = compareVersions(resourceVersion, position)

@@ -121,7 +121,10 @@ export function createQueue({ clock, metrics, backoff = BACKOFF, random = Math.r
     return key
   }
 
-  /** Resolves with the next key; with null once stopped and drained, or when `signal` aborts. Call done() for each key. */
+  /**
+   * Resolves with the next key; with null once stopped and drained, or when `signal` aborts. Call done() for each
+   * key.
+   */
   function take(signal?: AbortSignal): Promise<string | null> {
     if (signal?.aborted) return Promise.resolve(null)
     const { promise, resolve } = Promise.withResolvers<string | null>()

@@ -270,8 +270,8 @@ export function createReflector<T extends CachedObject, Raw extends KubernetesOb
   }
 
   /**
-   * Whether all that was stored before this call has been cached and given to onChange. When the watch has missed something it is
-   * replaced. False also when that cannot be found out within five seconds. Never rejects.
+   * Whether all that was stored before this call has been cached and given to onChange. When the watch has missed
+   * something it is replaced. False also when that cannot be found out within five seconds. Never rejects.
    */
   async function confirm(asked: AbortSignal): Promise<boolean> {
     if (isListDue) return false
@@ -314,8 +314,8 @@ export function createReflector<T extends CachedObject, Raw extends KubernetesOb
     keys: cache.keys,
     values: cache.values,
     /**
-     * Caches the response to a write of ours, of an object that is cached, unless a newer state is known. Neither it nor its
-     * event in the watch causes onChange.
+     * Caches the response to a write of ours, of an object that is cached, unless a newer state is known. Neither
+     * it nor its event in the watch causes onChange.
      */
     put(object: Raw): void {
       const kept = trim(object)
@@ -332,7 +332,8 @@ function* asListed<T>(changes: Iterable<KeyedChange<T>>): Generator<KeyedChange<
 }
 
 /**
- * After a rejection only a list helps; a busy server, a proxy without one and a broken connection need only another attempt.
+ * After a rejection only a list helps; a busy server, a proxy without one and a broken connection need only another
+ * attempt.
  *
  * @param isUnopened whether it failed before a response was seen
  */

@@ -142,9 +142,9 @@ export function createTransport(options: TransportOptions) {
     /** For messages. */
     host,
     /**
-     * Resolves with the head of the response, whatever its status; the caller reads the body. When the server rejects our
-     * credentials, or ours do not trust its certificate, it retries once with credentials read again. Throws TransportError
-     * without a response, KubeconfigError without credentials.
+     * Resolves with the head of the response, whatever its status; the caller reads the body. When the server
+     * rejects our credentials, or ours do not trust its certificate, it retries once with credentials read again.
+     * Throws TransportError without a response, KubeconfigError without credentials.
      */
     async send(request: Request, pool: 'requests' | 'watches', signal: AbortSignal): Promise<ApiResponse> {
       // A credential plugin may hang.

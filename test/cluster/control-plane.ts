@@ -260,8 +260,8 @@ async function start(programs: Programs, options: ControlPlaneOptions): Promise<
 const AT_ONCE = 16
 
 /**
- * Each object gets a revision of its own, as from the API server. A watch that ends between two objects of one revision, as
- * the API server ends a slow one, goes on after that revision: the rest of a transaction would be lost.
+ * Each object gets a revision of its own, as from the API server. A watch that ends between two objects of one
+ * revision, as the API server ends a slow one, goes on after that revision: the rest of a transaction would be lost.
  */
 async function storeObjects(etcdUrl: string, objects: Iterable<StoredObject>): Promise<void> {
   const encode = (text: string) => Buffer.from(text).toString('base64')

@@ -99,7 +99,10 @@ describe('a reflector', () => {
 const rejection = (status: number) =>
   new ApiError({ request: 'r', status, reason: 'r', message: `${status}`, details: null, retryAfterSeconds: null })
 
-/** The API server is at `listed`, and says so after `listMs`; the second watch delivers these, and then ends after `restMs`. */
+/**
+ * The API server is at `listed`, and says so after `listMs`; the second watch delivers these, and then ends after
+ * `restMs`.
+ */
 function ask(listed: string | Error, delivered: readonly string[] | Error = [], restMs = 1_000, listMs = 0) {
   const clock = createManualClock()
   const state = { position: '100', move: () => {} }
