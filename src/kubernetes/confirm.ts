@@ -56,10 +56,12 @@ export async function confirmPosition(options: ConfirmOptions): Promise<Confirma
     if (hasReached(page.resourceVersion)) return 'confirmed'
     if (clock.now() - askedAt >= LAG_MS) return 'unknown'
     const delivered = await watchBriefly()
+    const before = position()
     const isLevel = await reach(delivered.version)
     // Where changes never pause, the first watch gets there meanwhile, while the second one delivers until its end.
     if (hasReached(page.resourceVersion)) return 'confirmed'
-    if (!isLevel) return signal.aborted ? 'unknown' : 'behind'
+    // In order: a first watch that still delivers, as after a burst, gets there too.
+    if (!isLevel) return signal.aborted || position() !== before ? 'unknown' : 'behind'
     return delivered.isAll ? 'confirmed' : 'unknown'
   } catch (error) {
     options.onFailure?.(error)

@@ -175,6 +175,14 @@ describe('a position', () => {
     expect(await result).toBe('confirmed')
   })
 
+  it('is unknown when the first watch is late and still delivers: to replace it would cost more than to wait', async () => {
+    const { clock, result, moveTo } = ask('120', ['101', '105'])
+    await clock.advance(1_500)
+    moveTo('103')
+    await clock.advance(500)
+    expect(await result).toBe('unknown')
+  })
+
   it.each([
     ['what the second one delivers until its end', '129'],
     ['what the list has, and not yet all of the second one', '120'],
