@@ -65,7 +65,8 @@ interface Waiter {
   readonly until: number
   /** Whether checks are held whose sources may replace a run. */
   readonly isFew: boolean
-  readonly resolve: () => void
+  /** Gets the keys of the held checks. */
+  readonly resolve: (held: ReadonlySet<string>) => void
 }
 
 export function createRunRecorder(
@@ -81,7 +82,7 @@ export function createRunRecorder(
   const startedAt = clock.now()
   const queue = term.createQueue('runs', RETRY)
   const waiting = createRunNews()
-  const openRuns = createOpenRuns({ service, cluster, log, sources, checks })
+  const openRuns = createOpenRuns({ service, cluster, log, sources, checks, isWaiting: waiting.has })
   /** By the key of the source: since when its last success is to be compared with its runs. */
   const successes = new Map<string, number>()
   /** Keys of HeartbeatChecks: those that were compared in this term. */
@@ -132,15 +133,22 @@ export function createRunRecorder(
 
   function note(source: string, news: News): void {
     for (const key of checks.followersOf(source)) {
-      // Above the limit the run is found again in the caches.
-      if (!waiting.put(key, news)) compare(key, RETRY.maxMs)
+      put(key, source, news)
       queue.add(key)
     }
+  }
+
+  function put(key: string, source: string, news: News, order?: number): void {
+    if (waiting.put(key, news, order)) return
+    // Above the limit the run is found again in the caches; closed, if the caches have forgotten it.
+    openRuns.note(key, source, news.id)
+    compare(key, RETRY.maxMs)
   }
 
   const isReady = () => sources.hasSynced() && checks.hasTried()
 
   function compare(key: string, ms = 0): void {
+    if (stopping.signal.aborted) return
     waiting.compare(key)
     if (isReady()) queue.addAfter(key, ms, 'background')
     else syncing ??= compareWhenReady()
@@ -149,6 +157,7 @@ export function createRunRecorder(
   async function compareWhenReady(): Promise<void> {
     while (!isReady() && !stopping.signal.aborted) await clock.sleep(SYNC_MS, stopping.signal)
     syncing = null
+    compareNew()
     for (const key of waiting.toCompare()) queue.add(key, 'background')
   }
 
@@ -159,16 +168,17 @@ export function createRunRecorder(
     known = followers
   }
 
-  /** Adds the news that are not recorded. */
-  async function compareRuns(keys: readonly string[]): Promise<void> {
+  /** Adds the news that are not recorded. Returns the keys of the checks that are still to be compared. */
+  async function compareRuns(keys: readonly string[]): Promise<ReadonlySet<string>> {
+    const left = new Set<string>()
     const asked = keys.flatMap((key) => {
       const comparison = waiting.comparisonOf(key)
       return comparison === undefined ? [] : [{ key, comparison }]
     })
-    if (asked.length === 0 || stopping.signal.aborted) return
+    if (asked.length === 0 || stopping.signal.aborted) return left
     if (!isReady()) {
       syncing ??= compareWhenReady()
-      return
+      return left
     }
     const gone = Map.groupBy(sources.goneRuns(), ({ source }) => source)
     const found: Found[] = []
@@ -177,7 +187,8 @@ export function createRunRecorder(
       const { key } = one
       // The rest has its turn behind what happens meanwhile.
       if (found.length >= MAX_COMPARED) {
-        queue.add(key, 'background')
+        left.add(key)
+        queue.addAfter(key, 0)
         continue
       }
       compared.push(one)
@@ -190,15 +201,19 @@ export function createRunRecorder(
     }
     const inOrder = found.toSorted((one, other) => orderOf(one) - orderOf(other))
     const recorded = inOrder.length === 0 ? [] : await service.findRecorded(inOrder.map(toKnown))
-    for (const [index, { key, source, ...listed }] of inOrder.entries()) {
+    for (const [index, one] of inOrder.entries()) {
+      const { key, source, run, isGone, report } = one
       const types = recorded[index]!
       if (types === null) unknown.add(key)
-      const isMissing = types !== null && listed.report.entries.some(({ type }) => !types.has(type))
+      const isMissing = types !== null && report.entries.some(({ type }) => !types.has(type))
       // What waits came meanwhile, and is newer.
-      if (!isMissing || waiting.has(key, listed.run.metadata.uid)) continue
-      if (!waiting.put(key, observer.newsOf(source, listed))) compare(key, RETRY.maxMs)
+      if (!isMissing || waiting.has(key, run.metadata.uid)) continue
+      if (isGone || sources.getRun(run.sourceUid!, run.metadata.uid) === run)
+        put(key, source, observer.newsOf(source, one), orderOf(one))
+      else compare(key)
     }
     for (const { key, comparison } of compared) waiting.compared(key, comparison)
+    return left
   }
 
   function toKnown({ key, run }: Found): KnownRun {
@@ -206,20 +221,22 @@ export function createRunRecorder(
   }
 
   function noteSuccess(source: string): void {
-    if (!successes.has(source)) successes.set(source, clock.now())
+    successes.set(source, clock.now())
   }
 
   /** Successes whose run was gone before it was seen: all that changed before is in the caches. */
   function reportSuccesses(): void {
-    if (successes.size === 0) return
-    const gone = Map.groupBy(sources.goneRuns(), ({ source }) => source)
-    for (const [key, notedAt] of successes) {
-      if (!isConfirmed(splitKey(key).namespace, notedAt)) continue
+    // Without a HeartbeatCheck, one may be listed later.
+    const due = [...successes].filter(
+      ([key, notedAt]) => isConfirmed(splitKey(key).namespace, notedAt) && !isEmpty(checks.followersOf(key)),
+    )
+    const gone = due.length === 0 ? null : Map.groupBy(sources.goneRuns(), ({ source }) => source)
+    for (const [key] of due) {
       successes.delete(key)
       const source = sources.getSource(key)
       const at = Date.parse(source?.lastSuccessfulTime ?? '')
       if (source === undefined || Number.isNaN(at)) continue
-      const ofSource = (gone.get(key) ?? []).map(({ run }) => run).filter((run) => !isOfFormer(sources, key, run))
+      const ofSource = (gone?.get(key) ?? []).map(({ run }) => run).filter((run) => !isOfFormer(sources, key, run))
       const runs = [...sources.runsOf(source.metadata.uid), ...ofSource]
       const isSeen = runs.some((run) => run.outcome === 'Succeeded' && run.endedAt! >= at)
       if (!isSeen) note(key, toNews(describeSuccess(source.metadata.name, at)))
@@ -236,8 +253,9 @@ export function createRunRecorder(
     for (let key = await queue.take(ending.signal); key !== null; key = await queue.take(ending.signal)) {
       const keys = [key, ...queue.takeWaiting(MAX_REPORTS - 1)]
       try {
-        await compareRuns(keys)
-        await sender.send(keys)
+        const left = await compareRuns(keys)
+        // News of a check are not recorded before older ones that a comparison may find.
+        await sender.send(keys.filter((one) => !left.has(one)))
         failures = 0
       } catch (error) {
         if (ending.signal.aborted) return
@@ -258,16 +276,21 @@ export function createRunRecorder(
   }
 
   function settle(): void {
-    if (stopping.signal.aborted && !waiting.isAwaited(Number.POSITIVE_INFINITY, () => false)) ending.abort()
+    if (stopping.signal.aborted) {
+      // What is dropped does not count as recorded.
+      if (!waiting.isAwaited(Number.POSITIVE_INFINITY, () => false)) ending.abort()
+      return
+    }
     for (const waiter of waiters) {
       const held = heldKeys(waiter.isFew)
       if (waiting.isAwaited(waiter.until, (key) => held.has(key))) continue
       waiters.delete(waiter)
-      waiter.resolve()
+      waiter.resolve(held)
     }
   }
 
-  function whenSettled(): Promise<void> {
+  /** Returns the keys of the held checks. */
+  function whenSettled(): Promise<ReadonlySet<string>> {
     return new Promise((resolve) => {
       waiters.add({ until: waiting.last(), isFew: observer.replacing().length <= MAX_REPLACED, resolve })
       settle()
@@ -294,12 +317,13 @@ export function createRunRecorder(
       if (source !== null) noteSuccess(source)
     },
     async whenRecorded() {
+      if (!isReady()) syncing ??= compareWhenReady()
+      await syncing
       compareNew()
       await whenSettled()
       const unclosed = await openRuns.closeGone(isConfirmed)
       reportSuccesses()
-      await whenSettled()
-      return [...new Set([...unclosed, ...heldKeys(true)])]
+      return [...new Set([...unclosed, ...(await whenSettled())])]
     },
     start() {
       observer.start()
@@ -310,7 +334,8 @@ export function createRunRecorder(
       })
       for (const { metadata, lastSuccessfulTime } of sources.sources())
         if (lastSuccessfulTime !== null) noteSuccess(keyOf(metadata))
-      compareNew()
+      if (isReady()) compareNew()
+      else syncing = compareWhenReady()
       parts.push(term.startLoop('runs to look at again', RECHECK_MS, recheck))
       running = work()
     },

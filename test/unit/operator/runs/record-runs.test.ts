@@ -3,7 +3,7 @@
 import { describe, expect, it } from 'vitest'
 import { unavailable } from '../../../../src/domain/errors.ts'
 import type { HeartbeatCheck } from '../../../../src/operator/heartbeat-check.ts'
-import { failed, RUNNING, startRecording, succeeded } from './recording.ts'
+import { failed, pod, RUNNING, startRecording, succeeded } from './recording.ts'
 
 const one = () =>
   startRecording(({ sources, check }) => {
@@ -371,30 +371,6 @@ describe('a run that was deleted while its CronJob replaces such runs', () => {
   })
 })
 
-const pod = (name: string, exitCode: number) => ({
-  metadata: { namespace: 'shop', name, uid: name, resourceVersion: '1' },
-  phase: 'Failed',
-  node: null,
-  index: null,
-  createdAt: exitCode,
-  deletedAt: null,
-  status: null,
-  disruption: null,
-  unscheduled: null,
-  containers: [
-    {
-      name: 'main',
-      isInit: false,
-      isSidecar: false,
-      isRestarted: false,
-      endedAt: null,
-      failedBefore: null,
-      restarts: 0,
-      waiting: null,
-      failed: { reason: 'Error', message: null, exitCode, signal: null, finishedAt: exitCode },
-    },
-  ],
-})
 const firstLineOf = ({ entries }: { readonly entries: readonly object[] }) =>
   (entries.at(-1) as { body: string }).body.split('\n')[0]
 
@@ -975,6 +951,19 @@ describe('the last success of a CronJob', () => {
     expect(t.stored).toEqual([])
     await t.drained()
     expect(t.stored).toEqual(['backup null success'])
+  })
+
+  it('that changes once more after the caches were confirmed waits for the next confirmation', async () => {
+    await using t = one()
+    await t.drained()
+    t.sources.source('backup', { lastSuccessfulTime: '2026-01-01T01:05:00Z' })
+    t.sources.confirmed()
+    await t.clock.advance(1_000)
+    t.sources.source('backup', { lastSuccessfulTime })
+    await t.runs.whenRecorded()
+    t.sources.run('j1', 'backup', succeeded(lastSuccessfulTime))
+    await t.drained()
+    expect(t.stored).toEqual(['backup j1 start+success'])
   })
 })
 

@@ -365,3 +365,28 @@ export const failed = (end = '2026-01-01T02:05:00Z', pods = 0) => ({
   failed: pods,
   conditions: [condition('Failed', end)],
 })
+
+export const pod = (name: string, exitCode: number) => ({
+  metadata: { namespace: 'shop', name, uid: name, resourceVersion: '1' },
+  phase: 'Failed',
+  node: null,
+  index: null,
+  createdAt: exitCode,
+  deletedAt: null,
+  status: null,
+  disruption: null,
+  unscheduled: null,
+  containers: [
+    {
+      name: 'main',
+      isInit: false,
+      isSidecar: false,
+      isRestarted: false,
+      endedAt: null,
+      failedBefore: null,
+      restarts: 0,
+      waiting: null,
+      failed: { reason: 'Error', message: null, exitCode, signal: null, finishedAt: exitCode },
+    },
+  ],
+})
