@@ -29,7 +29,7 @@ export interface RunObserver {
   start(): void
   /** The news of a run that a comparison finds. */
   newsOf(source: string, listed: ListedRun): News
-  /** The keys of the sources that may replace a run which was deleted, once for each such run. */
+  /** The keys of the sources that may replace a run which was deleted. */
   replacing(): readonly string[]
   /** Hears no more. Resolves when each report is known, from what is known now. */
   stop(): Promise<void>

@@ -29,7 +29,7 @@ export interface RunRecorderOptions {
   readonly checks: Pick<CheckWatch, 'get' | 'followers' | 'followersOf' | 'hasTried'>
   /** Null: no log is read. */
   readonly logs: LogReader | null
-  readonly onOutcome?: (outcome: JobOutcome, report: JobReport) => void
+  readonly onOutcome: (outcome: JobOutcome, report: JobReport) => void
 }
 
 export interface RunRecorder extends Controller {
@@ -43,8 +43,6 @@ export interface RunRecorder extends Controller {
   whenRecorded(): Promise<readonly string[]>
 }
 
-/** With more runs that may be replaced, all deadlines wait for them. */
-const MAX_REPLACED = 100
 /** How often the caches are looked at until they are filled. */
 const SYNC_MS = 100
 /** Runs that are compared at once, and a few more: those of a check are compared together. */
@@ -63,8 +61,6 @@ interface Found extends ListedRun {
 /** Waits for the news up to `until`, but for those of held checks. */
 interface Waiter {
   readonly until: number
-  /** Whether checks are held whose sources may replace a run. */
-  readonly isFew: boolean
   /** Gets the keys of the held checks. */
   readonly resolve: (held: ReadonlySet<string>) => void
 }
@@ -74,7 +70,7 @@ export function createRunRecorder(
   options: RunRecorderOptions,
 ): RunRecorder {
   const { service, cluster, clock, log } = term
-  const { sources, checks, onOutcome = () => {} } = options
+  const { sources, checks, onOutcome } = options
   /** Aborts when the term ends: what is known is stored, and nothing more is compared. */
   const stopping = new AbortController()
   /** Aborts when no more is stored. */
@@ -270,9 +266,8 @@ export function createRunRecorder(
   }
 
   /** The checks whose news nothing waits for but their own deadlines. */
-  function heldKeys(isFew: boolean): ReadonlySet<string> {
-    const replacing = isFew ? observer.replacing() : []
-    return new Set([...sender.locked(), ...replacing.flatMap((source) => [...checks.followersOf(source)])])
+  function heldKeys(): ReadonlySet<string> {
+    return new Set([...sender.locked(), ...observer.replacing().flatMap((source) => [...checks.followersOf(source)])])
   }
 
   function settle(): void {
@@ -282,7 +277,7 @@ export function createRunRecorder(
       return
     }
     for (const waiter of waiters) {
-      const held = heldKeys(waiter.isFew)
+      const held = heldKeys()
       if (waiting.isAwaited(waiter.until, (key) => held.has(key))) continue
       waiters.delete(waiter)
       waiter.resolve(held)
@@ -292,7 +287,7 @@ export function createRunRecorder(
   /** Returns the keys of the held checks. */
   function whenSettled(): Promise<ReadonlySet<string>> {
     return new Promise((resolve) => {
-      waiters.add({ until: waiting.last(), isFew: observer.replacing().length <= MAX_REPLACED, resolve })
+      waiters.add({ until: waiting.last(), resolve })
       settle()
     })
   }

@@ -337,30 +337,6 @@ describe('a run that was deleted while its CronJob replaces such runs', () => {
     expect(t.stored.filter((one) => one.endsWith('a log')).sort()).toEqual(['backup a log', 'second a log'])
   })
 
-  it.each([
-    [100, true],
-    [101, false],
-  ])('%i of them keep only the deadlines of their own checks waiting: %s', async (count, isOwn) => {
-    await using t = startRecording()
-    const names = Array.from({ length: count }, (_, index) => `backup-${index}`)
-    for (const name of names) {
-      t.sources.source(name, { concurrencyPolicy: 'Replace' })
-      t.check(name)
-      t.sources.scheduled(`${name}-a`, name, t.clock.now(), RUNNING)
-    }
-    await t.drained()
-    for (const name of names) t.sources.drop(`${name}-a`, name)
-    let held: string[] | null = null
-    const drained = t.drained().then((found) => {
-      held = found
-    })
-    await t.clock.advance(1_999)
-    expect(held).toEqual(isOwn ? names : null)
-    await t.clock.advance(1)
-    await drained
-    expect(held).toEqual(isOwn ? names : [])
-  })
-
   it('is stored with what is known when the term ends', async () => {
     await using t = replacing()
     t.sources.scheduled('a', 'backup', t.clock.now(), RUNNING)
