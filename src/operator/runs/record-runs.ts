@@ -164,26 +164,25 @@ export function createRunRecorder(
     known = followers
   }
 
-  /** Adds the news that are not recorded. Returns the keys of the checks that are still to be compared. */
-  async function compareRuns(keys: readonly string[]): Promise<ReadonlySet<string>> {
-    const left = new Set<string>()
+  /** Adds the news that are not recorded. Adds to `left` the keys of the checks that are still to be compared. */
+  async function compareRuns(keys: readonly string[], left: Set<string>): Promise<void> {
     const asked = keys.flatMap((key) => {
       const comparison = waiting.comparisonOf(key)
       return comparison === undefined ? [] : [{ key, comparison }]
     })
-    if (asked.length === 0 || stopping.signal.aborted) return left
+    if (asked.length === 0 || stopping.signal.aborted) return
     if (!isReady()) {
       syncing ??= compareWhenReady()
-      return left
+      return
     }
     const gone = Map.groupBy(sources.goneRuns(), ({ source }) => source)
     const found: Found[] = []
     const compared: typeof asked = []
     for (const one of asked) {
       const { key } = one
+      left.add(key)
       // The rest has its turn behind what happens meanwhile.
       if (found.length >= MAX_COMPARED) {
-        left.add(key)
         queue.addAfter(key, 0)
         continue
       }
@@ -208,8 +207,10 @@ export function createRunRecorder(
         put(key, source, observer.newsOf(source, one), orderOf(one))
       else compare(key)
     }
-    for (const { key, comparison } of compared) waiting.compared(key, comparison)
-    return left
+    for (const { key, comparison } of compared) {
+      waiting.compared(key, comparison)
+      left.delete(key)
+    }
   }
 
   function toKnown({ key, run }: Found): KnownRun {
@@ -248,10 +249,12 @@ export function createRunRecorder(
     let failures = 0
     for (let key = await queue.take(ending.signal); key !== null; key = await queue.take(ending.signal)) {
       const keys = [key, ...queue.takeWaiting(MAX_REPORTS - 1)]
+      const left = new Set<string>()
       try {
-        const left = await compareRuns(keys)
-        // News of a check are not recorded before older ones that a comparison may find.
-        await sender.send(keys.filter((one) => !left.has(one)))
+        await compareRuns(keys, left).finally(() =>
+          // News of a check are not recorded before older ones that a comparison may find.
+          sender.send(keys.filter((one) => !left.has(one))),
+        )
         failures = 0
       } catch (error) {
         if (ending.signal.aborted) return

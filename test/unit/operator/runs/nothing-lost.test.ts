@@ -148,6 +148,22 @@ it('a check whose reports are rejected again and again fills no memory', async (
 })
 
 describe('a comparison', () => {
+  it('that the database cannot answer holds up no other check', async () => {
+    await using t = followed('big', 'backup')
+    await t.drained()
+    t.fail(new Error('it takes too long'), 'findRecorded')
+    t.sources.hasRun('j1', 'big', failed())
+    t.runs.follow('shop/big')
+    t.sources.run('j2', 'big', succeeded('2026-01-01T02:06:00Z'))
+    t.sources.run('j3', 'backup', failed())
+    await t.clock.advance(5_000)
+    expect(t.stored).toEqual(['backup j3 fail'])
+    t.fail(null)
+    await t.clock.advance(2_000)
+    await t.drained()
+    expect(t.stored.slice(1)).toEqual(['big j1 fail', 'big j2 start+success'])
+  })
+
   it('is recorded before later news of the check that came meanwhile', async () => {
     await using t = startRecording(({ sources, check }) => {
       sources.source('backup')
