@@ -416,6 +416,23 @@ describe('after a downtime', () => {
   })
 })
 
+it('nothing counts as seen while the HeartbeatChecks cannot be listed', async () => {
+  const { id, owner } = await makeFollowed('unlisted')
+  await seen()
+  await t.operator().stop()
+  const job = await cronJobs.createJob('unlisted-1', owner, { status: succeeded(at(1), at(8)) })
+  const { server } = t.cluster
+  const isOfChecks = ({ path }: { path: string }) => path.includes('/heartbeatchecks')
+  const heal = server.disturb(isOfChecks, { status: 500, reason: 'InternalError' }, Number.POSITIVE_INFINITY)
+  const [from, asked] = [await seenAt(), server.requests.length]
+  await t.restart()
+  await eventually('they are asked for four times', () => server.requests.slice(asked).filter(isOfChecks).length >= 4)
+  expect(await seenAt()).toEqual(from)
+  heal()
+  await recorded(id, [`start ${job} ${at(1)}`, `success ${job} ${at(8)}`])
+  await seen()
+})
+
 describe('a watch', () => {
   it('that has missed the end of a Job finds it by a list, and closes what it has missed altogether', async () => {
     const { id, owner } = await makeFollowed('missed')

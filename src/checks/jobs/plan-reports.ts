@@ -90,7 +90,8 @@ export function planReports(gathered: readonly Gathered[], { all, locked, cronJo
   return { recorded, changeSet: { ...changeSet, pings }, cronJobs: planCronJobs(kept, cronJobs, states) }
 }
 
-const nameOf = ({ resource: { cluster, namespace, name } }: JobReport) => `${cluster}/${namespace}/${name}`
+/** Of the check of a report. */
+export const nameOf = ({ resource: { cluster, namespace, name } }: JobReport) => `${cluster}/${namespace}/${name}`
 
 function newestEndBefore(createdAt: Instant, reports: readonly JobReport[]): Instant {
   const ends = reports.flatMap(({ entries }) => entries.filter(({ type }) => type === 'success' || type === 'fail'))

@@ -13,7 +13,7 @@ import { inOrder } from '../../store/postgres/in-order.ts'
 import { LOCK_NOT_AVAILABLE, sqlStateOf } from '../../store/postgres/sqlstate.ts'
 import { spanOf } from './early-fails.ts'
 import type { JobOutcome, JobReport } from './job-report.ts'
-import { planReports, type Recorded } from './plan-reports.ts'
+import { nameOf, planReports, type Recorded } from './plan-reports.ts'
 
 /** Callers give at most so many reports, which one transaction records. */
 export const MAX_REPORTS = 200
@@ -48,6 +48,8 @@ interface Group {
   readonly wait: Wait
 }
 
+const HELD: Recorded = { outcome: 'held' }
+
 /** A group that PostgreSQL rejects is halved until each rejected report stands alone. */
 async function recordParts(context: Context, { group, all, wait }: Group): Promise<Recorded[]> {
   try {
@@ -58,10 +60,15 @@ async function recordParts(context: Context, { group, all, wait }: Group): Promi
       if (isHeld && wait === 'wait') return recordParts(context, { group, all, wait: 'skip locked' })
       throw error
     }
-    if (group.length === 1) return [{ outcome: 'failed', error }]
+    if (group.length <= 1) return group.map(() => ({ outcome: 'failed', error }))
     const middle = group.length >> 1
     const head = await recordParts(context, { group: group.slice(0, middle), all, wait })
-    return [...head, ...(await recordParts(context, { group: group.slice(middle), all, wait }))]
+    // The later reports of a check that is held wait too, though the check is free by now.
+    const held = new Set(head.flatMap(({ outcome }, index) => (outcome === 'held' ? [nameOf(group[index]!)] : [])))
+    const free = group.slice(middle).filter((report) => !held.has(nameOf(report)))
+    const tail = (await recordParts(context, { group: free, all, wait })).values()
+    const rest = group.slice(middle).map((report) => (held.has(nameOf(report)) ? HELD : tail.next().value!))
+    return [...head, ...rest]
   }
 }
 

@@ -34,9 +34,11 @@ export interface OpenRunsOptions {
   readonly log: Log
   readonly sources: Pick<SourceWatch, 'getSource' | 'getRun' | 'goneRuns' | 'isListed'>
   readonly checks: Pick<CheckWatch, 'get'>
+  /** Whether news of this run are not recorded yet: they may open the run. */
+  readonly isWaiting: (key: string, runId: string) => boolean
 }
 
-export function createOpenRuns({ service, cluster, log, sources, checks }: OpenRunsOptions): OpenRuns {
+export function createOpenRuns({ service, cluster, log, sources, checks, isWaiting }: OpenRunsOptions): OpenRuns {
   /** By the key of the HeartbeatCheck. A source that is not known has no runs. */
   const open = new Map<string, { source: string | null; readonly runIds: Set<string> }>()
   /** Keys of those in `open` whose error is logged. */
@@ -94,7 +96,7 @@ export function createOpenRuns({ service, cluster, log, sources, checks }: OpenR
         if (!sources.isListed(namespace) || !isConfirmed(namespace)) continue
         const uid = source === null ? undefined : sources.getSource(source)?.metadata.uid
         const isThere = (id: string) => recorded.has(id) || (uid !== undefined && sources.getRun(uid, id) !== undefined)
-        const looked = [...runIds]
+        const looked = [...runIds].filter((id) => !isWaiting(key, id))
         const lost = looked.filter((id) => !isThere(id))
         if (lost.length > 0 && !(await close(key, lost))) {
           left.push(key)

@@ -11,7 +11,14 @@ import { hasEnded, type Source, type SourceRun } from '../sources/source-kind.ts
 import type { SourceWatch } from '../sources/watch-sources.ts'
 import type { Term } from '../term.ts'
 import { isOfFormer } from './close-gone.ts'
-import { describeDeletion, describeRun, describeSuspension, hasNews, type RunReport } from './describe-run.ts'
+import {
+  describeDeletion,
+  describeRun,
+  describeSuspension,
+  hasNews,
+  type RunReport,
+  timeOfRun,
+} from './describe-run.ts'
 import { createFailureExplainer } from './explain-run.ts'
 import { findReplacement, mayBeReplaced } from './find-replacement.ts'
 import type { ListedRun } from './list-runs.ts'
@@ -22,7 +29,7 @@ export interface RunObserver {
   start(): void
   /** The news of a run that a comparison finds. */
   newsOf(source: string, listed: ListedRun): News
-  /** The keys of the sources that may replace a run which was deleted, once for each such run. */
+  /** The keys of the sources that may replace a run which was deleted. */
   replacing(): readonly string[]
   /** Hears no more. Resolves when each report is known, from what is known now. */
   stop(): Promise<void>
@@ -58,7 +65,7 @@ interface Inquiry {
   readonly done: Promise<void>
 }
 
-interface Question extends Pick<Inquiry, 'isReplaced'> {
+interface Question extends Pick<News, 'at'>, Pick<Inquiry, 'isReplaced'> {
   find(): Promise<RunReport>
 }
 
@@ -105,7 +112,7 @@ export function createRunObserver(options: RunObserverOptions): RunObserver {
       return describe()
     }
     const isAwaited = mayBeReplaced(sources, source, run) && find() === null
-    const question = { find: whenReplaced, isReplaced: true }
+    const question = { at, find: whenReplaced, isReplaced: true }
     onNews(source, isAwaited ? inquire(source, run, question) : toNews(describe()))
   }
 
@@ -114,13 +121,13 @@ export function createRunObserver(options: RunObserverOptions): RunObserver {
       const failure = await explainer.explain(run)
       return describeRun(kind, splitKey(source).name, run, failure)!
     }
-    return inquire(source, run, { find, isReplaced: false })
+    return inquire(source, run, { at: timeOfRun(run), find, isReplaced: false })
   }
 
   /** What happens later to the checks of the source waits for the answer. */
-  function inquire(source: string, run: SourceRun, { find, isReplaced }: Question): News {
+  function inquire(source: string, run: SourceRun, { at, find, isReplaced }: Question): News {
     const { uid } = run.metadata
-    const news: News = { id: uid, report: null }
+    const news: News = { id: uid, at, report: null }
     const done = find().then((report) => {
       news.report = report
       if (inquiries.get(uid)?.news === news) inquiries.delete(uid)
@@ -148,9 +155,9 @@ export function createRunObserver(options: RunObserverOptions): RunObserver {
       )
     },
     newsOf(source, { run, isGone, report }) {
-      if (run.outcome !== 'Failed') return toNews(report)
       const inquiry = inquiries.get(run.metadata.uid)
       if (inquiry !== undefined) return inquiry.news
+      if (run.outcome !== 'Failed') return toNews(report)
       const hasPods = !isGone && sources.podsOf(run.metadata).length > 0
       if (hasPods && inquiries.size < MAX_EXPLAINED) return explain(source, run)
       return toNews(describeRun(kind, splitKey(source).name, run, explainer.explainNow(run))!)
@@ -165,5 +172,5 @@ export function createRunObserver(options: RunObserverOptions): RunObserver {
 }
 
 export function toNews(report: RunReport): News {
-  return { id: report.runId ?? `success ${report.entries[0]?.at}`, report }
+  return { id: report.runId ?? `success ${report.entries[0]?.at}`, at: report.entries.at(-1)?.at ?? 0, report }
 }

@@ -29,7 +29,7 @@ export interface RunRecorderOptions {
   readonly checks: Pick<CheckWatch, 'get' | 'followers' | 'followersOf' | 'hasTried'>
   /** Null: no log is read. */
   readonly logs: LogReader | null
-  readonly onOutcome?: (outcome: JobOutcome, report: JobReport) => void
+  readonly onOutcome: (outcome: JobOutcome, report: JobReport) => void
 }
 
 export interface RunRecorder extends Controller {
@@ -43,8 +43,6 @@ export interface RunRecorder extends Controller {
   whenRecorded(): Promise<readonly string[]>
 }
 
-/** With more runs that may be replaced, all deadlines wait for them. */
-const MAX_REPLACED = 100
 /** How often the caches are looked at until they are filled. */
 const SYNC_MS = 100
 /** Runs that are compared at once, and a few more: those of a check are compared together. */
@@ -63,9 +61,8 @@ interface Found extends ListedRun {
 /** Waits for the news up to `until`, but for those of held checks. */
 interface Waiter {
   readonly until: number
-  /** Whether checks are held whose sources may replace a run. */
-  readonly isFew: boolean
-  readonly resolve: () => void
+  /** Gets the keys of the held checks. */
+  readonly resolve: (held: ReadonlySet<string>) => void
 }
 
 export function createRunRecorder(
@@ -73,7 +70,7 @@ export function createRunRecorder(
   options: RunRecorderOptions,
 ): RunRecorder {
   const { service, cluster, clock, log } = term
-  const { sources, checks, onOutcome = () => {} } = options
+  const { sources, checks, onOutcome } = options
   /** Aborts when the term ends: what is known is stored, and nothing more is compared. */
   const stopping = new AbortController()
   /** Aborts when no more is stored. */
@@ -81,7 +78,7 @@ export function createRunRecorder(
   const startedAt = clock.now()
   const queue = term.createQueue('heartbeat-operator-runs', RETRY)
   const waiting = createRunNews()
-  const openRuns = createOpenRuns({ service, cluster, log, sources, checks })
+  const openRuns = createOpenRuns({ service, cluster, log, sources, checks, isWaiting: waiting.has })
   /** By the key of the source: since when its last success is to be compared with its runs. */
   const successes = new Map<string, number>()
   /** Keys of HeartbeatChecks: those that were compared in this term. */
@@ -132,15 +129,22 @@ export function createRunRecorder(
 
   function note(source: string, news: News): void {
     for (const key of checks.followersOf(source)) {
-      // Above the limit the run is found again in the caches.
-      if (!waiting.put(key, news)) compare(key, RETRY.maxMs)
+      put(key, source, news)
       queue.add(key)
     }
+  }
+
+  function put(key: string, source: string, news: News, order?: number): void {
+    if (waiting.put(key, news, order)) return
+    // Above the limit the run is found again in the caches; closed, if the caches have forgotten it.
+    openRuns.note(key, source, news.id)
+    compare(key, RETRY.maxMs)
   }
 
   const isReady = () => sources.hasSynced() && checks.hasTried()
 
   function compare(key: string, ms = 0): void {
+    if (stopping.signal.aborted) return
     waiting.compare(key)
     if (isReady()) queue.addAfter(key, ms, 'background')
     else syncing ??= compareWhenReady()
@@ -149,6 +153,7 @@ export function createRunRecorder(
   async function compareWhenReady(): Promise<void> {
     while (!isReady() && !stopping.signal.aborted) await clock.sleep(SYNC_MS, stopping.signal)
     syncing = null
+    compareNew()
     for (const key of waiting.toCompare()) queue.add(key, 'background')
   }
 
@@ -159,8 +164,8 @@ export function createRunRecorder(
     known = followers
   }
 
-  /** Adds the news that are not recorded. */
-  async function compareRuns(keys: readonly string[]): Promise<void> {
+  /** Adds the news that are not recorded. Adds to `left` the keys of the checks that are still to be compared. */
+  async function compareRuns(keys: readonly string[], left: Set<string>): Promise<void> {
     const asked = keys.flatMap((key) => {
       const comparison = waiting.comparisonOf(key)
       return comparison === undefined ? [] : [{ key, comparison }]
@@ -175,9 +180,10 @@ export function createRunRecorder(
     const compared: typeof asked = []
     for (const one of asked) {
       const { key } = one
+      left.add(key)
       // The rest has its turn behind what happens meanwhile.
       if (found.length >= MAX_COMPARED) {
-        queue.add(key, 'background')
+        queue.addAfter(key, 0)
         continue
       }
       compared.push(one)
@@ -190,15 +196,21 @@ export function createRunRecorder(
     }
     const inOrder = found.toSorted((one, other) => orderOf(one) - orderOf(other))
     const recorded = inOrder.length === 0 ? [] : await service.findRecorded(inOrder.map(toKnown))
-    for (const [index, { key, source, ...listed }] of inOrder.entries()) {
+    for (const [index, one] of inOrder.entries()) {
+      const { key, source, run, isGone, report } = one
       const types = recorded[index]!
       if (types === null) unknown.add(key)
-      const isMissing = types !== null && listed.report.entries.some(({ type }) => !types.has(type))
+      const isMissing = types !== null && report.entries.some(({ type }) => !types.has(type))
       // What waits came meanwhile, and is newer.
-      if (!isMissing || waiting.has(key, listed.run.metadata.uid)) continue
-      if (!waiting.put(key, observer.newsOf(source, listed))) compare(key, RETRY.maxMs)
+      if (!isMissing || waiting.has(key, run.metadata.uid)) continue
+      if (isGone || sources.getRun(run.sourceUid!, run.metadata.uid) === run)
+        put(key, source, observer.newsOf(source, one), orderOf(one))
+      else compare(key)
     }
-    for (const { key, comparison } of compared) waiting.compared(key, comparison)
+    for (const { key, comparison } of compared) {
+      waiting.compared(key, comparison)
+      left.delete(key)
+    }
   }
 
   function toKnown({ key, run }: Found): KnownRun {
@@ -206,20 +218,22 @@ export function createRunRecorder(
   }
 
   function noteSuccess(source: string): void {
-    if (!successes.has(source)) successes.set(source, clock.now())
+    successes.set(source, clock.now())
   }
 
   /** Successes whose run was gone before it was seen: all that changed before is in the caches. */
   function reportSuccesses(): void {
-    if (successes.size === 0) return
-    const gone = Map.groupBy(sources.goneRuns(), ({ source }) => source)
-    for (const [key, notedAt] of successes) {
-      if (!isConfirmed(splitKey(key).namespace, notedAt)) continue
+    // Without a HeartbeatCheck, one may be listed later.
+    const due = [...successes].filter(
+      ([key, notedAt]) => isConfirmed(splitKey(key).namespace, notedAt) && !isEmpty(checks.followersOf(key)),
+    )
+    const gone = due.length === 0 ? null : Map.groupBy(sources.goneRuns(), ({ source }) => source)
+    for (const [key] of due) {
       successes.delete(key)
       const source = sources.getSource(key)
       const at = Date.parse(source?.lastSuccessfulTime ?? '')
       if (source === undefined || Number.isNaN(at)) continue
-      const ofSource = (gone.get(key) ?? []).map(({ run }) => run).filter((run) => !isOfFormer(sources, key, run))
+      const ofSource = (gone?.get(key) ?? []).map(({ run }) => run).filter((run) => !isOfFormer(sources, key, run))
       const runs = [...sources.runsOf(source.metadata.uid), ...ofSource]
       const isSeen = runs.some((run) => run.outcome === 'Succeeded' && run.endedAt! >= at)
       if (!isSeen) note(key, toNews(describeSuccess(source.metadata.name, at)))
@@ -235,9 +249,12 @@ export function createRunRecorder(
     let failures = 0
     for (let key = await queue.take(ending.signal); key !== null; key = await queue.take(ending.signal)) {
       const keys = [key, ...queue.takeWaiting(MAX_REPORTS - 1)]
+      const left = new Set<string>()
       try {
-        await compareRuns(keys)
-        await sender.send(keys)
+        await compareRuns(keys, left).finally(() =>
+          // News of a check are not recorded before older ones that a comparison may find.
+          sender.send(keys.filter((one) => !left.has(one))),
+        )
         failures = 0
       } catch (error) {
         if (ending.signal.aborted) return
@@ -252,24 +269,28 @@ export function createRunRecorder(
   }
 
   /** The checks whose news nothing waits for but their own deadlines. */
-  function heldKeys(isFew: boolean): ReadonlySet<string> {
-    const replacing = isFew ? observer.replacing() : []
-    return new Set([...sender.locked(), ...replacing.flatMap((source) => [...checks.followersOf(source)])])
+  function heldKeys(): ReadonlySet<string> {
+    return new Set([...sender.locked(), ...observer.replacing().flatMap((source) => [...checks.followersOf(source)])])
   }
 
   function settle(): void {
-    if (stopping.signal.aborted && !waiting.isAwaited(Number.POSITIVE_INFINITY, () => false)) ending.abort()
+    if (stopping.signal.aborted) {
+      // What is dropped does not count as recorded.
+      if (!waiting.isAwaited(Number.POSITIVE_INFINITY, () => false)) ending.abort()
+      return
+    }
     for (const waiter of waiters) {
-      const held = heldKeys(waiter.isFew)
+      const held = heldKeys()
       if (waiting.isAwaited(waiter.until, (key) => held.has(key))) continue
       waiters.delete(waiter)
-      waiter.resolve()
+      waiter.resolve(held)
     }
   }
 
-  function whenSettled(): Promise<void> {
+  /** Returns the keys of the held checks. */
+  function whenSettled(): Promise<ReadonlySet<string>> {
     return new Promise((resolve) => {
-      waiters.add({ until: waiting.last(), isFew: observer.replacing().length <= MAX_REPLACED, resolve })
+      waiters.add({ until: waiting.last(), resolve })
       settle()
     })
   }
@@ -294,12 +315,13 @@ export function createRunRecorder(
       if (source !== null) noteSuccess(source)
     },
     async whenRecorded() {
+      if (!isReady()) syncing ??= compareWhenReady()
+      await syncing
       compareNew()
       await whenSettled()
       const unclosed = await openRuns.closeGone(isConfirmed)
       reportSuccesses()
-      await whenSettled()
-      return [...new Set([...unclosed, ...heldKeys(true)])]
+      return [...new Set([...unclosed, ...(await whenSettled())])]
     },
     start() {
       observer.start()
@@ -310,7 +332,8 @@ export function createRunRecorder(
       })
       for (const { metadata, lastSuccessfulTime } of sources.sources())
         if (lastSuccessfulTime !== null) noteSuccess(keyOf(metadata))
-      compareNew()
+      if (isReady()) compareNew()
+      else syncing = compareWhenReady()
       parts.push(term.startLoop('runs to look at again', RECHECK_MS, recheck))
       running = work()
     },

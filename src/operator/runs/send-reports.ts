@@ -29,7 +29,7 @@ export interface ReportSenderOptions {
   readonly log: Log
   readonly waiting: RunNews
   readonly onOutcome: (outcome: JobOutcome, report: JobReport) => void
-  /** The HeartbeatCheck of this key has no check. */
+  /** The HeartbeatCheck of this key has no check, or too many reports were rejected: it is to be looked at again. */
   readonly onUnknown: (key: string) => void
   /** What is reported to this check. */
   readonly limit: (key: string, report: RunReport) => RunReport
@@ -66,7 +66,12 @@ export function createReportSender(options: ReportSenderOptions): ReportSender {
   const pauses = new Map<string, number>()
 
   function readyOf(key: string): Sent[] {
-    if ((pauses.get(key) ?? 0) > clock.now() && !isStopping()) return []
+    const pauseMs = (pauses.get(key) ?? 0) - clock.now()
+    if (pauseMs > 0 && !isStopping()) {
+      // The queue keeps one time for a key: the earliest, which may have been another one.
+      retry(key, pauseMs)
+      return []
+    }
     pauses.delete(key)
     return waiting.ready(key).map((one) => ({
       key,
@@ -123,7 +128,10 @@ export function createReportSender(options: ReportSenderOptions): ReportSender {
   }
 
   function reject({ key, one, report: { job } }: Sent, error: unknown): void {
-    one.isRejected = true
+    if (!waiting.reject(key, one)) {
+      waiting.remove(key, one)
+      onUnknown(key)
+    }
     if (one.failures === MAX_FAILURES)
       log.error(
         { error, ...splitKey(key), job },

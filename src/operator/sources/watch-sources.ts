@@ -94,7 +94,6 @@ export interface SourceWatchOptions {
   readonly client: ReadClient & Pick<KubernetesClient, 'raw'>
   /** Whether the logs of containers that failed are read. Default: false. */
   readonly areLogsRead?: boolean
-  readonly kind?: SourceKind
   readonly cluster: string
   /** Null: all of them. */
   readonly namespaces: readonly string[] | null
@@ -127,7 +126,8 @@ const GET_LOGS: NeededRight = {
 }
 
 export function createSourceWatch(options: SourceWatchOptions): SourceWatch {
-  const { kind = sourceKindOf('CronJob'), cluster, clock } = options
+  const { cluster, clock } = options
+  const kind = sourceKindOf('CronJob')
   const sourceListeners = new Set<SourceListener>()
   const runListeners = new Set<RunListener>()
   const podListeners = new Set<PodListener>()

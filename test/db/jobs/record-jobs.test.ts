@@ -578,6 +578,32 @@ describe('a report that cannot be stored', () => {
     await holding.rollback()
     expect(await record(...reports)).toEqual(['recorded', 'repeated'])
   })
+
+  it('and another one that PostgreSQL rejects, do not change the order in a check that is held for a moment', async () => {
+    const [held, other] = [
+      await addFollowed(t, 'held', { agoMs: HOUR_MS }),
+      await addFollowed(t, 'other', { agoMs: HOUR_MS }),
+    ]
+    const first = reportOf(held, [successAt(NOW - SECOND_MS)])
+    const rejected = { ...reportOf(other, [successAt(NOW)]), runId: 'not a uid' }
+    const reports = [first, rejected, reportOf(held, [successAt(NOW)]), reportOf(other, [successAt(NOW)])]
+    const holding = await openTransaction(t, (tx) =>
+      tx.query('select from check_states where check_key = $1 for update', [held.key]),
+    )
+    const { transaction } = t.context.database
+    let calls = 0
+    const database: typeof t.context.database = {
+      ...t.context.database,
+      async transaction(work) {
+        // All, the first half, and each of its reports.
+        calls += 1
+        if (calls === 5) await holding.rollback()
+        return transaction(work)
+      },
+    }
+    const outcomes = await recordJobs({ ...t.context, database }, reports, undefined, 'skip locked')
+    expect([outcomes, calls]).toEqual([['held', 'failed', 'held', 'recorded'], 5])
+  })
 })
 
 it('of what ended before the check was made, the newest alone counts', async () => {

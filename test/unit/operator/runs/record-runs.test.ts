@@ -3,7 +3,7 @@
 import { describe, expect, it } from 'vitest'
 import { unavailable } from '../../../../src/domain/errors.ts'
 import type { HeartbeatCheck } from '../../../../src/operator/heartbeat-check.ts'
-import { failed, RUNNING, startRecording, succeeded } from './recording.ts'
+import { failed, pod, RUNNING, startRecording, succeeded } from './recording.ts'
 
 const one = () =>
   startRecording(({ sources, check }) => {
@@ -337,30 +337,6 @@ describe('a run that was deleted while its CronJob replaces such runs', () => {
     expect(t.stored.filter((one) => one.endsWith('a log')).sort()).toEqual(['backup a log', 'second a log'])
   })
 
-  it.each([
-    [100, true],
-    [101, false],
-  ])('%i of them keep only the deadlines of their own checks waiting: %s', async (count, isOwn) => {
-    await using t = startRecording()
-    const names = Array.from({ length: count }, (_, index) => `backup-${index}`)
-    for (const name of names) {
-      t.sources.source(name, { concurrencyPolicy: 'Replace' })
-      t.check(name)
-      t.sources.scheduled(`${name}-a`, name, t.clock.now(), RUNNING)
-    }
-    await t.drained()
-    for (const name of names) t.sources.drop(`${name}-a`, name)
-    let held: string[] | null = null
-    const drained = t.drained().then((found) => {
-      held = found
-    })
-    await t.clock.advance(1_999)
-    expect(held).toEqual(isOwn ? names : null)
-    await t.clock.advance(1)
-    await drained
-    expect(held).toEqual(isOwn ? names : [])
-  })
-
   it('is stored with what is known when the term ends', async () => {
     await using t = replacing()
     t.sources.scheduled('a', 'backup', t.clock.now(), RUNNING)
@@ -371,30 +347,6 @@ describe('a run that was deleted while its CronJob replaces such runs', () => {
   })
 })
 
-const pod = (name: string, exitCode: number) => ({
-  metadata: { namespace: 'shop', name, uid: name, resourceVersion: '1' },
-  phase: 'Failed',
-  node: null,
-  index: null,
-  createdAt: exitCode,
-  deletedAt: null,
-  status: null,
-  disruption: null,
-  unscheduled: null,
-  containers: [
-    {
-      name: 'main',
-      isInit: false,
-      isSidecar: false,
-      isRestarted: false,
-      endedAt: null,
-      failedBefore: null,
-      restarts: 0,
-      waiting: null,
-      failed: { reason: 'Error', message: null, exitCode, signal: null, finishedAt: exitCode },
-    },
-  ],
-})
 const firstLineOf = ({ entries }: { readonly entries: readonly object[] }) =>
   (entries.at(-1) as { body: string }).body.split('\n')[0]
 
@@ -975,6 +927,19 @@ describe('the last success of a CronJob', () => {
     expect(t.stored).toEqual([])
     await t.drained()
     expect(t.stored).toEqual(['backup null success'])
+  })
+
+  it('that changes once more after the caches were confirmed waits for the next confirmation', async () => {
+    await using t = one()
+    await t.drained()
+    t.sources.source('backup', { lastSuccessfulTime: '2026-01-01T01:05:00Z' })
+    t.sources.confirmed()
+    await t.clock.advance(1_000)
+    t.sources.source('backup', { lastSuccessfulTime })
+    await t.runs.whenRecorded()
+    t.sources.run('j1', 'backup', succeeded(lastSuccessfulTime))
+    await t.drained()
+    expect(t.stored).toEqual(['backup j1 start+success'])
   })
 })
 

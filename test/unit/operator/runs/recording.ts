@@ -40,8 +40,8 @@ export interface Recording extends AsyncDisposable {
   readonly sources: FakeSources
   /** A HeartbeatCheck that follows the source of a name, and its check. */
   check(name: string, source?: string, check?: Partial<FollowedCheck> | null, spec?: object): void
-  /** Each call of the database rejects while it is set. */
-  fail(error: Error | null): void
+  /** Each call of the database rejects while it is set, or each that asks what is recorded. */
+  fail(error: Error | null, what?: 'all' | 'findRecorded'): void
   /** Reports whose outcome is `failed`. */
   reject(isRejected: (report: JobReport) => boolean): void
   /** Reports whose outcome is `held`. */
@@ -203,6 +203,7 @@ export function startRecording(
   const abandoned: string[] = []
   const outcomes: string[] = []
   let failure: Error | null = null
+  let failing: 'all' | 'findRecorded' = 'all'
   let isRejected: (report: JobReport) => boolean = () => false
   let isLocked: (report: JobReport) => boolean = () => false
   let onAbandon: (name: string) => 'closed' | 'held' = () => 'closed'
@@ -224,9 +225,9 @@ export function startRecording(
     return 'recorded'
   }
 
-  async function answer(): Promise<void> {
+  async function answer(call?: 'findRecorded'): Promise<void> {
     await held
-    if (failure !== null) throw failure
+    if (failure !== null && (failing === 'all' || failing === call)) throw failure
   }
 
   const service: Pick<Service, 'now' | 'recordJobs' | 'findRecorded' | 'listFollowed' | 'abandonRuns'> = {
@@ -238,7 +239,7 @@ export function startRecording(
       return Promise.all(given.map((report) => record(report, onFailed)))
     },
     async findRecorded(known) {
-      await answer()
+      await answer('findRecorded')
       const types = ['start', 'success', 'fail', 'log'] as const
       return known.map(({ resource: { name }, runId }) =>
         checks.has(`shop/${name}`) ? new Set(types.filter((type) => recorded.has(`${name} ${runId}:${type}`))) : null,
@@ -320,8 +321,9 @@ export function startRecording(
     outcomes,
     sources,
     check,
-    fail(error) {
+    fail(error, what = 'all') {
       failure = error
+      failing = what
     },
     reject(rejected) {
       isRejected = rejected
@@ -364,4 +366,29 @@ export const failed = (end = '2026-01-01T02:05:00Z', pods = 0) => ({
   startTime: '2026-01-01T02:00:00Z',
   failed: pods,
   conditions: [condition('Failed', end)],
+})
+
+export const pod = (name: string, exitCode: number) => ({
+  metadata: { namespace: 'shop', name, uid: name, resourceVersion: '1' },
+  phase: 'Failed',
+  node: null,
+  index: null,
+  createdAt: exitCode,
+  deletedAt: null,
+  status: null,
+  disruption: null,
+  unscheduled: null,
+  containers: [
+    {
+      name: 'main',
+      isInit: false,
+      isSidecar: false,
+      isRestarted: false,
+      endedAt: null,
+      failedBefore: null,
+      restarts: 0,
+      waiting: null,
+      failed: { reason: 'Error', message: null, exitCode, signal: null, finishedAt: exitCode },
+    },
+  ],
 })

@@ -9,7 +9,7 @@ const report = (body = ''): RunReport => ({
   entries: [{ type: 'log', at: 0, body }],
   lastRun: null,
 })
-const newsOf = (id: string, body = ''): News => ({ id, report: report(body) })
+const newsOf = (id: string, body = ''): News => ({ id, at: 0, report: report(body) })
 const idsOf = (news: RunNews, key = 'shop/backup') => news.ready(key).map((one) => one.news.id)
 const none = () => false
 
@@ -22,11 +22,29 @@ it('has the news of a check in the order of arrival, and newer news of a run beh
 
 it('has what comes before the first report that is not known', () => {
   const news = createRunNews()
-  const unknown: News = { id: 'b', report: null }
+  const unknown: News = { id: 'b', at: 0, report: null }
   for (const one of [newsOf('a'), unknown, newsOf('c')]) news.put('shop/backup', one)
   expect(idsOf(news)).toEqual(['a'])
   unknown.report = report()
   expect(idsOf(news)).toEqual(['a', 'b', 'c'])
+})
+
+it('has what a comparison finds before the others that happened later, and these in the order of arrival', () => {
+  const news = createRunNews()
+  for (const [id, at] of [
+    ['c', 30],
+    ['a', 10],
+    ['e', 50],
+  ] as const)
+    news.put('shop/backup', { ...newsOf(id), at })
+  for (const [id, order] of [
+    ['past', -70],
+    ['b', 20],
+    ['d', 40],
+    ['f', 60],
+  ] as const)
+    news.put('shop/backup', newsOf(id), order)
+  expect(idsOf(news)).toEqual(['past', 'b', 'c', 'a', 'd', 'e', 'f'])
 })
 
 it('keeps news that replaced the recorded ones', () => {
@@ -59,7 +77,7 @@ it('awaits what came up to a time, also newer news of the same run, and neither 
   expect(news.isAwaited(until, none)).toBe(true)
   expect(news.isAwaited(until, (key) => key === 'shop/backup')).toBe(false)
   const [a] = news.ready('shop/backup')
-  a!.isRejected = true
+  expect(news.reject('shop/backup', a!)).toBe(true)
   expect([news.isAwaited(until, none), idsOf(news)]).toEqual([false, ['b']])
   expect(news.retryRejected()).toEqual(['shop/backup'])
   expect([news.isAwaited(until, none), idsOf(news)]).toEqual([true, ['a', 'b']])
