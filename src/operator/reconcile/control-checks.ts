@@ -92,6 +92,7 @@ export function createCheckController(term: Term, options: CheckControllerOption
     revival: revival ?? 'name',
     clusterUid: term.clusterUid,
     watched: (name) => namespaceWatch?.get(name),
+    isRightOfEach: term.namespaces !== null,
   })
   const reconcile = createReconcile({
     ...base,
