@@ -90,7 +90,8 @@ function fromStatus(request: string, body: Status, status: number, retryAfterSec
 }
 
 const OF_VALUES = /^\w+ (?:secrets|configmaps)\b/
-const WORD = /[^\s"'`,;(){}<>[\]]+/g
+/** Brackets belong to it around an IPv6 address only. */
+const WORD = /(?:\[[0-9a-f:.]{2,45}\]|[^\s"'`,;(){}<>[\]])+/gi
 /** As it is, or in base64. */
 const ADDRESS = /https?:\/\/|aHR0c/
 const ID = /[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-/i

@@ -251,6 +251,12 @@ describe('a status that names another installation', () => {
     await reconciledBy('blocked', first)
     expect(await place.pingUrl('blocked')).toBe(url)
     expect(await checkOf(one, 'blocked')).toEqual([`check ${status?.checkId}`])
+    // Nor does its own URL prove that, by which it published before its PING_URL was changed.
+    await first.stop()
+    await using again = await start(one, { pingUrl: () => 'http://one-of-now' })
+    await eventually('it has left it', async () => (await conflicts(again)) === 1)
+    for (let times = 0; times < 2; times += 1) await reconciledBy('blocked', again)
+    expect(await checkOf(one, 'blocked')).toEqual([`check ${status?.checkId}`])
 
     await cluster.api('DELETE', `/api/v1/namespaces/${place.name}/secrets/blocked-heartbeat`)
     await place.ready('blocked')

@@ -206,7 +206,7 @@ describe('a check that was changed in the database', () => {
     const end = t.cluster.server.disturb(isRead, { status: 403, reason: 'Forbidden', message }, 10_000)
     await t.sql('delete from checks where id = $1', before.id)
     expect(await t.place.stalled('unread', 'PublishRefused')).toContain(
-      `cannot be read without the right to; an administrator of the namespace grants it with: kubectl create rolebinding heartbeat-operator-publisher -n ${t.place.name} --clusterrole=heartbeat-operator-heartbeat-operator-publisher --serviceaccount=monitoring:heartbeat`,
+      `cannot be read without the right to; an administrator of the namespace grants it with: kubectl create rolebinding heartbeat-operator-publisher -n ${t.place.name} --clusterrole=<fullname>-<namespace>-publisher --serviceaccount=monitoring:heartbeat;`,
     )
     const { rows } = await t.sql('select from checks where kubernetes_name = $1', 'unread')
     expect(rows).toEqual([])

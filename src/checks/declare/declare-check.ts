@@ -85,11 +85,9 @@ const TRIES = 5
  */
 export async function declareCheck(context: Context, declaration: GivenDeclaration): Promise<Declared> {
   const declared = await declareAlone(context, declaration)
-  const { check, change } = declared
-  const { source } = declaration
-  // Without a source a new check has no name to forget. A source, and where its limit is set, may change alone.
-  if (source !== undefined && (source !== null || (change !== 'created' && change !== 'unchanged')))
-    await saveSource(context.database, check.key, source?.name ?? null, source?.limitFrom)
+  const { source = null } = declaration
+  // After the transaction: where this is lost, the next reconcile saves it. It may change alone.
+  if (source !== null) await saveSource(context.database, declared.check.key, source.name, source.limitFrom)
   return declared
 }
 
@@ -118,7 +116,13 @@ async function declareAlone(context: Context, { findPublicId, ...declaration }: 
   let declaring: Declaring = { context, wanted: { ...wanted, publicId }, spec: readSpec(spec), unread }
   for (let attempt = 1; ; attempt += 1) {
     try {
-      const declared = await audited(context, controllerOf(resource.cluster), (tx) => declareLocked(declaring, tx))
+      const declared = await audited(context, controllerOf(resource.cluster), async (tx) => {
+        const done = await declareLocked(declaring, tx)
+        // In the transaction: the next reconcile finds the check as declared, and forgets nothing. A new one has none.
+        const isForgotten = declaration.source === null && !('kind' in done.result) && done.result.change !== 'created'
+        if (isForgotten) await saveSource(tx, done.result.check.key, null)
+        return done
+      })
       if (!('kind' in declared)) return { ...declared, ...faultOf(declared, wanted) }
       const { isLost } = declared
       const anew = { ...wanted, adoptId: null, knownId: null, isLost, publicId: isLost ? publicId : null }

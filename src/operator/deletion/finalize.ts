@@ -64,20 +64,24 @@ export function createFinalizer(options: FinalizerOptions): (object: HeartbeatCh
     if (!hasFinalizer(object)) return
     // Each leader knows the time of the deletion.
     const isLate = now() - Date.parse(object.metadata.deletionTimestamp!) >= MAX_CLEANUP_MS
+    let isForced = false
     try {
       await cleanUp(options, object, isLate)
     } catch (error) {
       const danger = error instanceof DataInDanger ? error : null
       if (danger !== null) recorder.record(regarding(object), { ...IN_DANGER, note: danger.message })
       if (!isLate || danger?.isCertain === true) throw error
-      onFinalizerForced()
-      recorder.record(regarding(object), FORCED)
+      isForced = true
     }
     try {
       await removeFinalizer(client, object)
     } catch (error) {
       if (!hasStatus(error, 404)) throw error
     }
+    // Not before: where another writer was faster, all of this is repeated.
+    if (!isForced) return
+    onFinalizerForced()
+    recorder.record(regarding(object), FORCED)
   }
 }
 

@@ -41,6 +41,8 @@ export interface NamespacesOptions {
   readonly clusterUid?: () => string | null
   /** The Namespaces that a watch has in its cache. Undefined: read it. */
   readonly watched?: (namespace: string) => KubernetesObject | undefined
+  /** Whether a Role in each namespace grants the right to read the Namespace, not one for all. Default: false. */
+  readonly isRightOfEach?: boolean
 }
 
 export const NAMESPACES = { group: '', version: 'v1', plural: 'namespaces' }
@@ -56,6 +58,9 @@ const KEEP_MS = 600_000
 /** Namespaces come and go, as with preview environments, and a term may last for months. */
 const MAX_CACHED = 1_000
 
+/** In place of a name: the right to read all Namespaces. */
+const ALL = '*'
+
 const UNKNOWN: Place = { namespaceUid: null, clusterUid: null, isFresh: false }
 
 type Found = KubernetesObject | null
@@ -65,32 +70,42 @@ export function createNamespaces(
   clock: Pick<Clock, 'now'>,
   options: NamespacesOptions = {},
 ): Namespaces {
-  const { projects = null, isAnnotationOn = true, revival = 'name', clusterUid, watched } = options
+  const {
+    projects = null,
+    isAnnotationOn = true,
+    revival = 'name',
+    clusterUid,
+    watched,
+    isRightOfEach = false,
+  } = options
   const hasAnnotation = projects === null && isAnnotationOn
   const known = new Map<string, { readonly at: number; readonly found: Found }>()
-  /** Since when each right that was there is missing; null: it is there, undefined: it never was. */
-  const missingSince: { namespaces?: number | null; system?: number | null } = {}
+  /** Since when each right that was there is missing, by rightTo(); null: it is there, undefined: it never was. */
+  const missingSince = new Map<string, number | null>()
   const denials = new Map<string, string>()
+
+  const rightTo = (name: string) => (isRightOfEach || name === SYSTEM_NAMESPACE ? name : ALL)
 
   /**
    * Throws while a right that was there is missing: no check moves to another project because of that. After KEEP_MS:
    * null.
    */
   async function read(name: string): Promise<Found> {
-    // A controller of single namespaces may read these, and not the system's.
-    const right = name === SYSTEM_NAMESPACE ? 'system' : 'namespaces'
+    const right = rightTo(name)
     try {
       const found = await getOrNull<KubernetesObject>(client, NAMESPACES, { name })
       if (found === null) return null
-      missingSince[right] = null
+      missingSince.set(right, null)
       denials.delete(name)
       return found
     } catch (error) {
       if (!hasStatus(error, 403)) throw error
       remember(denials, name, error.message)
-      if (missingSince[right] === undefined) return null
-      missingSince[right] ??= clock.now()
-      if (clock.now() - missingSince[right] >= KEEP_MS) return null
+      const before = missingSince.get(right)
+      if (before === undefined) return null
+      const since = before ?? clock.now()
+      missingSince.set(right, since)
+      if (clock.now() - since >= KEEP_MS) return null
       throw new AppError('unavailable', `the Namespace ${name} cannot be read: ${error.message}; it is tried again`)
     }
   }
@@ -99,7 +114,7 @@ export function createNamespaces(
   async function find(namespace: string, age: Age): Promise<Found> {
     const last = known.get(namespace)
     const seen = age === 'now' ? undefined : watched?.(namespace)
-    if (seen !== undefined) missingSince.namespaces = null
+    if (seen !== undefined) missingSince.set(rightTo(namespace), null)
     else if (last !== undefined && clock.now() - last.at < CACHE_MS[age]) return last.found
     try {
       const at = clock.now()

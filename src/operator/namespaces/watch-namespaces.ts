@@ -45,6 +45,7 @@ export interface NamespaceChange {
 export function startNamespaceWatch(options: NamespaceWatchOptions): NamespaceWatch {
   const { client, clock, random, stallMs, log, onChange } = options
   let deniedAt: number | null = null
+  let isDenied = false
   const reflector = createReflector<KubernetesObject>({
     client,
     type: NAMESPACES,
@@ -54,6 +55,14 @@ export function startNamespaceWatch(options: NamespaceWatchOptions): NamespaceWa
     trim,
     onChange(_, { before, after }) {
       if (after !== undefined) reportChange(before, after, onChange)
+    },
+    onRight(verb, isGranted) {
+      // A watch opens when the list before it is taken in.
+      const isAgain = isDenied && isGranted && verb === 'watch'
+      isDenied = !isGranted || (isDenied && !isAgain)
+      if (!isAgain) return
+      // What was decided meanwhile knew of no label. A change since is reported by itself.
+      for (const name of reflector.keys()) onChange(name, { isOfProjects: false, isOfLabel: true })
     },
     onProblem(error) {
       if (!hasStatus(error, 403))

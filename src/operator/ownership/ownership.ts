@@ -50,7 +50,8 @@ export function isWrittenByOthers(
   return isMoved || isNews(isPublished) || isNews(isManagedElsewhere)
 }
 
-const isPublished = ({ conditions = [] }: HeartbeatCheckStatus) =>
+/** Whether it says that the URL of its writer is published. */
+export const isPublished = ({ conditions = [] }: HeartbeatCheckStatus) =>
   conditions.some(({ type, status }) => type === 'Published' && status === 'True')
 
 const isManagedElsewhere = ({ conditions = [] }: HeartbeatCheckStatus) =>

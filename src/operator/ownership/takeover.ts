@@ -26,7 +26,7 @@ import { describeRetrying, patchStatus, regarding } from '../status/report.ts'
 import { noneIfStalled } from '../status/stalled.ts'
 import { addForeign } from '../status/status.ts'
 import type { OwnClaims } from './installation.ts'
-import { ownershipOf } from './ownership.ts'
+import { isPublished, ownershipOf } from './ownership.ts'
 
 export interface TakeoverOptions {
   readonly client: Pick<KubernetesClient, 'get' | 'mergePatch'>
@@ -132,9 +132,12 @@ export function createTakeover(options: TakeoverOptions): Takeover {
     return null
   }
 
-  /** By the target of the specification, which the writer of a status cannot choose. Without a target: never. */
+  /**
+   * By the target of the specification, which the writer of a status cannot choose. Without a target: never. Nor before
+   * the owner says that its URL is there: another URL may be ours from before a change of PING_URL.
+   */
   async function isProved(object: HeartbeatCheck, ourUrl: string): Promise<boolean> {
-    const target = targetOf(object)
+    const target = isPublished(object.status!) ? targetOf(object) : null
     const urls = target === null ? [] : await findPublishedUrls(client, object, target).catch(noneIfStalled)
     return urls.length > 0 && !urls.includes(ourUrl)
   }

@@ -33,7 +33,6 @@ import {
   publicIdsIn,
   relationOf,
   TYPES,
-  toBase64,
   urlsIn,
 } from './published-object.ts'
 import { applyTo, DataInDanger, findObject, findOurs, withdrawUrl } from './withdraw.ts'
@@ -106,14 +105,14 @@ export function createPublisher(options: PublisherOptions, recordEvent: Reporter
   }
 
   /** From where the URL was before its target changed. */
-  async function release(object: HeartbeatCheck, wanted: PublishTarget | null, url: string): Promise<void> {
+  async function release(object: HeartbeatCheck, wanted: PublishTarget | null): Promise<void> {
     const former = object.status?.published
     if (former === undefined || (former.kind === wanted?.kind && former.name === wanted.name)) return
     try {
       await withdrawUrl(client, object, former)
     } catch (error) {
       const cause = error instanceof DataInDanger ? error.cause : error
-      throw isRejected(cause) ? refused(cause, object, former, url, 'released') : cause
+      throw isRejected(cause) ? refused(cause, object, former, 'released') : cause
     }
   }
 
@@ -123,12 +122,12 @@ export function createPublisher(options: PublisherOptions, recordEvent: Reporter
     const reportNew = (what: string) =>
       isNew && recordEvent(object, 'Normal', { ...CREATED, note: `${CREATED.note}${what}` })
     if (target === null) {
-      await release(object, null, url)
+      await release(object, null)
       reportNew(' from now on')
       return { isFromPredecessor: false }
     }
     const { isChanged, isFromPredecessor } = await write(object, target, url).catch((error) => {
-      const stalled = isRejected(error) ? refused(error, object, target, url, 'written') : error
+      const stalled = isRejected(error) ? refused(error, object, target, 'written') : error
       if (stalled instanceof Stalled) {
         reportNew(', as soon as its ping URL is published')
         onPublish('refused')
@@ -136,7 +135,7 @@ export function createPublisher(options: PublisherOptions, recordEvent: Reporter
       throw stalled
     })
     onPublish(isChanged ? 'written' : 'unchanged')
-    await release(object, target, url)
+    await release(object, target)
     const where = `the ping URL is in ${target.kind} ${target.name}, key ${target.key}`
     reportNew(` from now on; ${where}`)
     if (isChanged && !isNew) recordEvent(object, 'Normal', { reason: 'Published', note: where })
@@ -190,7 +189,7 @@ export async function findPublishedUrls(
     const found = await findOurs(client, check, target)
     return found === null ? [] : urlsIn(found)
   } catch (error) {
-    throw hasStatus(error, 403) ? refused(error, check, target, null, 'read') : error
+    throw hasStatus(error, 403) ? refused(error, check, target, 'read') : error
   }
 }
 
@@ -199,14 +198,10 @@ function refused(
   error: ApiError,
   check: HeartbeatCheck,
   { kind, name }: PublishedTarget,
-  url: string | null,
   done: 'written' | 'released' | 'read',
 ): Stalled {
-  // An admission rule may quote the rejected object, and this message goes into a status that many may read.
-  const secrets = url === null ? [] : [url, toBase64(url)]
-  const why = secrets.reduce((text, secret) => text.replaceAll(secret, '***'), error.message)
   const grant = describeGrant(error, check.metadata.namespace!)
   // The command first: a long message is cut at its end.
-  const message = grant === null ? `: ${why}` : ` without the right to; ${grant} (${why})`
+  const message = grant === null ? `: ${error.message}` : ` without the right to; ${grant} (${error.message})`
   return new Stalled('PublishRefused', `${kind} ${name} cannot be ${done}${message}`)
 }

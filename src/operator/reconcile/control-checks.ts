@@ -49,7 +49,7 @@ export interface CheckController extends Controller {
   /** Its resource has changed. */
   add(key: string, priority: Priority): void
   /** A run of the source that this resource follows is recorded. */
-  noteRun(key: string, run: Pick<LastRun, 'outcome'>): void
+  noteRun(key: string, run: Pick<LastRun, 'outcome' | 'message'>): void
   /** Resolves with the projects that the namespace may use, if this is none of them; else with null. `now`: of after the call. */
   findProjectsInstead(namespace: string, project: string, age: 'cached' | 'now'): Promise<readonly string[] | null>
   /** The annotation of a Namespace has changed. */
@@ -92,6 +92,7 @@ export function createCheckController(term: Term, options: CheckControllerOption
     revival: revival ?? 'name',
     clusterUid: term.clusterUid,
     watched: (name) => namespaceWatch?.get(name),
+    isRightOfEach: term.namespaces !== null,
   })
   const reconcile = createReconcile({
     ...base,

@@ -6,17 +6,17 @@
 
 import type { DeclaredState, Resource } from '../../checks/find-checks.ts'
 import type { KubernetesClient } from '../../kubernetes/client.ts'
+import { hasStatus } from '../../kubernetes/errors.ts'
 import { keyOf } from '../../kubernetes/objects.ts'
 import { yieldTurn } from '../../runtime/clock.ts'
-import { resourceExists } from '../deletion/resource-exists.ts'
-import type { HeartbeatCheck, HeartbeatCheckStatus } from '../heartbeat-check.ts'
+import { HEARTBEAT_CHECKS, type HeartbeatCheck, type HeartbeatCheckStatus } from '../heartbeat-check.ts'
 import type { Service } from '../service.ts'
 import { readSource, type SourceReader } from '../sources/read-source.ts'
 import { type DueStatus, isMinor, type StatusTurns, TURN_MS, withState } from '../status/status-turns.ts'
 
 export interface CheckPollOptions {
   readonly service: Pick<Service, 'now' | 'listStates' | 'retireCheck'>
-  readonly client: KubernetesClient
+  readonly client: Pick<KubernetesClient, 'get'>
   readonly cluster: string
   readonly cache: {
     get(key: string): HeartbeatCheck | undefined
@@ -110,14 +110,22 @@ export function createCheckPoll(options: CheckPollOptions): (signal?: AbortSigna
       const since = missingSince.get(key) ?? now()
       missingSince.set(key, since)
       if (now() - since < orphanMs || signal?.aborted) continue
-      if ((await resourceExists(client, { namespace, name })) !== 'no') {
-        // An existing one will arrive in the cache. With an unknown kind the time starts again when the kind is back.
-        missingSince.delete(key)
-        continue
-      }
-      await service.retireCheck({ cluster, namespace, name }, 'Delete')
+      // An existing one will arrive in the cache. Where that is not known, the time starts again.
+      const isGone = await isKnownAsGone(namespace, name)
+      if (isGone) await service.retireCheck({ cluster, namespace, name }, 'Delete')
       missingSince.delete(key)
-      onOrphan({ cluster, namespace, name })
+      if (isGone) onOrphan({ cluster, namespace, name })
+    }
+  }
+
+  /** False also where it may not be read, or the server does not serve the kind: then its 404 names no object. */
+  async function isKnownAsGone(namespace: string, name: string): Promise<boolean> {
+    try {
+      await client.get(HEARTBEAT_CHECKS, { namespace, name })
+      return false
+    } catch (error) {
+      if (!hasStatus(error, 403, 404)) throw error
+      return error.status === 404 && error.details?.name === name
     }
   }
 

@@ -139,7 +139,8 @@ export function createReconcile(options: ReconcilerOptions): Reconcile {
       if (declared.fault !== null) throw declared.fault
       reads.set(key, { wanted, nextAt })
       const findings = { sync: { kind: 'synced' }, published } as const
-      return { object, findings, check, result: { kind: 'again', afterMs: Math.max(1_000, nextAt - now()) } }
+      const afterMs = Math.max(1_000, nextAt - now())
+      return { object, findings, check, result: { kind: 'again', afterMs, priority: 'background' } }
     } catch (error) {
       if (!(error instanceof Stalled)) throw error
       const { reason, message } = error

@@ -17,9 +17,8 @@ export interface CronJobRow {
 }
 
 /**
- * Saves the name of the CronJob that a check follows; null: it follows none. After the transaction that declares the
- * check: where this is lost, the next reconcile saves it. Writes nothing where it is so already. `limitFrom`: where its
- * longest run time is set, in words; null: as before.
+ * Saves the name of the CronJob that a check follows; null: it follows none. Writes nothing where it is so already.
+ * `limitFrom`: where its longest run time is set, in words; null: as before.
  */
 export async function saveSource(
   tx: Queryable,

@@ -15,7 +15,7 @@ it('F4: without the right to Secrets a resource stalls with the command that gra
   await place.apply('nightly')
   const message = await place.stalled('nightly', 'PublishRefused')
   const command = `kubectl create rolebinding heartbeat-operator-publisher -n ${place.name} --clusterrole=${role} --serviceaccount=${account}`
-  expect(message).toContain(`an administrator of the namespace grants it with: ${command}; with`)
+  expect(message).toContain(`an administrator of the namespace grants it with: ${command};`)
 
   // One who may do in this namespace what Kubernetes' own role admin allows, and nothing else.
   const credential = await cluster.certifyUser('ada')

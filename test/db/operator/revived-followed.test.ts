@@ -1,10 +1,10 @@
 /** A check that follows a CronJob keeps its status when its resource is deleted and declared again, and each check.down has an end. */
 
-import { expect, test } from 'vitest'
-import type { Declaration } from '../../../src/checks/declare/declare-check.ts'
+import { expect, test, vi } from 'vitest'
+import { type Declaration, declareCheck } from '../../../src/checks/declare/declare-check.ts'
 import { recordJobs } from '../../../src/checks/jobs/record-jobs.ts'
 import { cronSpec, DAY_MS, HOUR_MS, MINUTE_MS, NOW, pruneAll } from '../checks/fixture.ts'
-import { eventsOf, failAt, flipsOf, reportOf, SECOND_MS, successAt } from '../jobs/fixture.ts'
+import { cronJobOf, eventsOf, failAt, flipsOf, reportOf, SECOND_MS, successAt } from '../jobs/fixture.ts'
 import { RESOURCE, useOperatorFixture } from './fixture.ts'
 
 const t = useOperatorFixture()
@@ -128,4 +128,15 @@ test('after more than seven days it is another check, and new', async () => {
   const { check } = await declare()
   expect(check.id).not.toBe(id)
   expect(check.state).toMatchObject({ status: 'new', incidentSince: null })
+})
+
+test('a check that follows nothing any more forgets its CronJob in the transaction that declares that', async () => {
+  const { check } = await t.declare({ spec, source: { name: 'nightly', limitFrom: null } })
+  expect(await cronJobOf(t, check.key)).not.toBeNull()
+  // Killed after that transaction: what is outside is not done.
+  const query = vi.fn(() => Promise.reject(new Error('killed')))
+  const given = t.declaration({ spec: cronSpec('0 * * * *'), source: null })
+  await declareCheck({ ...t.context, database: { ...t.database, query } }, given).catch(() => {})
+  expect((await t.read())!.spec.jobArea).toBeNull()
+  expect(await cronJobOf(t, check.key)).toBeNull()
 })

@@ -42,6 +42,7 @@ describe('the message of an answer', () => {
   it.each([
     [`denied: ${URL}, as always`, 'denied: ***, as always'],
     [`data: {"HEARTBEAT_URL":"${URL}"}`, 'data: {"HEARTBEAT_URL":"***"}'],
+    [`data: [${URL.replace('heartbeat.example.com', '[2001:db8::17]:8080')}]`, 'data: [***]'],
     [`HEARTBEAT_URL=${URL}/fail\nnext`, 'HEARTBEAT_URL=***\nnext'],
     [`data: '${Buffer.from(URL).toString('base64')}' is too long`, `data: '***' is too long`],
     [
@@ -54,7 +55,7 @@ describe('the message of an answer', () => {
   })
 
   it('is read in a time that grows with its length', () => {
-    for (const text of ['http://', 'aHR0c', '03696c56-4b5d-4', '"', 'x']) {
+    for (const text of ['http://', 'aHR0c', '03696c56-4b5d-4', '"', '[', '[1:', 'x']) {
       const message = text.repeat(1_000_000 / text.length)
       const from = performance.now()
       messageOf('patch secrets shop/a', message)

@@ -96,6 +96,28 @@ describe('the projects that a namespace may use', () => {
     expect(await look()).toBeNull()
   })
 
+  it('are unknown where the right is of each namespace and was never there, whatever may be read of others', async () => {
+    const denied = new Set(['shop'])
+    const get = async (_type: object, { name }: { name: string }) => {
+      if (denied.has(name)) refuse(403)()
+      return { metadata: { name, uid: 'u', resourceVersion: '1', annotations: answer() } }
+    }
+    namespaces = createNamespaces({ get } as never, clock, { isRightOfEach: true })
+    const lookAtAnother = () => namespaces.allowedProjects('another', 'cached')
+    expect(await lookAtAnother()).toEqual(['payments', 'shared'])
+    expect(await look()).toBeNull()
+    // Ten minutes after the right was removed also where another namespace can be read all the time.
+    denied.delete('shop')
+    await clock.advance(30_000)
+    expect(await look()).toEqual(['payments', 'shared'])
+    denied.add('shop')
+    for (let minute = 0; minute <= 10; minute += 1) {
+      await clock.advance(60_000)
+      expect(await lookAtAnother()).toEqual(['payments', 'shared'])
+      expect(await look(), `${minute}`).toEqual(minute < 10 ? ['payments', 'shared'] : null)
+    }
+  })
+
   it('stay what a watch said of them when its right is removed', async () => {
     let isWatched = true
     const read = async () => refuse(403)()

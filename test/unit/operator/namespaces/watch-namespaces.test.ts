@@ -52,7 +52,7 @@ it('without the right to list it knows nothing, says so once, and tries again wi
   await watch.stop()
 })
 
-it('knows nothing more once the right was taken away, and all when it is granted again', async () => {
+it('knows nothing more once the right was taken away, and all when it is granted again, which it reports', async () => {
   const clock = createManualClock()
   let isDenied = false
   let end = () => {}
@@ -71,12 +71,13 @@ it('knows nothing more once the right was taken away, and all when it is granted
     },
   }
   const { log } = listen()
+  const reported: unknown[] = []
   const watch = startNamespaceWatch({
     client: client as unknown as Client,
     clock,
     random: () => 0,
     log,
-    onChange: () => {},
+    onChange: (name, { isOfProjects, isOfLabel }) => reported.push([name, isOfProjects, isOfLabel]),
   })
   await clock.advance(60_000)
   expect(watch.get('shop')).toBeDefined()
@@ -84,9 +85,11 @@ it('knows nothing more once the right was taken away, and all when it is granted
   end()
   await clock.advance(30_000)
   expect(watch.get('shop')).toBeUndefined()
+  expect(reported.splice(0)).toEqual([['shop', false, true]])
   isDenied = false
   await clock.advance(30_000)
   expect(watch.get('shop')).toBeDefined()
+  expect(reported).toEqual([['shop', false, true]])
   const stopped = watch.stop()
   end()
   await stopped

@@ -9,32 +9,31 @@ const forbidden = (user: string) =>
   `secrets "a-heartbeat" is forbidden: User "${user}" cannot create resource "secrets" in API group "" in the namespace "team-a"`
 const BIND =
   'an administrator of the namespace grants it with: kubectl create rolebinding heartbeat-operator-publisher -n team-a --clusterrole='
-const OF_CHART = (role: string) =>
-  `; with watchNamespaces there is no such ClusterRole, and helm upgrade restores the Role ${role} in the namespace`
-const OTHERS = '; a Helm release has a ClusterRole of its own, <fullname>-<namespace>-publisher'
 const OF_MANIFESTS = 'heartbeat-operator-heartbeat-operator-publisher'
+const ROLE = '<fullname>-<namespace>-publisher'
+const OTHERWISE = `; the ClusterRole is ${ROLE} of the Helm release, without Helm ${OF_MANIFESTS}; where single namespaces are watched there is none: repeat helm upgrade of the operator's release, or without Helm apply its manifests again: that restores the roles of its account`
 
 describe('the command that grants the right to publish', () => {
   it.each([
     [
       'a ServiceAccount of the chart, whose ClusterRole has its names',
       'system:serviceaccount:monitoring:heartbeat-controller',
-      `heartbeat-monitoring-publisher --serviceaccount=monitoring:heartbeat-controller${OF_CHART('heartbeat-controller')}`,
+      `heartbeat-monitoring-publisher --serviceaccount=monitoring:heartbeat-controller`,
     ],
     [
       'a ServiceAccount of the manifests',
       'system:serviceaccount:heartbeat-operator:heartbeat-operator-controller',
-      `${OF_MANIFESTS} --serviceaccount=heartbeat-operator:heartbeat-operator-controller${OF_CHART('heartbeat-operator-controller')}`,
+      `${OF_MANIFESTS} --serviceaccount=heartbeat-operator:heartbeat-operator-controller`,
     ],
     [
-      'a ServiceAccount of another name',
+      'a ServiceAccount of another name, which does not say what its ClusterRole is called',
       'system:serviceaccount:jobs:theirs',
-      `${OF_MANIFESTS} --serviceaccount=jobs:theirs${OTHERS}`,
+      `${ROLE} --serviceaccount=jobs:theirs`,
     ],
-    ['a user of a kubeconfig', 'ops@example.com', `${OF_MANIFESTS} --user=ops@example.com${OTHERS}`],
-    ['a user whose name a shell would split', "it's me; rm", `${OF_MANIFESTS} --user='it'\\''s me; rm'${OTHERS}`],
+    ['a user of a kubeconfig', 'ops@example.com', `${ROLE} --user=ops@example.com`],
+    ['a user whose name a shell would split', "it's me; rm", `${ROLE} --user='it'\\''s me; rm'`],
   ])('names the account that the API server rejected: %s', (_, user, rest) => {
-    expect(describeGrant(rejection(forbidden(user)), 'team-a')).toBe(`${BIND}${rest}`)
+    expect(describeGrant(rejection(forbidden(user)), 'team-a')).toBe(`${BIND}${rest}${OTHERWISE}`)
   })
 
   it('names the ClusterRole that the manifests have', async () => {

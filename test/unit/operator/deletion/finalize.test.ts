@@ -1,0 +1,34 @@
+/** A deletion that goes on without its clean-up; the others are in test/operator. */
+
+import { expect, it } from 'vitest'
+import { ApiError } from '../../../../src/kubernetes/errors.ts'
+import { createFinalizer, type FinalizerOptions, MAX_CLEANUP_MS } from '../../../../src/operator/deletion/finalize.ts'
+
+it('is reported once, when the finalizer is off, however often another writer was faster', async () => {
+  const deletionTimestamp = '2026-01-01T00:00:00Z'
+  const finalizers = ['heartbeat-operator.io/cleanup']
+  const object = {
+    metadata: { namespace: 'shop', name: 'nightly', uid: 'u1', resourceVersion: '7', deletionTimestamp, finalizers },
+    spec: { periodSeconds: 60, publish: { kind: 'None' } },
+  } as const
+  const conflict = { request: 'r', status: 409, reason: 'Conflict', message: 'changed', details: null }
+  const answers = [new ApiError({ ...conflict, retryAfterSeconds: null }), null]
+  const said: string[] = []
+  const finalize = createFinalizer({
+    client: {
+      async mergePatch() {
+        const answer = answers.shift()
+        if (answer != null) throw answer
+        return object
+      },
+    },
+    service: { retireCheck: () => Promise.reject(new Error('the database is away')) },
+    cluster: 'default',
+    recorder: { record: (_: unknown, { reason }: { reason: string }) => said.push(reason) },
+    now: () => Date.parse(deletionTimestamp) + MAX_CLEANUP_MS,
+    onFinalizerForced: () => said.push('counted'),
+  } as unknown as FinalizerOptions)
+  await expect(finalize(object)).rejects.toThrow('changed')
+  await finalize(object)
+  expect(said).toEqual(['counted', 'CleanupTimeout'])
+})
