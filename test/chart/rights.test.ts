@@ -1,6 +1,7 @@
 /** What the chart's ServiceAccounts may do, and no more. */
 
 import { describe, expect, it } from 'vitest'
+import { SOURCE_KINDS, sourceKindOf } from '../../src/operator/sources/source-kinds.ts'
 import { CASES } from './cases.ts'
 import { type ChartObject, describeObject, pick, renderChart } from './chart.ts'
 
@@ -24,7 +25,9 @@ const ofController = (namespaces: readonly string[]) => [
 ]
 const EVERYWHERE = ofController(['get', 'list', 'watch'])
 const OF_CRON_JOBS = [
-  rule('batch', ['cronjobs', 'jobs'], ['get', 'list', 'watch']),
+  ...SOURCE_KINDS.map(sourceKindOf).map(({ type, runType }) =>
+    rule(type.group, [type.plural, runType.plural], ['get', 'list', 'watch']),
+  ),
   rule('', ['pods'], ['list', 'watch']),
   rule('', ['events'], ['list']),
   rule(OURS, ['heartbeatchecks'], ['create', 'delete']),

@@ -273,9 +273,9 @@ describe('a takeover', () => {
     const { status } = await place.makeReady('moved')
     await place.makeReady('kept')
     const url = await place.pingUrl('moved')
-    const [idOfOne, idOfTwo] = [await idOf(one), await idOf(two)]
     await using second = await start(two)
     await place.event('kept', 'ManagedElsewhere')
+    const [idOfOne, idOfTwo] = [await idOf(one), await idOf(two)]
 
     await place.change('moved', { metadata: { annotations: { 'heartbeat-operator.io/take-over': idOfOne } } })
     const event = await place.event('moved', 'TakenOver')

@@ -13,13 +13,12 @@ import { createRate } from '../../runtime/rate.ts'
 import { FIELD_MANAGER, HEARTBEAT_CHECKS, type HeartbeatCheck } from '../heartbeat-check.ts'
 import type { WatchedCounts } from '../metrics.ts'
 import { type NamespaceWatch, watchLabelOf } from '../namespaces/watch-namespaces.ts'
-import { typeOf } from '../sources/source-kinds.ts'
 import type { SourceWatch } from '../sources/watch-sources.ts'
 import type { Controller, Term } from '../term.ts'
 import type { CheckWatch } from '../watch-checks.ts'
 import { type CopiedFields, readAnnotations } from './annotations.ts'
 import { type Decision, decide } from './decide.ts'
-import { type OptInSource, plan, type Warning, type Write } from './plan.ts'
+import { CRON_JOB, type OptInSource, plan, type Warning, type Write } from './plan.ts'
 
 export interface OptInOptions {
   readonly sources: Pick<SourceWatch, 'getSource' | 'sources' | 'hasSynced' | 'onSource'>
@@ -134,7 +133,7 @@ export function createOptInController(term: Term, options: OptInOptions): OptInC
 
   function warn(key: string, { metadata }: OptInSource, found: readonly Warning[]): void {
     const { namespace, name, uid, resourceVersion } = metadata
-    const regarding = { ...typeOf('CronJob'), namespace, name, uid, resourceVersion }
+    const regarding = { ...CRON_JOB, namespace, name, uid, resourceVersion }
     const halfHour = Math.floor(clock.now() / REPEAT_MS)
     for (const { reason, note } of found)
       term.recorder.record(regarding, {

@@ -53,7 +53,8 @@ export interface Facts {
   readonly projectsInstead: readonly string[] | null
 }
 
-const CRON_JOB = typeOf('CronJob')
+/** The kind whose labels are read. */
+export const CRON_JOB = typeOf('CronJob')
 /** A slug may have 64 characters, and an Event's note 1 KB. */
 const SHOWN_PROJECTS = 8
 const NOTHING: Plan = { action: { kind: 'none' }, warnings: [] }

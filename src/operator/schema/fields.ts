@@ -112,7 +112,7 @@ export function seconds({ min, max, description }: SecondsOptions): z.ZodInt {
   return z.int(says).min(min, says).max(max, says).meta({ description, format: 'int32' })
 }
 
-export function oneOf<const Values extends readonly [string, ...string[]]>(values: Values, description: string) {
+export function oneOf<const Values extends readonly string[]>(values: Values, description: string) {
   return z.enum(values, `must be one of ${values.join(', ')}`).meta({ description })
 }
 

@@ -5,23 +5,23 @@
 
 import { z } from 'zod'
 import { OBJECT_NAME_LENGTH } from '../names.ts'
+import { SOURCE_GROUPS, SOURCE_KINDS } from '../sources/source-kinds.ts'
 import { oneOf, type Rule, SUBDOMAIN, shaped, text } from './fields.ts'
 
-export const SOURCE_GROUPS = ['batch'] as const
-export const SOURCE_KINDS = ['CronJob'] as const
+const KIND = SOURCE_KINDS.join(' or ')
 
 export const sourceRef = z
   .object(
     {
       apiGroup: oneOf(
         SOURCE_GROUPS,
-        'API group of the source: batch. Default: batch. Further values may be added',
+        `API group of the source: ${SOURCE_GROUPS.join(' or ')}. Default: batch. Further values may be added`,
       ).default('batch'),
-      kind: oneOf(SOURCE_KINDS, 'Kind of the source: CronJob. Further values may be added'),
+      kind: oneOf(SOURCE_KINDS, `Kind of the source: ${KIND}. Further values may be added`),
       name: text({
         max: OBJECT_NAME_LENGTH,
         description: 'Name of the source, in this namespace.',
-        rules: [shaped(SUBDOMAIN, 'must be the name of a CronJob, such as nightly-backup')],
+        rules: [shaped(SUBDOMAIN, `must be the name of a ${KIND}, such as nightly-backup`)],
       }),
     },
     'must be an object',
@@ -47,7 +47,7 @@ export const SOURCE_RULES: readonly Rule<WithSource>[] = [
   {
     cel: `!has(self.sourceRef) || !(${TAKEN.map((field) => `has(self.${field})`).join(' || ')})`,
     holds: (spec) => spec.sourceRef === undefined || TAKEN.every((field) => spec[field] === undefined),
-    message: 'schedule, periodSeconds, timeZone and suspend are taken from the CronJob: leave them out',
+    message: `schedule, periodSeconds, timeZone and suspend are taken from the ${KIND}: leave them out`,
     isSentence: true,
     reason: 'FieldValueForbidden',
   },

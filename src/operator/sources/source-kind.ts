@@ -7,7 +7,6 @@ import type { JobEntry } from '../../checks/jobs/job-report.ts'
 import type { Instant } from '../../domain/check.ts'
 import type { CachedObject, KubernetesObject, ResourceType } from '../../kubernetes/objects.ts'
 import type { Failure } from '../reasons/explain-failure.ts'
-import type { SourceRef } from '../schema/source-ref.ts'
 
 /** What a cluster has 10,000 of: only what is read. */
 export interface Source extends CachedObject {
@@ -80,7 +79,7 @@ export type SourceSchedule =
   | { readonly fault: string }
 
 export interface SourceKind {
-  readonly kind: SourceRef['kind']
+  readonly kind: string
   readonly type: ResourceType
   readonly runType: ResourceType
   /** Does not throw, whatever the object lacks. */

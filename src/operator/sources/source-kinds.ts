@@ -1,16 +1,18 @@
-/** The kinds of sources, by the `kind` of spec.sourceRef. Another kind is one more file in kinds/ and one line here. */
+/** The kinds of sources: spec.sourceRef names one of them. Another kind is one more file in kinds/ and one entry here. */
 
 import { cronJob } from './kinds/cron-job.ts'
 import type { SourceKind } from './source-kind.ts'
 
-type KindName = SourceKind['kind']
+const KINDS = [cronJob] as const
 
-const KINDS: Readonly<Record<KindName, SourceKind>> = { CronJob: cronJob }
+export const SOURCE_KINDS = KINDS.map(({ kind }) => kind)
+export const SOURCE_GROUPS = KINDS.map(({ type }) => type.group)
+type KindName = (typeof SOURCE_KINDS)[number]
 
-export const sourceKindOf = (kind: KindName): SourceKind => KINDS[kind]
+export const sourceKindOf = (kind: KindName): SourceKind => KINDS.find((each) => each.kind === kind)!
 
 /** As references to an object of the kind have it. */
 export function typeOf(kind: KindName): { readonly apiVersion: string; readonly kind: KindName } {
-  const { group, version } = KINDS[kind].type
+  const { group, version } = sourceKindOf(kind).type
   return { apiVersion: `${group}/${version}`, kind }
 }

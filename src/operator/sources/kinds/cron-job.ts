@@ -53,7 +53,7 @@ interface RawCondition {
   readonly lastTransitionTime?: string
 }
 
-export const cronJob: SourceKind = {
+export const cronJob = {
   kind: 'CronJob',
   type: { group: 'batch', version: 'v1', plural: 'cronjobs' },
   runType: { group: 'batch', version: 'v1', plural: 'jobs' },
@@ -143,7 +143,7 @@ export const cronJob: SourceKind = {
     }
     return entries
   },
-}
+} as const satisfies SourceKind
 
 function describeCondition({ metadata: { name }, condition }: SourceRun): string {
   const parts = [`Job ${name} failed`, condition?.reason, condition?.message].filter(Boolean)
