@@ -1,4 +1,6 @@
-/** One type of resource in all namespaces or in some, and what the API server forbids of it: the other namespaces go on. */
+/**
+ * One type of resource in all namespaces or in some, and what the API server forbids of it: the other namespaces go on.
+ */
 
 import type { Log } from '../runtime/log.ts'
 import type { KubernetesClient } from './client.ts'

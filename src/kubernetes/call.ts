@@ -1,9 +1,9 @@
 /**
  * One call: its attempts, its time limit, and the meaning of its response.
  *
- * The time limit covers all attempts and the waits between them. A read is retried after no response and when the server is
- * busy or starting (429, 5xx); a write only after 429, because after any other failure it may have happened. A wait that would
- * exceed the limit is not started: the call fails at once with the last error.
+ * The time limit covers all attempts and the waits between them. A read is retried after no response and when the
+ * server is busy or starting (429, 5xx); a write only after 429, because after any other failure it may have happened.
+ * A wait that would exceed the limit is not started: the call fails at once with the last error.
  */
 
 import { backoffMs } from '../runtime/backoff.ts'
@@ -125,7 +125,8 @@ export function createCalls({ transport, clock, random, onWarning }: CallsOption
         readWarnings(response.headers.warning)
         onContact()
         yield* readWatchEvents<T>(withContact(response.body, onContact))
-        // undici frees a socket in the tick after the end of its response. The next watch shall reuse it, not open another.
+        // undici frees a socket in the tick after the end of its response. The next watch shall reuse it, not open
+        // another.
         await yieldTurn()
       } catch (error) {
         if (opening.signal.aborted) throw opening.explain(request.description, error)

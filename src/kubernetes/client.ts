@@ -1,7 +1,7 @@
 /**
  * The verbs of the API server, on plain JSON. Errors are ApiError (the server rejected the request), TransportError (no
- * response) and KubeconfigError (no credentials); an aborted signal rejects with the signal's reason. Time limits and retries:
- * call.ts.
+ * response) and KubeconfigError (no credentials); an aborted signal rejects with the signal's reason. Time limits and
+ * retries: call.ts.
  */
 
 import type { Clock } from '../runtime/clock.ts'
@@ -74,7 +74,10 @@ export interface KubernetesClient {
   get<T extends KubernetesObject>(type: ResourceType, name: ObjectName, options?: CallOptions): Promise<T>
   /** One page. */
   list<T extends KubernetesObject>(type: ResourceType, options?: ListOptions): Promise<ListPage<T>>
-  /** Yields bookmarks too. Ends when the server ends it; throws when it breaks. Never retried: only the caller knows from where. */
+  /**
+   * Yields bookmarks too. Ends when the server ends it; throws when it breaks. Never retried: only the caller knows
+   * from where.
+   */
   watch<T extends KubernetesObject>(type: ResourceType, options: WatchOptions): AsyncIterable<WatchEvent<T>>
   create<T extends KubernetesObject>(type: ResourceType, object: Writable, options?: WriteOptions): Promise<T>
   /** Conflict unless `metadata.resourceVersion` is the newest. */
@@ -217,8 +220,8 @@ function nameOf({ metadata: { namespace, name } }: { readonly metadata: ObjectNa
 }
 
 /**
- * Items of built-in resources have no kind in a list, and have it in a watch: here they always have it. A response that is
- * not a list must not pass for an empty one: callers conclude from a list what was deleted.
+ * Items of built-in resources have no kind in a list, and have it in a watch: here they always have it. A response that
+ * is not a list must not pass for an empty one: callers conclude from a list what was deleted.
  */
 function toPage<T extends KubernetesObject>(list: RawList<T>, host: string): ListPage<T> {
   const { apiVersion, kind, metadata, items } = list

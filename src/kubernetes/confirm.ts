@@ -1,6 +1,6 @@
 /**
- * Whether a cache holds all that the API server had stored when the question was asked. The silence of a watch does not show it, and
- * bookmarks come once a minute. So the API server is asked:
+ * Whether a cache holds all that the API server had stored when the question was asked. The silence of a watch does not
+ * show it, and bookmarks come once a minute. So the API server is asked:
  *
  * 1. A consistent list of one object returns a version that no earlier change exceeds, and brings the server's own cache up to it
  *    (since Kubernetes 1.31). A cache that has reached this version holds all: a watch delivers in order.
@@ -108,8 +108,8 @@ const REQUESTS_PER_SECOND = 5
 const TOGETHER = 5
 
 /**
- * Which groups hold all; where there are many caches, at no more than five requests a second. A group ends with the first of its caches that is
- * not confirmed, and the others go on: each takes five seconds at most.
+ * Which groups hold all; where there are many caches, at no more than five requests a second. A group ends with the
+ * first of its caches that is not confirmed, and the others go on: each takes five seconds at most.
  */
 export async function confirmGroups(
   groups: readonly (readonly Confirmable[])[],

@@ -2,8 +2,8 @@
  * The address of the cluster and our credentials, searched in controller-runtime's order: the files of KUBECONFIG, the
  * ServiceAccount of this pod, and ~/.kube/config where the caller asks for it.
  *
- * Tokens and certificates change while we run (a projected token lives for an hour), so credentials are read again every half
- * a minute, and immediately when the API server rejects them.
+ * Tokens and certificates change while we run (a projected token lives for an hour), so credentials are read again
+ * every half a minute, and immediately when the API server rejects them.
  */
 
 import { access, readFile } from 'node:fs/promises'
@@ -38,7 +38,9 @@ export interface Connection {
   readonly proxyUrl: string | null
   /** At most half a minute old. Throws KubeconfigError when they cannot be read. */
   readCredentials(): Promise<Credentials>
-  /** Reads them from their source again, unless that has happened since `used` were returned. Throws KubeconfigError. */
+  /**
+   * Reads them from their source again, unless that has happened since `used` were returned. Throws KubeconfigError.
+   */
   renewCredentials(used: Credentials): Promise<Credentials>
 }
 
@@ -137,7 +139,8 @@ function createCredentialCache(
       const { headers, tls } = await authenticate()
       current = { headers, tls: current !== null && isSame(current.tls, tls) ? current.tls : tls }
     } catch (error) {
-      // A file that is being replaced is missing for an instant. The current credentials are valid until the API server rejects them.
+      // A file that is being replaced is missing for an instant. The current credentials are valid until the API server
+      // rejects them.
       if (isForced || current === null) throw error
     }
     readAt = clock.now()

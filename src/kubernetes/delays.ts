@@ -1,4 +1,7 @@
-/** The delayed keys of a queue, each once: a binary heap by time. A sorted array is half the code, and took 16 s to add 100,000 keys. */
+/**
+ * The delayed keys of a queue, each once: a binary heap by time. A sorted array is half the code, and took 16 s to add
+ * 100,000 keys.
+ */
 
 export type Priority = 'live' | 'background'
 

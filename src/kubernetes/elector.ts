@@ -1,12 +1,12 @@
 /**
  * Leader election on a Lease, by client-go's rules and times.
  *
- * A leader trusts its lease for `RENEW_MS` after it sent the last renewal that was accepted; no other candidate can acquire it
- * before `LEASE_MS` after that. The difference is the time in which the leader's work must end.
+ * A leader trusts its lease for `RENEW_MS` after it sent the last renewal that was accepted; no other candidate can
+ * acquire it before `LEASE_MS` after that. The difference is the time in which the leader's work must end.
  *
- * Loss: the signal of `onLeading` aborts, renewals stop (work that never ends must not block a new leader for ever), and the
- * election starts again when `onLeading` has resolved. Clean stop: the signal aborts, the lease is renewed until `onLeading` has
- * resolved, and then released.
+ * Loss: the signal of `onLeading` aborts, renewals stop (work that never ends must not block a new leader for ever),
+ * and the election starts again when `onLeading` has resolved. Clean stop: the signal aborts, the lease is renewed
+ * until `onLeading` has resolved, and then released.
  */
 
 import { callSafely } from '../runtime/call-safely.ts'
@@ -43,12 +43,16 @@ export interface ElectorOptions {
 }
 
 const LEASE_MS = 15_000
-/** A leader without a successful renewal for so long stops. It must be less than the lease, or two could lead at once. */
+/**
+ * A leader without a successful renewal for so long stops. It must be less than the lease, or two could lead at once.
+ */
 const RENEW_MS = 10_000
 const RETRY_MS = 2_000
 /** After a request that hangs there is time for another before the deadline. */
 const REQUEST_MS = RENEW_MS / 2
-/** client-go's: each wait of a candidate is up to 1.2 times longer, at random, so that candidates do not retry together. */
+/**
+ * client-go's: each wait of a candidate is up to 1.2 times longer, at random, so that candidates do not retry together.
+ */
 const JITTER = 1.2
 /** Candidates that wait for the same expiry are spread over this part of a retry. */
 const EXPIRY_JITTER = 0.1

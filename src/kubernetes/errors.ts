@@ -26,7 +26,10 @@ export class ApiError extends Error {
   }
 }
 
-/** No response, or an unreadable one: connection refused, reset, timed out, cut off. The request may have taken effect or not. */
+/**
+ * No response, or an unreadable one: connection refused, reset, timed out, cut off. The request may have taken effect
+ * or not.
+ */
 export class TransportError extends Error {
   override readonly name = 'TransportError'
 }
@@ -35,7 +38,10 @@ export function hasStatus(error: unknown, ...statuses: readonly number[]): error
   return error instanceof ApiError && statuses.includes(error.status)
 }
 
-/** A retry would repeat it: a missing right, a used up quota, an admission rule, an immutable object. A person has to change that. */
+/**
+ * A retry would repeat it: a missing right, a used up quota, an admission rule, an immutable object. A person has to
+ * change that.
+ */
 export function isRejected(error: unknown): error is ApiError {
   return hasStatus(error, 400, 403, 405, 413, 422) && !isNamespaceGoing(error)
 }

@@ -25,8 +25,8 @@ export interface Occurrence {
   /** Makes the Event's name: occurrences with one id, also of several processes, are written once. */
   readonly id?: string
   /**
-   * Called once when the Event is written or dropped for good; without an id, when it is counted. Not called for one that
-   * is lost, as when too many wait or the API server is away for minutes: the occurrence is to be recorded again.
+   * Called once when the Event is written or dropped for good; without an id, when it is counted. Not called for one
+   * that is lost, as when too many wait or the API server is away for minutes: the occurrence is to be recorded again.
    */
   readonly onWritten?: () => void
 }

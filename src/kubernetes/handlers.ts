@@ -1,6 +1,6 @@
 /**
- * The callbacks of a reflector's user. What they throw is reported and has no other effect, and a long list of changes is
- * delivered in batches, between which the event loop runs.
+ * The callbacks of a reflector's user. What they throw is reported and has no other effect, and a long list of changes
+ * is delivered in batches, between which the event loop runs.
  */
 
 import { callSafely } from '../runtime/call-safely.ts'
@@ -11,7 +11,10 @@ export type ProblemKind = 'list' | 'watch' | 'stall' | 'handler'
 
 export interface HandlerOptions<T, Raw = T> {
   readonly clock: Clock
-  /** Makes what is cached of an object: without what the user never reads, or of another shape. Left out: the object itself. */
+  /**
+   * Makes what is cached of an object: without what the user never reads, or of another shape. Left out: the object
+   * itself.
+   */
   readonly trim?: (object: Raw) => T
   /** Called synchronously; must be quick. */
   readonly onChange: (key: string, change: Change<T>) => void

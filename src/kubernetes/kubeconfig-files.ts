@@ -1,6 +1,6 @@
 /**
- * Kubeconfig files as kubectl reads them: of several files the first to name an entry wins, paths are relative to their file,
- * and users keep the fields that client-node drops. Messages name the file and never quote it.
+ * Kubeconfig files as kubectl reads them: of several files the first to name an entry wins, paths are relative to their
+ * file, and users keep the fields that client-node drops. Messages name the file and never quote it.
  */
 
 import { readFile } from 'node:fs/promises'
@@ -34,7 +34,10 @@ export interface Entries {
   readonly users: Map<string, Found<Account>>
 }
 
-/** The first file to name an entry wins, and missing files are skipped, as with kubectl. Throws KubeconfigError when all are missing. */
+/**
+ * The first file to name an entry wins, and missing files are skipped, as with kubectl. Throws KubeconfigError when all
+ * are missing.
+ */
 export async function mergeFiles(files: readonly string[]): Promise<Entries> {
   const entries: Entries = { currentContext: undefined, clusters: new Map(), contexts: new Map(), users: new Map() }
   let found = 0

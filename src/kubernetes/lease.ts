@@ -1,6 +1,6 @@
 /**
- * A coordination.k8s.io/v1 Lease as a lock: acquire, renew, release. Every write is a replace with the resourceVersion that was
- * read, so that one of two concurrent writers gets a conflict.
+ * A coordination.k8s.io/v1 Lease as a lock: acquire, renew, release. Every write is a replace with the resourceVersion
+ * that was read, so that one of two concurrent writers gets a conflict.
  *
  * Times of two clocks are never compared. A lease has expired when this process itself has seen no change of it for its
  * duration; the times in it are for people (client-go's rule).
@@ -22,7 +22,10 @@ export interface Lease extends KubernetesObject {
 /** A lease that this process holds. */
 export interface Held {
   readonly lease: Lease
-  /** Just before the last accepted write was sent. No other process can have seen that write earlier, or count its expiry from earlier. */
+  /**
+   * Just before the last accepted write was sent. No other process can have seen that write earlier, or count its
+   * expiry from earlier.
+   */
   readonly since: number
 }
 

@@ -3,8 +3,8 @@ import type { CallOptions } from './call.ts'
 import type { KubernetesClient } from './client.ts'
 
 /**
- * Returns the same client, whose calls abort with `signal` unless they have a signal of their own. With the signal of a term, the
- * calls and retries of a former leader end before another one leads.
+ * Returns the same client, whose calls abort with `signal` unless they have a signal of their own. With the signal of a
+ * term, the calls and retries of a former leader end before another one leads.
  */
 export function limitClient(client: KubernetesClient, signal: AbortSignal): KubernetesClient {
   const within = <O extends CallOptions>(options: O | undefined) =>

@@ -1,6 +1,6 @@
 /**
- * The metrics of the runtime. Names, labels, help texts and buckets are those of controller-runtime 0.24 and client-go, so
- * that dashboards and alerts made for any controller work. Known label sets exist at zero from the start.
+ * The metrics of the runtime. Names, labels, help texts and buckets are those of controller-runtime 0.24 and client-go,
+ * so that dashboards and alerts made for any controller work. Known label sets exist at zero from the start.
  *
  * Our own, which have no counterpart there: `kubernetes_watch_restarts_total{resource,reason}`,
  * `kubernetes_watch_last_contact_timestamp_seconds{resource}`, `kubernetes_cache_objects{resource}`,

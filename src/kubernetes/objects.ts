@@ -1,6 +1,6 @@
 /**
- * Kubernetes objects as the API server sends them: plain JSON, timestamps as text. The types are those of client-node, except where
- * ours are narrower on purpose.
+ * Kubernetes objects as the API server sends them: plain JSON, timestamps as text. The types are those of client-node,
+ * except where ours are narrower on purpose.
  */
 
 import type {

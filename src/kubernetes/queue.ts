@@ -1,13 +1,14 @@
 /**
- * A work queue of keys by client-go's rules, for level-triggered work: a queued key means "reconcile this", not a change.
+ * A work queue of keys by client-go's rules, for level-triggered work: a queued key means "reconcile this", not a
+ * change.
  *
- * A key waits at most once, and no two workers process it at once; a key that is added while it is processed is queued again
- * by done(). `waiting` holds the keys to process (client-go's dirty set), `processing` those of the workers. Live changes go
- * before background work (start-up, resync); but after MAX_LIVE of them in a row a background key has its turn, so that
- * changes without end hold up no resync. Each of the two is taken round robin by namespace: thousands of keys of one
- * namespace do not hold up a key of another (client-go takes all in their order). Delayed adds wait in a heap under one
- * timer; the earliest of several for one key wins. After stop() adds are ignored, delayed ones are dropped, and take()
- * returns the rest, then null.
+ * A key waits at most once, and no two workers process it at once; a key that is added while it is processed is queued
+ * again by done(). `waiting` holds the keys to process (client-go's dirty set), `processing` those of the workers. Live
+ * changes go before background work (start-up, resync); but after MAX_LIVE of them in a row a background key has its
+ * turn, so that changes without end hold up no resync. Each of the two is taken round robin by namespace: thousands of
+ * keys of one namespace do not hold up a key of another (client-go takes all in their order). Delayed adds wait in a
+ * heap under one timer; the earliest of several for one key wins. After stop() adds are ignored, delayed ones are
+ * dropped, and take() returns the rest, then null.
  */
 
 import { type BackoffSteps, backoffMs } from '../runtime/backoff.ts'

@@ -4,13 +4,13 @@
  * An occurrence with an id is written once, however often it is recorded and by however many processes: the id makes
  * the Event's name, and an Event that exists is written. So a reconcile records what it finds, and remembers nothing.
  *
- * Repeats without an id make a series, by client-go's rules: the first occurrence creates the Event, the second makes it
- * a series of two, later ones are only counted. The count is written every half hour, and when the series ends, six
+ * Repeats without an id make a series, by client-go's rules: the first occurrence creates the Event, the second makes
+ * it a series of two, later ones are only counted. The count is written every half hour, and when the series ends, six
  * minutes after its last occurrence.
  *
- * Limits: an object gets 25 Events, then one every five minutes; MAX_EVENTS wait. More are dropped and counted. Warnings
- * go before the Normal Events of a start with thousands of resources. Errors of the server and of the network are
- * retried for some minutes; a rejected Event is logged and dropped, in silence when its namespace is being deleted.
+ * Limits: an object gets 25 Events, then one every five minutes; MAX_EVENTS wait. More are dropped and counted.
+ * Warnings go before the Normal Events of a start with thousands of resources. Errors of the server and of the network
+ * are retried for some minutes; a rejected Event is logged and dropped, in silence when its namespace is being deleted.
  */
 
 import { callSafely } from '../runtime/call-safely.ts'

@@ -1,6 +1,6 @@
 /**
- * Keeps a cache of one resource in line with the API server: lists it page by page, follows it with a watch, and passes every
- * change to `onChange`. It recovers from every failure until it is stopped:
+ * Keeps a cache of one resource in line with the API server: lists it page by page, follows it with a watch, and passes
+ * every change to `onChange`. It recovers from every failure until it is stopped:
  *
  *   list ----> watch ----> watch ...      a watch ends by itself every 5 to 10 minutes; the next one continues there
  *    ^          |  ^
@@ -8,8 +8,9 @@
  *    +----------+                         the position is too old (410), the server reports an error; and once an hour
  *                                         (`relistMs`), so that an unforeseen fault does not last for longer
  *
- * Lists are consistent reads, never `resourceVersion=0`: such a list may be older than the cache, so that deleted objects come
- * back; and it has no pages (its `limit` is ignored), so that 10,000 objects are one response of 20 MB and one JSON.parse of
+ * Lists are consistent reads, never `resourceVersion=0`: such a list may be older than the cache, so that deleted
+ * objects come back; and it has no pages (its `limit` is ignored), so that 10,000 objects are one response of 20 MB and
+ * one JSON.parse of
  * 0.15 s. Servers since 1.31 serve consistent reads from memory too.
  *
  * An incomplete list is discarded: objects that it lacks may exist.
@@ -47,8 +48,9 @@ export interface ReflectorOptions<T, Raw = T> extends HandlerOptions<T, Raw>, Se
   /** A response has shown that the right is there, or not (403). An open watch goes on without its right. */
   readonly onRight?: (verb: Verb, isGranted: boolean) => void
   /**
-   * A watch that receives nothing for so long is replaced; the next one continues from its position. API servers send a bookmark
-   * every minute, but not while nothing has changed since the watch began: only silence after a bookmark is a problem.
+   * A watch that receives nothing for so long is replaced; the next one continues from its position. API servers send a
+   * bookmark every minute, but not while nothing has changed since the watch began: only silence after a bookmark is a
+   * problem.
    */
   readonly stallMs?: number | undefined
   /** A list is repeated when a watch ends after so long. Default: an hour. */

@@ -1,7 +1,7 @@
 /**
- * Resource versions are decimal numbers of one sequence for each resource. They may be compared: since Kubernetes 1.35 by
- * contract (KEP-5504), before that in every API server on etcd. Any other version (an aggregated API's) is only equal or not
- * comparable.
+ * Resource versions are decimal numbers of one sequence for each resource. They may be compared: since Kubernetes 1.35
+ * by contract (KEP-5504), before that in every API server on etcd. Any other version (an aggregated API's) is only
+ * equal or not comparable.
  */
 
 const DECIMAL = /^[1-9][0-9]*$/

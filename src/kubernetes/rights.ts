@@ -1,7 +1,7 @@
 /**
  * Which rights this account has in each area, by the API server's own word: a SelfSubjectAccessReview, which every
- * account may create. So a missing right is known before a request fails, and a right that was removed is known although
- * an open watch goes on. Where the API server refuses reviews, rejected requests show what is missing.
+ * account may create. So a missing right is known before a request fails, and a right that was removed is known
+ * although an open watch goes on. Where the API server refuses reviews, rejected requests show what is missing.
  */
 
 import type { KubernetesClient } from './client.ts'

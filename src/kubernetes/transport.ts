@@ -52,7 +52,10 @@ interface Pools {
   readonly watches: Dispatcher
 }
 
-/** Go's servers close idle sockets after 90 s or more. We must close first, or a request may use a socket that has just been closed. */
+/**
+ * Go's servers close idle sockets after 90 s or more. We must close first, or a request may use a socket that has just
+ * been closed.
+ */
 const KEEP_ALIVE_MS = 55_000
 /** The first keep-alive probe of an idle socket, before load balancers drop it. */
 const PROBE_AFTER_MS = 30_000
@@ -69,7 +72,8 @@ export function createTransport(options: TransportOptions) {
   let isClosed = false
 
   async function findPools(tls: TlsMaterial): Promise<Pools> {
-    // Imported on demand: a process without a cluster saves 80 ms and 7 MB. Once, because a repeated import() costs too.
+    // Imported on demand: a process without a cluster saves 80 ms and 7 MB. Once, because a repeated import() costs
+    // too.
     imported ??= import('undici')
     const undici = await imported
     if (isClosed) throw new TransportError('the client is closed')
@@ -172,8 +176,9 @@ export function createTransport(options: TransportOptions) {
 }
 
 /**
- * As a request with this signal, but one that was not sent yet is left alone: Node 26 never returns from closing an HTTP/2 stream whose body waits
- * to be sent, and takes all memory meanwhile. What comes of it after the abort is read and dropped.
+ * As a request with this signal, but one that was not sent yet is left alone: Node 26 never returns from closing an
+ * HTTP/2 stream whose body waits to be sent, and takes all memory meanwhile. What comes of it after the abort is read
+ * and dropped.
  */
 async function leaveWhenAborted(answer: Promise<ApiResponse>, signal: AbortSignal): Promise<ApiResponse> {
   answer.then(({ body }) => (signal.aborted ? body.dump() : undefined)).catch(() => {})

@@ -7,14 +7,18 @@ export interface WatchEvent<T> {
 }
 
 const NEWLINE = 0x0a
-/** An object has at most 1.5 MB in etcd, and some times that as JSON. The limit only ends a response that is not a watch. */
+/**
+ * An object has at most 1.5 MB in etcd, and some times that as JSON. The limit only ends a response that is not a
+ * watch.
+ */
 const MAX_LINE_BYTES = 32 * 1024 * 1024
 
 /**
- * Yields the events of a watch as their bytes arrive. Lines are split as bytes and decoded whole: the byte of a newline is never
- * part of another character, so no character is torn between two chunks.
+ * Yields the events of a watch as their bytes arrive. Lines are split as bytes and decoded whole: the byte of a newline
+ * is never part of another character, so no character is torn between two chunks.
  *
- * Throws TransportError for a line that is not an event, and for an end in the middle of a line; its text never holds the line.
+ * Throws TransportError for a line that is not an event, and for an end in the middle of a line; its text never holds
+ * the line.
  */
 export async function* readWatchEvents<T>(chunks: AsyncIterable<Uint8Array>): AsyncGenerator<WatchEvent<T>> {
   let started: Uint8Array[] = []

@@ -1,7 +1,7 @@
 /**
- * Workers take a key, reconcile it, and requeue or forget it by the result. An error or a crash in one reconcile is reported and
- * counted, and its key is requeued with back-off; the worker goes on. stop() lets the reconciles in progress finish and leaves
- * the queue: the next leader reconciles everything anyway.
+ * Workers take a key, reconcile it, and requeue or forget it by the result. An error or a crash in one reconcile is
+ * reported and counted, and its key is requeued with back-off; the worker goes on. stop() lets the reconciles in
+ * progress finish and leaves the queue: the next leader reconciles everything anyway.
  */
 
 import { callSafely } from '../runtime/call-safely.ts'
@@ -17,7 +17,10 @@ export type ReconcileResult =
 
 export interface Workers {
   start(): void
-  /** Takes no more keys, aborts the signal of the reconciles after `graceMs`, and resolves when all have ended. A second call may shorten the grace. */
+  /**
+   * Takes no more keys, aborts the signal of the reconciles after `graceMs`, and resolves when all have ended. A second
+   * call may shorten the grace.
+   */
   stop(graceMs: number): Promise<void>
 }
 

@@ -69,8 +69,8 @@ export type ReadResult =
   | { readonly ok: false; readonly faults: readonly string[] }
 
 /**
- * Reads a specification. Validates again what the API server validated, because a resource may have been stored under an older
- * definition, and validates what CEL cannot: the meaning of the cron expression, and the time zone.
+ * Reads a specification. Validates again what the API server validated, because a resource may have been stored under
+ * an older definition, and validates what CEL cannot: the meaning of the cron expression, and the time zone.
  */
 export function readHeartbeatCheck({ metadata, spec }: HeartbeatCheck): ReadResult {
   const { name } = metadata

@@ -24,7 +24,10 @@ export const PUBLISHER_BINDING = 'heartbeat-operator-publisher'
 export const RESTORE_RIGHTS =
   "repeat helm upgrade of the operator's release, or without Helm apply its manifests again: that restores the roles of its account"
 export const FINALIZER = `${GROUP}/cleanup`
-/** On a published Secret or ConfigMap: the name of its HeartbeatCheck; of a name above 63 characters the beginning and a hash (operator/publish/long-names.ts). */
+/**
+ * On a published Secret or ConfigMap: the name of its HeartbeatCheck; of a name above 63 characters the beginning and a
+ * hash (operator/publish/long-names.ts).
+ */
 export const CHECK_LABEL = `${GROUP}/check`
 /** There too: the whole name, if it has more than 63 characters. */
 export const CHECK_NAME_ANNOTATION = `${GROUP}/check-name`
@@ -40,7 +43,10 @@ export const INSTALLATION_ANNOTATION = `${GROUP}/installation`
 export const TAKE_OVER_ANNOTATION = `${GROUP}/take-over`
 /** On a Namespace: slugs of the projects that it may use, separated by commas. */
 export const PROJECTS_ANNOTATION = `${GROUP}/projects`
-/** On a CronJob, or on a Namespace for all CronJobs in it: `true`, the operator creates its HeartbeatCheck; `false` on a CronJob, it does not. */
+/**
+ * On a CronJob, or on a Namespace for all CronJobs in it: `true`, the operator creates its HeartbeatCheck; `false` on a
+ * CronJob, it does not.
+ */
 export const WATCH_LABEL = `${GROUP}/watch`
 
 /** On a published Secret or ConfigMap. */

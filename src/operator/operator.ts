@@ -1,6 +1,6 @@
 /**
- * The composition of the operator: reflectors that always run, so that a standby is warm, and, while this process leads, controllers.
- * When the lease is lost, they stop and the election starts again.
+ * The composition of the operator: reflectors that always run, so that a standby is warm, and, while this process
+ * leads, controllers. When the lease is lost, they stop and the election starts again.
  */
 
 import { CRONJOBS_OFF, type CronJobSettings } from '../domain/cron-job-settings.ts'

@@ -1,6 +1,6 @@
 /**
- * All that the controller asks of the service. `serviceOf()` (roles/operator-service.ts) answers from the database, in this process. The
- * table of these calls is what an API for a controller of another cluster would have.
+ * All that the controller asks of the service. `serviceOf()` (roles/operator-service.ts) answers from the database, in
+ * this process. The table of these calls is what an API for a controller of another cluster would have.
  *
  * Each call rejects when the database does not serve, and may be made again: none of them does a thing twice.
  */
@@ -42,15 +42,17 @@ export interface Service {
   /** Null when the resource has no check. */
   findCheck(resource: Resource): Promise<StoredCheck | null>
   /**
-   * Brings the check of a resource in line with its declaration, in the project that it asks for. Rejects with an AppError for what a
-   * person has to correct: as resolveProject() and declareCheck() say.
+   * Brings the check of a resource in line with its declaration, in the project that it asks for. Rejects with an
+   * AppError for what a person has to correct: as resolveProject() and declareCheck() say.
    */
   declareCheck(declaration: ProjectDeclaration): Promise<Declared>
   /** Its ping URL is published: the first completion of the check is expected from now on. */
   armCheck(cluster: string, check: StoredCheck): Promise<StoredCheck>
   /** Its ping URL never was published: nothing is expected. */
   disarmCheck(cluster: string, check: StoredCheck): Promise<StoredCheck>
-  /** `Retain`: `published` keeps the URL of the check for the resource; null: nothing does. Without a check: nothing. */
+  /**
+   * `Retain`: `published` keeps the URL of the check for the resource; null: nothing does. Without a check: nothing.
+   */
   retireCheck(resource: Resource, policy: 'Delete' | 'Retain', published?: PublishedObjectName | null): Promise<unknown>
   /** The check whose URL the object of a namespace keeps, or that has one of these public ids; null: none. */
   findUrlHolder(
@@ -69,7 +71,9 @@ export interface Service {
 
   /** Records up to 200 reports, and returns what became of each, in their order: as recordJobs() says. */
   recordJobs(reports: readonly JobReport[], onFailed: OnFailed, wait: Wait): Promise<readonly JobOutcome[]>
-  /** The types of the entries that are recorded of each run, in the order of the runs; null: its resource has no check. */
+  /**
+   * The types of the entries that are recorded of each run, in the order of the runs; null: its resource has no check.
+   */
   findRecorded(runs: readonly KnownRun[]): Promise<readonly (ReadonlySet<JobEntry['type']> | null)[]>
   /** Closes open runs without a record; `held`: the row of the check is locked elsewhere. */
   abandonRuns(resource: Resource, runIds: readonly string[]): Promise<'closed' | 'held'>
@@ -77,7 +81,9 @@ export interface Service {
   listFollowed(cluster: string, after: number): Promise<readonly FollowedCheck[]>
   /** Up to `limit` checks of these areas that are due at or before `until`, the most urgent first. */
   listFollowedDue(areas: readonly string[], until: Instant, limit: number): Promise<readonly FollowedCheck[]>
-  /** Of these areas: those with a deadline up to `until`, or with one within `aheadMs` after that whose reason is due. */
+  /**
+   * Of these areas: those with a deadline up to `until`, or with one within `aheadMs` after that whose reason is due.
+   */
   listDueAreas(areas: readonly string[], until: Instant, aheadMs: number): Promise<readonly string[]>
   /** The open runs of these areas whose deadline has passed at `until`, and is not explained. */
   listOverdueRuns(areas: readonly string[], until: Instant): Promise<readonly OverdueRun[]>

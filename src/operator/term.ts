@@ -1,6 +1,7 @@
 /**
- * One term: from the time when this process begins to lead, until the lease is lost, another cluster has the name, or the process stops.
- * Controllers work for a term, and each term has controllers of its own: the state of an earlier term may be outdated.
+ * One term: from the time when this process begins to lead, until the lease is lost, another cluster has the name, or
+ * the process stops. Controllers work for a term, and each term has controllers of its own: the state of an earlier
+ * term may be outdated.
  */
 
 import type { CronJobSettings } from '../domain/cron-job-settings.ts'
@@ -23,8 +24,8 @@ export interface Controller {
   readonly name: string
   start(): void
   /**
-   * Takes no more work at once, and resolves when the work in progress has ended: after `drainMs` at the latest it is aborted. Called once,
-   * after the signal of the term. Never rejects.
+   * Takes no more work at once, and resolves when the work in progress has ended: after `drainMs` at the latest it is
+   * aborted. Called once, after the signal of the term. Never rejects.
    */
   stop(drainMs: number): Promise<void>
 }

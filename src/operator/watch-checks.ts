@@ -1,4 +1,6 @@
-/** The HeartbeatChecks of the cluster, or of some of its namespaces, in one cache. A standby keeps it up to date too. */
+/**
+ * The HeartbeatChecks of the cluster, or of some of its namespaces, in one cache. A standby keeps it up to date too.
+ */
 
 import { watchAreas } from '../kubernetes/areas.ts'
 import type { KubernetesClient } from '../kubernetes/client.ts'

@@ -1,6 +1,6 @@
 /**
- * The api role: stores pings, serves the management API, evaluates deadlines, prunes history. Any number of replicas can run. It
- * needs PostgreSQL and nothing else, and no Kubernetes credentials (design, section 8).
+ * The api role: stores pings, serves the management API, evaluates deadlines, prunes history. Any number of replicas
+ * can run. It needs PostgreSQL and nothing else, and no Kubernetes credentials (design, section 8).
  */
 
 import { randomUUID } from 'node:crypto'
@@ -262,7 +262,10 @@ export function createApiRole(base: ApiRoleOptions) {
   }
 
   let hasLastBeat = false
-  /** The ports close at the same time. Unless other replicas beat, a gap begins now, so no deadline is evaluated any more. */
+  /**
+   * The ports close at the same time. Unless other replicas beat, a gap begins now, so no deadline is evaluated any
+   * more.
+   */
   async function stopBeat(): Promise<void> {
     await Promise.all([expireLoop.stop(), beatLoop.stop()])
     try {

@@ -54,7 +54,10 @@ export function createControllerRole(options: ControllerRoleOptions) {
     metrics: metrics.operator,
   })
   return {
-    /** Resolves when whyNotReconciling() is known, or soon; a cluster that cannot be reached is retried in the background. */
+    /**
+     * Resolves when whyNotReconciling() is known, or soon; a cluster that cannot be reached is retried in the
+     * background.
+     */
     async start(): Promise<void> {
       if (isLoopback(pingUrl()) && (config.role === 'controller' || !isLoopback(connection.server)))
         log.warn(

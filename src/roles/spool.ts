@@ -1,4 +1,7 @@
-/** The spool of an api process: pings on disk while the database is unavailable (design, section 10). Without it the process works as well, and rejects them. */
+/**
+ * The spool of an api process: pings on disk while the database is unavailable (design, section 10). Without it the
+ * process works as well, and rejects them.
+ */
 
 import type { PingCounts } from '../checks/ping/counts.ts'
 import { createPingSpool, type PingSpool } from '../checks/ping/ping-spool.ts'
@@ -29,10 +32,16 @@ const READ_BACK_MS = 500
 const WARN_MS = 60_000
 /** With more locked checks than a beat names, all deadlines wait. */
 const MAX_LOCKED = 1_000
-/** While there is none: the process before this one may have the lock until it has stopped, and some errors of a disk pass. */
+/**
+ * While there is none: the process before this one may have the lock until it has stopped, and some errors of a disk
+ * pass.
+ */
 const OPEN_MS = 30_000
 const CLOSE_MS = 5_000
-/** Kubernetes ends a pod 30 s after it asked it to stop, by default; and its folder is gone with it, unless that is a persistent volume. */
+/**
+ * Kubernetes ends a pod 30 s after it asked it to stop, by default; and its folder is gone with it, unless that is a
+ * persistent volume.
+ */
 const STOP_MS = 8_000
 
 export function createSpoolRole(options: SpoolRoleOptions) {
@@ -143,7 +152,10 @@ export function createSpoolRole(options: SpoolRoleOptions) {
     return pings
   }
 
-  /** Says each error once. After a failed fsync nothing that the files seem to have is believed, until the process starts again. */
+  /**
+   * Says each error once. After a failed fsync nothing that the files seem to have is believed, until the process
+   * starts again.
+   */
   function onOpenFailed(error: unknown): void {
     if (error instanceof SyncFailed) mayOpen = false
     const message = String(error)

@@ -10,8 +10,8 @@ import { actsOfEvents } from './act.ts'
 import { planArming, planDisarming } from './plan.ts'
 
 /**
- * From now on the first completion of a declared check is expected: its ping URL is published. Resumes it too, if its resource says that it
- * is not suspended. Returns the check as it is then. Writes nothing if it expects one already.
+ * From now on the first completion of a declared check is expected: its ping URL is published. Resumes it too, if its
+ * resource says that it is not suspended. Returns the check as it is then. Writes nothing if it expects one already.
  */
 export function armCheck(context: Context, by: Declarer, check: StoredCheck): Promise<StoredCheck> {
   return carryOut(context, by, check, (state) => planArming(state, check.kubernetesSuspend))

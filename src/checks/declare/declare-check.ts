@@ -98,7 +98,8 @@ async function declareAlone(context: Context, { findPublicId, ...declaration }: 
   const check = await findDeclaredCheck(context.database, resource)
   if (check !== null && !isOfFormerNamespace(check, wanted)) {
     const guess = plan({ ...NOTHING_THERE, check }, wanted)
-    // Without a lock only these are certain: the check is as declared, must not move, or has another id than the one to adopt.
+    // Without a lock only these are certain: the check is as declared, must not move, or has another id than the one to
+    // adopt.
     if (guess.kind === 'nothing') return { check, change: 'unchanged' }
     if (guess.kind === 'reject') throw toError(guess)
     if (guess.kind === 'change' && isOnlyRelocated(guess)) {

@@ -1,4 +1,7 @@
-/** Where a resource is, and whether a check of an earlier one of its name may come back there (design, section 6, "Deleting"). Pure. */
+/**
+ * Where a resource is, and whether a check of an earlier one of its name may come back there (design, section 6,
+ * "Deleting"). Pure.
+ */
 
 import type { StoredCheck } from '../../store/checks/checks.ts'
 import { type CheckOrigin, NO_ORIGIN } from '../../store/checks/columns.ts'
@@ -12,8 +15,8 @@ export interface Place {
 }
 
 /**
- * Which resource gets a check back: `name`, the one of the same cluster, namespace and name; `uid`, only one in the same namespace
- * or in a new cluster, for clusters whose namespaces change owners.
+ * Which resource gets a check back: `name`, the one of the same cluster, namespace and name; `uid`, only one in the
+ * same namespace or in a new cluster, for clusters whose namespaces change owners.
  */
 export type Revival = 'name' | 'uid'
 
@@ -50,7 +53,9 @@ export function originOf({ place }: Placed, isAdopted: boolean | null): CheckOri
   return { kubernetesAdopted: isAdopted, kubernetesNamespaceUid: namespaceUid, kubernetesClusterUid: clusterUid }
 }
 
-/** The place may be outdated, so what is known stays, except at the first reconcile of a resource and in a new cluster. */
+/**
+ * The place may be outdated, so what is known stays, except at the first reconcile of a resource and in a new cluster.
+ */
 export function updateOrigin(stored: CheckOrigin, wanted: Placed): CheckOrigin {
   const given = originOf(wanted, stored.kubernetesAdopted)
   if (wanted.isNew === true || wanted.place?.isFresh === true) return given

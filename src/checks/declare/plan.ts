@@ -21,7 +21,10 @@ import { isOfPlace, originOf, type Placed, updateOrigin } from './place.ts'
 
 export interface Declaration extends CheckTexts, Placed {
   readonly resource: Resource
-  /** As tenancy/namespace-projects.ts resolved it. When it differs from the check's project, the check moves with its history. */
+  /**
+   * As tenancy/namespace-projects.ts resolved it. When it differs from the check's project, the check moves with its
+   * history.
+   */
   readonly projectId: string
   readonly spec: StoredSpec
   /** Null: pausing and resuming belong to the API. */
@@ -30,7 +33,10 @@ export interface Declaration extends CheckTexts, Placed {
   readonly pauseDetail?: string | null
   /** A person may start runs of its source although it is suspended, and these are judged. Default: false. */
   readonly mayRun?: boolean
-  /** When the newest run of its source that has ended did so, if it succeeded; null: it failed, or none is known. Default: null. */
+  /**
+   * When the newest run of its source that has ended did so, if it succeeded; null: it failed, or none is known.
+   * Default: null.
+   */
   readonly succeededAt?: Instant | null
   /** The id of a check of the API that a person gives to this resource; any text. */
   readonly adoptId: string | null
@@ -43,7 +49,10 @@ export interface Declaration extends CheckTexts, Placed {
   readonly wasPublished?: boolean
   /** The database has lost that check. Default: false. */
   readonly isLost?: boolean
-  /** False: its ping URL is not published yet, so nothing is expected of its job; call armCheck() when it is. Default: true. */
+  /**
+   * False: its ping URL is not published yet, so nothing is expected of its job; call armCheck() when it is. Default:
+   * true.
+   */
   readonly isPublished?: boolean
   /** The public id of a new check, unless another check has it: the URL of a check that was lost. Any text. */
   readonly publicId?: string | null
@@ -67,7 +76,10 @@ export interface Facts {
   readonly tombstone: Tombstone | null
   /** Whether the declared project exists. */
   readonly hasProject: boolean
-  /** The check that the resource declared until it was deleted with deletionPolicy Retain. Read only where `check` is null. */
+  /**
+   * The check that the resource declared until it was deleted with deletionPolicy Retain. Read only where `check` is
+   * null.
+   */
   readonly retained: { readonly check: StoredCheck; readonly retention: Retention } | null
   /** The check with the id that is sought, of any project. Read only where `check` and `tombstone` are null. */
   readonly adoptee: StoredCheck | null
@@ -98,7 +110,10 @@ export interface Rejection {
   readonly field?: 'adoptId' | 'retained'
 }
 
-/** A new check, with the identity that a tombstone kept or with a new one. The events happen to its state, in this order. */
+/**
+ * A new check, with the identity that a tombstone kept or with a new one. The events happen to its state, in this
+ * order.
+ */
 export interface Creation {
   readonly kind: 'create' | 'revive'
   readonly tombstone: Tombstone | null
@@ -249,7 +264,10 @@ function planChange(
   return { kind, check, isMoved, isRedescribed, isRescheduled, isRelocated, origin, events }
 }
 
-/** Of a check that was suspended before, a run has changed the status since: it stays down until one succeeds, and is paused without a word then. */
+/**
+ * Of a check that was suspended before, a run has changed the status since: it stays down until one succeeds, and is
+ * paused without a word then.
+ */
 function planPause({ state: { status }, kubernetesSuspend }: StoredCheck, mayRun: boolean): CheckEvent[] {
   const hasRun = mayRun && kubernetesSuspend === true
   if (NEXT[status].pause === status || (hasRun && status === 'down')) return []

@@ -53,8 +53,9 @@ export function retireCheck(
 }
 
 /**
- * A check of the API follows no source, and cron reads its schedule. One that followed a source is paused until a person resumes it, since its job
- * need not know its ping URL: with nothing that reports, an alert would follow. Returns what happened to it.
+ * A check of the API follows no source, and cron reads its schedule. One that followed a source is paused until a
+ * person resumes it, since its job need not know its ping URL: with nothing that reports, an alert would follow.
+ * Returns what happened to it.
  */
 async function detachFromSource(
   context: Context,
@@ -75,7 +76,10 @@ async function detachFromSource(
   return events
 }
 
-/** A schedule that cron does not read, such as one with `?`, stays as Kubernetes reads it until a call of the API gives another one. */
+/**
+ * A schedule that cron does not read, such as one with `?`, stays as Kubernetes reads it until a call of the API gives
+ * another one.
+ */
 function detach(stored: StoredSpec): StoredSpec {
   const hasNone = stored.schedule === null && stored.periodSeconds === null
   const detached = { ...stored, ...(hasNone ? { periodSeconds: LIMITS.periodSeconds.default } : {}), jobArea: null }
@@ -83,7 +87,9 @@ function detach(stored: StoredSpec): StoredSpec {
   return spec.schedule === null ? spec : { ...spec, dialect: readerOf(spec.schedule) }
 }
 
-/** Removes the check of a resource, whose lock the transaction holds, and leaves its tombstone. Returns what was done. */
+/**
+ * Removes the check of a resource, whose lock the transaction holds, and leaves its tombstone. Returns what was done.
+ */
 export async function bury(
   context: Pick<Context, 'clock'>,
   tx: Queryable,
@@ -109,8 +115,8 @@ export async function bury(
 const REMOVED = { pause: { detail: 'its HeartbeatCheck was deleted, and the check with it' } } as const
 
 /**
- * The recipients of check.down wait for an end, which a check of a CronJob that is gone never reports. Returns the check as it is then; its
- * tombstone keeps what it was before.
+ * The recipients of check.down wait for an end, which a check of a CronJob that is gone never reports. Returns the
+ * check as it is then; its tombstone keeps what it was before.
  */
 async function closeIncident(
   context: Pick<Context, 'clock'>,

@@ -1,4 +1,7 @@
-/** Closes runs whose Job is gone: it ended or was deleted while no controller watched. Their end is unknown, so nothing is recorded. */
+/**
+ * Closes runs whose Job is gone: it ended or was deleted while no controller watched. Their end is unknown, so nothing
+ * is recorded.
+ */
 
 import { saveChanges } from '../../store/checks/change-sets.ts'
 import type { Resource } from '../../store/checks/checks.ts'
@@ -8,8 +11,9 @@ import { findFollowing } from '../../store/jobs/followed-checks.ts'
 import { decideChanges } from '../change.ts'
 
 /**
- * Runs that are not open are left out. Returns `held`, at once and with nothing closed, when another transaction holds the check's row. Throws AppError
- * `unavailable` when the database cannot serve it now, and another error when what is stored of the check cannot be read.
+ * Runs that are not open are left out. Returns `held`, at once and with nothing closed, when another transaction holds
+ * the check's row. Throws AppError `unavailable` when the database cannot serve it now, and another error when what is
+ * stored of the check cannot be read.
  */
 export function abandonRuns(
   { database, clock }: Context,

@@ -20,8 +20,8 @@ const ENDS = ['success', 'fail', 'log'] as const
 
 /**
  * The types of the entries that are recorded of each of these runs, in their order: once an end is, all three kinds of
- * end, and all types of a run that is older than the pruned history. Not the start of a run that is neither open nor ended.
- * Null: the resource has no check, or its check follows no source.
+ * end, and all types of a run that is older than the pruned history. Not the start of a run that is neither open nor
+ * ended. Null: the resource has no check, or its check follows no source.
  */
 export async function findRecorded(
   { database }: Context,

@@ -20,8 +20,8 @@ export type JobEntry =
   /** The Job is suspended, and its pods are gone: its run is closed without a record until it starts again. */
   | { readonly type: 'suspend'; readonly at: Instant }
   /**
-   * The Job was deleted before it ended. Closes its run without a completion. `overran`: its CronJob replaced it because the next run was due, in one
-   * sentence for people; then the check goes down.
+   * The Job was deleted before it ended. Closes its run without a completion. `overran`: its CronJob replaced it
+   * because the next run was due, in one sentence for people; then the check goes down.
    */
   | { readonly type: 'log'; readonly at: Instant; readonly body: string; readonly overran?: string }
 

@@ -1,4 +1,6 @@
-/** What a report changes of its check: an entry as a change of the spine, or nothing where it is stored already. Pure. */
+/**
+ * What a report changes of its check: an entry as a change of the spine, or nothing where it is stored already. Pure.
+ */
 
 import type { Instant, Run } from '../../domain/check.ts'
 import type { LastRun } from '../../domain/last-run.ts'
@@ -109,7 +111,10 @@ export function isRecorded(type: JobEntry['type'], stored: StoredRun): boolean {
   return hasEnd(stored) || (type !== 'log' && stored.httpTypes.some((one) => one === type))
 }
 
-/** The history has no time of the future, and this run may have one: the clock of the cluster may be ahead of the database's. */
+/**
+ * The history has no time of the future, and this run may have one: the clock of the cluster may be ahead of the
+ * database's.
+ */
 function hasSucceeded(run: LastRun | null, at: Instant): boolean {
   return run?.outcome === 'Succeeded' && Date.parse(run.completionTime ?? '') >= at
 }

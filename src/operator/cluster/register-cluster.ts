@@ -1,6 +1,6 @@
 /**
- * Registers the name of this cluster (design, section 6): two live clusters with one name would take each other's checks for
- * their own. The uid of the namespace kube-system distinguishes them.
+ * Registers the name of this cluster (design, section 6): two live clusters with one name would take each other's
+ * checks for their own. The uid of the namespace kube-system distinguishes them.
  */
 
 import type { KubernetesClient } from '../../kubernetes/client.ts'
@@ -47,7 +47,8 @@ export function createClusterRegistration(options: ClusterRegistrationOptions): 
     }
     const { uid: otherUid, seenSecondsAgo } = registered
     if (otherUid === heldUid) {
-      // It was ours, and the address is the same: there is no sign of a second cluster, but the first may still run elsewhere.
+      // It was ours, and the address is the same: there is no sign of a second cluster, but the first may still run
+      // elsewhere.
       log.warn(
         { cluster, otherUid, holderSeconds },
         'the cluster behind this address is another one now: if the first one no longer registers, as after a rebuild, this one takes the name over',

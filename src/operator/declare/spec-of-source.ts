@@ -25,7 +25,9 @@ export interface SourceOptions {
 }
 
 const DEFAULT_SOURCE_ZONE = 'Etc/UTC'
-/** In place of the schedule of a source that is not there, or whose schedule cannot be read: nothing is expected then. */
+/**
+ * In place of the schedule of a source that is not there, or whose schedule cannot be read: nothing is expected then.
+ */
 export const NO_SCHEDULE = { schedule: null, periodSeconds: null, timeZone: null }
 
 /** `pauseDetail`: why nothing is expected of it now, in words; null: something is, or what was expected before. */
@@ -37,7 +39,9 @@ export type SpecOfSource =
       readonly pauseDetail: string | null
       readonly succeededAt: Instant | null
     }
-  /** `begin`: what a check that is not there yet begins with, paused; null: none is made, as long as the fault lasts. */
+  /**
+   * `begin`: what a check that is not there yet begins with, paused; null: none is made, as long as the fault lasts.
+   */
   | {
       readonly kind: 'fault'
       readonly fault: Stalled

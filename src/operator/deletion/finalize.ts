@@ -158,7 +158,10 @@ async function releaseTarget(client: KubernetesClient, object: HeartbeatCheck, t
   }
 }
 
-/** The binding that grants a right goes with the namespace, perhaps before the resource. False without the right to know. */
+/**
+ * The binding that grants a right goes with the namespace, perhaps before the resource. False without the right to
+ * know.
+ */
 async function isNamespaceEnding(client: KubernetesClient, name: string): Promise<boolean> {
   try {
     const found = await getOrNull<KubernetesObject>(client, NAMESPACES, { name })

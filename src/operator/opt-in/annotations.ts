@@ -1,4 +1,7 @@
-/** The annotations of a CronJob that become fields of the HeartbeatCheck that the operator creates (docs/cronjobs.md). Pure. */
+/**
+ * The annotations of a CronJob that become fields of the HeartbeatCheck that the operator creates (docs/cronjobs.md).
+ * Pure.
+ */
 
 import {
   ADOPT_ANNOTATION,

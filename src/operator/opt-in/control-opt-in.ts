@@ -1,7 +1,8 @@
 /**
- * The controller that creates HeartbeatChecks for CronJobs and deletes them, as labels and WATCH_CRONJOBS say (docs/cronjobs.md).
- * A key is `namespace/name` of a CronJob, and so of its HeartbeatCheck. It reads caches, and whether the namespace may use the
- * project of an annotation; the API server gets one request for each HeartbeatCheck that is to be different.
+ * The controller that creates HeartbeatChecks for CronJobs and deletes them, as labels and WATCH_CRONJOBS say
+ * (docs/cronjobs.md). A key is `namespace/name` of a CronJob, and so of its HeartbeatCheck. It reads caches, and
+ * whether the namespace may use the project of an annotation; the API server gets one request for each HeartbeatCheck
+ * that is to be different.
  */
 
 import { type ApiError, hasStatus, isNamespaceGoing, isNamespaceGone, isRejected } from '../../kubernetes/errors.ts'
@@ -25,7 +26,10 @@ export interface OptInOptions {
   readonly checks: Pick<CheckWatch, 'get' | 'followersOf' | 'isListed'>
   /** Null: their labels decide nothing. */
   readonly namespaceWatch: Pick<NamespaceWatch, 'get'> | null
-  /** Resolves with the projects that the namespace may use, if this is none of them; else with null. `now`: of after the call. */
+  /**
+   * Resolves with the projects that the namespace may use, if this is none of them; else with null. `now`: of after the
+   * call.
+   */
   readonly findProjectsInstead: (
     namespace: string,
     project: string,
@@ -44,8 +48,8 @@ export interface OptInController extends Controller {
 const NAME = 'heartbeat-operator-opt-in'
 const WORKERS = 8
 /**
- * Creations, changes and deletions: a label on a large Namespace must not load the API server with all at once. A new resource costs an API server 2 ms of processor time, and its reconcile 7
- * (docs/benchmarks.md).
+ * Creations, changes and deletions: a label on a large Namespace must not load the API server with all at once. A new
+ * resource costs an API server 2 ms of processor time, and its reconcile 7 (docs/benchmarks.md).
  */
 const WRITES_PER_SECOND = 50
 /** Finds what no event reports, as a resource that another installation has given away. Reads caches only. */

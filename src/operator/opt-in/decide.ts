@@ -17,8 +17,9 @@ export interface Decision {
 }
 
 /**
- * The CronJob's own label decides first. `namespaceLabel`: the value of the label on its Namespace; null: there is none; undefined: not
- * known, as without the right to read it. A value other than `true` and `false` counts as no label.
+ * The CronJob's own label decides first. `namespaceLabel`: the value of the label on its Namespace; null: there is
+ * none; undefined: not known, as without the right to read it. A value other than `true` and `false` counts as no
+ * label.
  */
 export function decide(
   watch: Exclude<CronJobSettings['watch'], 'none'>,

@@ -98,8 +98,8 @@ export function followedBy({ spec }: HeartbeatCheck): string | null {
 }
 
 /**
- * It has no label or annotation of the CronJob: those by which GitOps tools and Helm know what belongs to them would make it theirs, and they
- * would remove it again.
+ * It has no label or annotation of the CronJob: those by which GitOps tools and Helm know what belongs to them would
+ * make it theirs, and they would remove it again.
  */
 function describeCheck({ metadata: { namespace, name, uid } }: OptInSource, fields: CopiedFields) {
   const owner = { ...CRON_JOB, name, uid, controller: true, blockOwnerDeletion: false }
@@ -140,8 +140,8 @@ function update(object: HeartbeatCheck, { fields, faults }: ReadAnnotations): Pl
 }
 
 /**
- * What is allowed later is not applied then: so the text does not call the default temporary, and says what applies it. It is the same before and
- * after the HeartbeatCheck is created, so that there is one Event of it.
+ * What is allowed later is not applied then: so the text does not call the default temporary, and says what applies it.
+ * It is the same before and after the HeartbeatCheck is created, so that there is one Event of it.
  */
 function withoutProject(
   { fields: { project, ...fields }, faults }: ReadAnnotations,

@@ -1,6 +1,7 @@
 /**
- * How a HeartbeatCheck changes its owner, and what this installation does about resources of others (design, section 6).
- * The reconcile calls begin() before anything else, and claim() when the check is there and nothing is published yet.
+ * How a HeartbeatCheck changes its owner, and what this installation does about resources of others (design, section
+ * 6). The reconcile calls begin() before anything else, and claim() when the check is there and nothing is published
+ * yet.
  *
  * - A resource of another installation is neither reconciled nor finalized: its finalizer belongs to its owner. It gets
  *   the conditions Ready and Stalled once per start of this process, and one Event. When its owner overwrites the
@@ -43,8 +44,8 @@ export interface TakeoverOptions {
 
 export interface Takeover {
   /**
-   * Resolves with the result of the reconcile for a resource that is not ours; null: it is ours, is to be taken over, or
-   * is gone. Throws errors that a retry may resolve.
+   * Resolves with the result of the reconcile for a resource that is not ours; null: it is ours, is to be taken over,
+   * or is gone. Throws errors that a retry may resolve.
    */
   begin(key: string, object: HeartbeatCheck | undefined): Promise<ReconcileResult | null>
   /**

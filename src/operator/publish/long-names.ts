@@ -1,6 +1,6 @@
 /**
- * Shorter names that are made from the name of a HeartbeatCheck, which may have 253 characters: programs make long ones. What is cut
- * gets a hash of the whole, so that two names stay two.
+ * Shorter names that are made from the name of a HeartbeatCheck, which may have 253 characters: programs make long
+ * ones. What is cut gets a hash of the whole, so that two names stay two.
  */
 
 import { createHash } from 'node:crypto'

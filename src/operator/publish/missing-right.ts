@@ -1,4 +1,7 @@
-/** What to run when the API server says that the controller's account may not publish in a namespace (design, section 6, "Publishing"). */
+/**
+ * What to run when the API server says that the controller's account may not publish in a namespace (design, section 6,
+ * "Publishing").
+ */
 
 import { ApiError } from '../../kubernetes/errors.ts'
 import { PUBLISHER_BINDING, RESTORE_RIGHTS } from '../names.ts'
@@ -16,8 +19,9 @@ const ROLE_OF_MANIFESTS = 'heartbeat-operator-heartbeat-operator-publisher'
 const IF_WITHOUT_EFFECT = `the ClusterRole is ${ROLE_OF_CHART} of the Helm release, without Helm ${ROLE_OF_MANIFESTS}; where single namespaces are watched there is none: ${RESTORE_RIGHTS}`
 
 /**
- * Who grants the right to publish in this namespace, and how. The account is the one that the API server rejected: a kubeconfig does
- * not say whose its credentials are, nor does a ServiceAccount's folder without its token being decoded. Null: no right is missing.
+ * Who grants the right to publish in this namespace, and how. The account is the one that the API server rejected: a
+ * kubeconfig does not say whose its credentials are, nor does a ServiceAccount's folder without its token being
+ * decoded. Null: no right is missing.
  */
 export function describeGrant(error: unknown, namespace: string): string | null {
   if (!(error instanceof ApiError) || error.status !== 403) return null

@@ -1,6 +1,6 @@
 /**
- * A published Secret or ConfigMap as it is wanted and as it was found: whose it is, and whether it is as wanted (design, section 6,
- * "Publishing"). Pure; publish.ts writes.
+ * A published Secret or ConfigMap as it is wanted and as it was found: whose it is, and whether it is as wanted
+ * (design, section 6, "Publishing"). Pure; publish.ts writes.
  */
 
 import type { UrlHolder } from '../../checks/find-checks.ts'

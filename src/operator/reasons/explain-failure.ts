@@ -1,4 +1,7 @@
-/** Why a Job failed, from its condition and its pods (docs/cronjobs.md). Pure: the texts of containers and of the cluster are data of others. */
+/**
+ * Why a Job failed, from its condition and its pods (docs/cronjobs.md). Pure: the texts of containers and of the
+ * cluster are data of others.
+ */
 
 import type { Instant } from '../../domain/check.ts'
 import { LIMITS } from '../../domain/limits.ts'
@@ -91,7 +94,10 @@ function reasonOf(run: FailedRun, end: Explanation | null, cause: Explanation | 
   return ofPod ?? (run.condition?.reason || 'Failed')
 }
 
-/** The pod that the Job's condition names, otherwise the newest of those that failed by themselves, otherwise the newest. */
+/**
+ * The pod that the Job's condition names, otherwise the newest of those that failed by themselves, otherwise the
+ * newest.
+ */
 function findCulprit({ condition }: FailedRun, pods: readonly TrimmedPod[]): TrimmedPod | null {
   const named = /\bpod [^\s/]+\/(\S+)/i.exec(condition?.message ?? '')?.[1]
   const found = pods.find(({ metadata }) => metadata.name === named)

@@ -42,8 +42,8 @@ export function explainEnd(pod: TrimmedPod): Explanation | null {
   const reason = pod.status?.reason ?? null
   if (disruption !== null)
     return explanation(disruption.sentence, reason ?? failed?.failed?.reason ?? disruption.reason, failed)
-  // Kubernetes ended the pod and the containers with the pod: how the containers ended says less. Beside a message alone,
-  // the signals of the containers show an end by Kubernetes.
+  // Kubernetes ended the pod and the containers with the pod: how the containers ended says less. Beside a message
+  // alone, the signals of the containers show an end by Kubernetes.
   const isEnded = pod.phase === 'Failed' && pod.status !== null
   if (failed !== null && !(isEnded && (reason !== null || wasSignalled(failed.failed!))))
     return explainContainer(failed, failed.failed!)
@@ -59,7 +59,10 @@ export function explainWaitOf(pod: TrimmedPod): Explanation | null {
   return explanation(`pod ${pod.metadata.name} could not be scheduled${join({ reason: null, message })}`, reason, null)
 }
 
-/** Returns the container that failed first by itself: after it, others are ended. An init container fails before all others. */
+/**
+ * Returns the container that failed first by itself: after it, others are ended. An init container fails before all
+ * others.
+ */
 export function findFailed(pod: TrimmedPod): TrimmedContainer | null {
   const failures = pod.containers.map((one) => ownFailureOf(one, pod)).filter(({ failed }) => failed !== null)
   const byItself = failures.filter((one) => !wasKilled(one, pod.deletedAt))
@@ -81,8 +84,9 @@ function byBlame(a: TrimmedContainer, b: TrimmedContainer): number {
 const timeOf = ({ failed }: TrimmedContainer): Instant => failed?.finishedAt ?? Number.MAX_SAFE_INTEGER
 
 /**
- * With restartPolicy OnFailure a Job reaches its backoff limit while the container runs again, and deletes the pod: the attempt before says
- * why. Kubernetes has times in seconds, so an end in the second of the deletion may be either; the attempt before failed in any case.
+ * With restartPolicy OnFailure a Job reaches its backoff limit while the container runs again, and deletes the pod: the
+ * attempt before says why. Kubernetes has times in seconds, so an end in the second of the deletion may be either; the
+ * attempt before failed in any case.
  */
 function ownFailureOf(container: TrimmedContainer, { deletedAt, disruption, status }: TrimmedPod): TrimmedContainer {
   const { failedBefore, endedAt } = container

@@ -1,4 +1,7 @@
-/** The last lines of a container that failed (`CRONJOB_LOGS=failed`). A log is data of others: the caller makes its text safe. */
+/**
+ * The last lines of a container that failed (`CRONJOB_LOGS=failed`). A log is data of others: the caller makes its text
+ * safe.
+ */
 
 import type { KubernetesClient } from '../../kubernetes/client.ts'
 import type { Clock } from '../../runtime/clock.ts'

@@ -1,6 +1,7 @@
 /**
- * Pods of Jobs, reduced to what a reason needs before they are stored: a whole pod is some 8 KB. No watch delivers a pod that
- * succeeded, except as deleted. A pod takes its reason with it, so the last version of a deleted one is kept until its Job has ended.
+ * Pods of Jobs, reduced to what a reason needs before they are stored: a whole pod is some 8 KB. No watch delivers a
+ * pod that succeeded, except as deleted. A pod takes its reason with it, so the last version of a deleted one is kept
+ * until its Job has ended.
  */
 
 import type { Instant } from '../../domain/check.ts'
@@ -29,7 +30,9 @@ export interface Termination extends Words {
 /** A container that waits, or of which an attempt failed. */
 export interface TrimmedContainer {
   readonly name: string
-  /** It must succeed before the containers start. A sidecar, which Kubernetes also lists as an init container, is none. */
+  /**
+   * It must succeed before the containers start. A sidecar, which Kubernetes also lists as an init container, is none.
+   */
   readonly isInit: boolean
   /** Kubernetes restarts it, and ends it after the last container: it fails no pod. */
   readonly isSidecar: boolean
@@ -40,7 +43,10 @@ export interface TrimmedContainer {
   readonly isRestarted: boolean
   /** When its last attempt ended, also with 0. Null: it has not, or that is not known. */
   readonly endedAt: Instant | null
-  /** If its last attempt has ended: the one before, if that failed. It counts where the deletion of the pod ended the last one. */
+  /**
+   * If its last attempt has ended: the one before, if that failed. It counts where the deletion of the pod ended the
+   * last one.
+   */
   readonly failedBefore: Termination | null
 }
 
@@ -67,7 +73,10 @@ export interface TrimmedPod extends KubernetesObject {
   readonly unscheduled: Words | null
   /** Why Kubernetes ended it: the condition `DisruptionTarget`. */
   readonly disruption: Words | null
-  /** One of its containers runs or ran, init containers and sidecars aside; while its readiness probe fails for the first time, it does not count. */
+  /**
+   * One of its containers runs or ran, init containers and sidecars aside; while its readiness probe fails for the
+   * first time, it does not count.
+   */
   readonly hasStarted: boolean
   /** A container with a readiness probe runs, and is not ready. */
   readonly isUnready: boolean
@@ -201,7 +210,10 @@ const NOT_RUN = new Set(['StartError', 'ContainerCannotRun', 'RunContainerError'
 export const hasNotRun = ({ reason }: { readonly reason?: string | null }): boolean =>
   reason != null && NOT_RUN.has(reason)
 
-/** Between two attempts a container is neither ready nor failed, but it has run: an attempt has ended, or it was restarted. */
+/**
+ * Between two attempts a container is neither ready nor failed, but it has run: an attempt has ended, or it was
+ * restarted.
+ */
 function hasStarted({ state, lastState, restartCount, ready }: ContainerStatus, isProbed: boolean): boolean {
   const ended = [state?.terminated, lastState?.terminated].filter((one) => one !== undefined)
   if (ended.length > 0) return ended.some((one) => !hasNotRun(one))

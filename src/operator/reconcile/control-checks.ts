@@ -50,7 +50,10 @@ export interface CheckController extends Controller {
   add(key: string, priority: Priority): void
   /** A run of the source that this resource follows is recorded. */
   noteRun(key: string, run: Pick<LastRun, 'outcome' | 'message'>): void
-  /** Resolves with the projects that the namespace may use, if this is none of them; else with null. `now`: of after the call. */
+  /**
+   * Resolves with the projects that the namespace may use, if this is none of them; else with null. `now`: of after the
+   * call.
+   */
   findProjectsInstead(namespace: string, project: string, age: 'cached' | 'now'): Promise<readonly string[] | null>
   /** The annotation of a Namespace has changed. */
   projectsChanged(namespace: string): void

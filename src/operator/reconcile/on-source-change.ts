@@ -31,14 +31,18 @@ export interface SourceChangesOptions {
 
 export interface SourceChanges {
   start(): void
-  /** For how many ms a reconcile of the resource would not know what its source says. 0: it would, or it follows none. */
+  /**
+   * For how many ms a reconcile of the resource would not know what its source says. 0: it would, or it follows none.
+   */
   waitMs(object: HeartbeatCheck): number
   stop(): void
 }
 
 /** How often it is looked at whether a source that is awaited is listed. */
 const LIST_MS = 1_000
-/** So long the garbage collector may take. A pause of the check would notify its channels, and the check goes anyway. */
+/**
+ * So long the garbage collector may take. A pause of the check would notify its channels, and the check goes anyway.
+ */
 const COLLECTED_MS = 10_000
 
 export function createSourceChanges(options: SourceChangesOptions): SourceChanges {

@@ -164,7 +164,9 @@ export function createReconcile(options: ReconcilerOptions): Reconcile {
     return held
   }
 
-  /** A new check is reported when it is published. For a takeover, the Event TakenOver says what became of the check. */
+  /**
+   * A new check is reported when it is published. For a takeover, the Event TakenOver says what became of the check.
+   */
   function reportChange(
     object: HeartbeatCheck,
     change: SyncedCheck['change'],
@@ -191,7 +193,9 @@ export function createReconcile(options: ReconcilerOptions): Reconcile {
   return reconcile
 }
 
-/** Whether no person requests a read, and the status names no other object: the URL would be withdrawn from that object. */
+/**
+ * Whether no person requests a read, and the status names no other object: the URL would be withdrawn from that object.
+ */
 function isShown(object: HeartbeatCheck, target: PublishTarget | null): boolean {
   const { published } = object.status ?? {}
   const isOther = published !== undefined && (published.kind !== target?.kind || published.name !== target.name)

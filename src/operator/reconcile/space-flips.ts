@@ -21,7 +21,8 @@ export function createFlipSpacer(queue: Pick<Queue, 'add' | 'addAfter'>, now: ()
     queuedAt.delete(key)
     queuedAt.set(key, next)
     if (queuedAt.size > MAX_RESOURCES) queuedAt.delete(queuedAt.keys().next().value!)
-    // Also when one is planned: the queue keeps the earliest delay of a key, and the planned one may have been replaced.
+    // Also when one is planned: the queue keeps the earliest delay of a key, and the planned one may have been
+    // replaced.
     if (next > at) queue.addAfter(key, next - at, 'live')
     else queue.add(key, 'live')
   }

@@ -112,8 +112,8 @@ export function createOpenRuns({ service, cluster, log, sources, checks, isWaiti
 }
 
 /**
- * Whether the run belongs to an earlier source of this name. Such a run reports nothing: a Job belongs to a CronJob by its
- * uid. A source that is deleted has its runs until another one has its name.
+ * Whether the run belongs to an earlier source of this name. Such a run reports nothing: a Job belongs to a CronJob by
+ * its uid. A source that is deleted has its runs until another one has its name.
  */
 export function isOfFormer(
   sources: Pick<SourceWatch, 'getSource'>,

@@ -87,7 +87,8 @@ export function describeDeletion(
 }
 
 /**
- * For a check whose HeartbeatCheck says itself how long a run may take: within that time, one that its source replaced took no longer than it may.
+ * For a check whose HeartbeatCheck says itself how long a run may take: within that time, one that its source replaced
+ * took no longer than it may.
  *
  * @param maxRuntimeSeconds as the HeartbeatCheck says; undefined: it does not
  */

@@ -1,7 +1,8 @@
 /**
- * Why runs are missed, in time for the alert: what is saved together with "all Jobs seen until t" (keep-seen.ts). The caches mostly
- * know. Where only Events do, those of one object are listed once per check and slot, before its deadline: at most five lists a second for the
- * cluster, spread over the second half of the grace time, 60 seconds before the deadline at most.
+ * Why runs are missed, in time for the alert: what is saved together with "all Jobs seen until t" (keep-seen.ts). The
+ * caches mostly know. Where only Events do, those of one object are listed once per check and slot, before its
+ * deadline: at most five lists a second for the cluster, spread over the second half of the grace time, 60 seconds
+ * before the deadline at most.
  */
 
 import type { DeadlineDetail, FollowedCheck } from '../../checks/find-checks.ts'
@@ -24,8 +25,8 @@ import type { SourceWatch } from '../sources/watch-sources.ts'
 
 export interface MissedExplainer {
   /**
-   * Resolves with why the runs of these areas have not started that are due at or before `until`, and lists Events for those that are due soon. Takes
-   * a second at most; throws only what the database throws.
+   * Resolves with why the runs of these areas have not started that are due at or before `until`, and lists Events for
+   * those that are due soon. Takes a second at most; throws only what the database throws.
    */
   explain(areas: readonly string[], until: Instant, signal: AbortSignal): Promise<DeadlineDetail[]>
 }
@@ -46,7 +47,10 @@ const EVENTS: ResourceType = { group: '', version: 'v1', plural: 'events' }
 export const AHEAD_MS = 60_000
 /** Looked for ahead in one call: more than the Events that can be listed meanwhile. */
 const MAX_AHEAD = 1_000
-/** Missed at once, as after an outage: twice what a cluster is expected to have. Deadlines beyond are judged without a detail. */
+/**
+ * Missed at once, as after an outage: twice what a cluster is expected to have. Deadlines beyond are judged without a
+ * detail.
+ */
 const MAX_DUE = 20_000
 const LISTS_PER_SECOND = 5
 /** Of two seconds. More are left to the next call, in which others may be more urgent. */

@@ -1,4 +1,7 @@
-/** What Jobs do that take too long, in time for the alert: saved together with "all Jobs seen until t" (keep-seen.ts). The caches alone say it. */
+/**
+ * What Jobs do that take too long, in time for the alert: saved together with "all Jobs seen until t" (keep-seen.ts).
+ * The caches alone say it.
+ */
 
 import type { DeadlineDetail, OverdueRun } from '../../checks/find-checks.ts'
 import { keyOf } from '../../kubernetes/objects.ts'

@@ -1,4 +1,7 @@
-/** Why a run failed, as soon as its pods are seen: the watch of pods may be a moment behind that of Jobs, and pods go with their Job. */
+/**
+ * Why a run failed, as soon as its pods are seen: the watch of pods may be a moment behind that of Jobs, and pods go
+ * with their Job.
+ */
 
 import { type Clock, waitForEvent } from '../../runtime/clock.ts'
 import { explainFailure, type Failure } from '../reasons/explain-failure.ts'

@@ -1,6 +1,7 @@
 /**
- * Which run a source started in the place of one that had not ended: with concurrencyPolicy Replace, a CronJob deletes the Job of the slot before and
- * then creates the next one. Of a Job that a person deletes there is none. Pure, apart from the caches that it reads.
+ * Which run a source started in the place of one that had not ended: with concurrencyPolicy Replace, a CronJob deletes
+ * the Job of the slot before and then creates the next one. Of a Job that a person deletes there is none. Pure, apart
+ * from the caches that it reads.
  */
 
 import type { Instant } from '../../domain/check.ts'
@@ -11,10 +12,16 @@ type Sources = Pick<SourceWatch, 'getSource' | 'runsOf'>
 
 /** So far the clock of a cluster may differ from the database's. CronJobs start a Job once a minute at most. */
 const CLOCKS_MS = 60_000
-/** And so far for a deletion, whose time is near: only one that happened seconds before the slot may be taken for a replacement. */
+/**
+ * And so far for a deletion, whose time is near: only one that happened seconds before the slot may be taken for a
+ * replacement.
+ */
 const EARLY_MS = 5_000
 
-/** Whether the source may have deleted it. It leaves Jobs alone that a person made from it; one that has not started is missed. */
+/**
+ * Whether the source may have deleted it. It leaves Jobs alone that a person made from it; one that has not started is
+ * missed.
+ */
 export function mayBeReplaced({ getSource }: Pick<Sources, 'getSource'>, source: string, run: SourceRun): boolean {
   const { metadata, concurrencyPolicy } = getSource(source) ?? {}
   return (

@@ -1,12 +1,13 @@
 /**
- * Keeps "all Jobs of this area that changed before t are recorded" in the database: deadlines of checks that follow a CronJob wait
- * until it has passed them (checks/deadlines). So nothing is missed in silence, and nothing goes down, while the API server or the
- * controller is away. An area is the cluster or, with a watch for each namespace, one of them: one that may not be read, or whose watch
- * is stalled, keeps no other waiting. A round costs requests to the API server: it comes when a deadline waits for it,
- * and at rest so often that the time stays young enough for the alert.
+ * Keeps "all Jobs of this area that changed before t are recorded" in the database: deadlines of checks that follow a
+ * CronJob wait until it has passed them (checks/deadlines). So nothing is missed in silence, and nothing goes down,
+ * while the API server or the controller is away. An area is the cluster or, with a watch for each namespace, one of
+ * them: one that may not be read, or whose watch is stalled, keeps no other waiting. A round costs requests to the API
+ * server: it comes when a deadline waits for it, and at rest so often that the time stays young enough for the alert.
  *
- * The order of a round matters: first the time, then the proof that the caches hold all until now, then the proof that all of it is
- * recorded, then the write. A process that has lost the lease meanwhile may still write: its proof is true whichever process leads.
+ * The order of a round matters: first the time, then the proof that the caches hold all until now, then the proof that
+ * all of it is recorded, then the write. A process that has lost the lease meanwhile may still write: its proof is true
+ * whichever process leads.
  */
 
 import type { DeadlineDetail } from '../../checks/find-checks.ts'
@@ -25,7 +26,10 @@ export interface SeenOptions {
   readonly busy: () => ReadonlySet<string>
   /** Those of `asked` of which all that changed before the call is in the caches of CronJobs and Jobs. */
   readonly confirm: (asked: readonly string[], signal: AbortSignal) => Promise<readonly string[]>
-  /** Resolves when all that was in the caches at the call is recorded, but for the HeartbeatChecks whose keys it returns. */
+  /**
+   * Resolves when all that was in the caches at the call is recorded, but for the HeartbeatChecks whose keys it
+   * returns.
+   */
   readonly whenRecorded: () => Promise<readonly string[]>
   /** Why runs of these areas have not started or ended that are due before this time. */
   readonly explain: (
@@ -34,8 +38,8 @@ export interface SeenOptions {
     signal: AbortSignal,
   ) => Promise<readonly DeadlineDetail[]>
   /**
-   * Saves all of it in one transaction (checks/jobs/mark-seen). `held`: keys of HeartbeatChecks of which something is not
-   * recorded; their deadlines wait on.
+   * Saves all of it in one transaction (checks/jobs/mark-seen). `held`: keys of HeartbeatChecks of which something is
+   * not recorded; their deadlines wait on.
    */
   readonly save: (seen: Confirmed, details: readonly DeadlineDetail[]) => Promise<void>
   /** Saves which areas were not seen, of those that are needed (checks/jobs/mark-seen). */

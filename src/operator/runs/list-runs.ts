@@ -1,4 +1,6 @@
-/** What the caches show of the runs of a source: the runs that exist, and those that went within the last minutes. */
+/**
+ * What the caches show of the runs of a source: the runs that exist, and the runs that went within the last minutes.
+ */
 
 import type { Instant } from '../../domain/check.ts'
 import { splitKey } from '../../kubernetes/objects.ts'
@@ -11,13 +13,13 @@ import { findReplacement } from './find-replacement.ts'
 export interface ListedRun {
   readonly run: SourceRun
   readonly isGone: boolean
-  /** That of a failure says only what the run itself shows. */
+  /** The report of a failure says only what the run itself shows. */
   readonly report: RunReport
 }
 
 export interface Listed {
   readonly runs: readonly ListedRun[]
-  /** Uids of runs that are gone, and of which nobody saw whether they ended. */
+  /** Uids of runs that are gone; whether these runs ended was not seen. */
   readonly lost: readonly string[]
 }
 

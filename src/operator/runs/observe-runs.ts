@@ -1,6 +1,6 @@
 /**
- * Watches the runs of the sources that checks follow, and says what there is to record. A failure first waits for its pods
- * and its log, and a deletion for the run that may have replaced the deleted one.
+ * Watches the runs of the sources that checks follow, and says what there is to record. A failure first waits for its
+ * pods and its log, and a deletion for the run that may have replaced the deleted one.
  */
 
 import { splitKey } from '../../kubernetes/objects.ts'

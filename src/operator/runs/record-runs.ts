@@ -1,7 +1,7 @@
 /**
- * The controller of runs: records what the runs of sources report, for each check that follows them. Watches bring news of
- * runs. What only lists show is found by a comparison of the caches with what is recorded: at the start of a term, after a
- * watch has missed something, and for a new check. One queue, keyed by the HeartbeatCheck, leads to both.
+ * The controller of runs: records what the runs of sources report, for each check that follows them. Watches bring news
+ * of runs. What only lists show is found by a comparison of the caches with what is recorded: at the start of a term,
+ * after a watch has missed something, and for a new check. One queue, keyed by the HeartbeatCheck, leads to both.
  *
  * The controller reads the caches alone: a success needs no call of the API server.
  */
@@ -33,12 +33,15 @@ export interface RunRecorderOptions {
 }
 
 export interface RunRecorder extends Controller {
-  /** The check of this HeartbeatCheck follows its source from now on: what its runs have reported before is recorded too. */
+  /**
+   * The check of this HeartbeatCheck follows its source from now on: what its runs have reported before is recorded
+   * too.
+   */
   follow(key: string): void
   /**
-   * Resolves when all that was in the caches at the call is recorded, and runs are closed whose Job is gone, but for the
-   * HeartbeatChecks that it returns: other transactions lock their checks, or a Job of theirs was deleted that may be
-   * replaced. Rejects when the database rejects that. After SourceWatch.confirm().
+   * Resolves when all that was in the caches at the call is recorded, and runs are closed whose Job is gone, but for
+   * the HeartbeatChecks that it returns: other transactions lock their checks, or a Job of theirs was deleted that may
+   * be replaced. Rejects when the database rejects that. After SourceWatch.confirm().
    */
   whenRecorded(): Promise<readonly string[]>
 }
@@ -101,7 +104,10 @@ export function createRunRecorder(
     isStopping: () => stopping.signal.aborted,
   })
 
-  /** The oldest first. What was before the HeartbeatCheck comes before that, newest first: the last run decides whether its check begins up. */
+  /**
+   * The oldest first. What was before the HeartbeatCheck comes before that, newest first: the last run decides whether
+   * its check begins up.
+   */
   function orderOf({ key, run }: Found): number {
     const at = timeOfRun(run)
     const createdAt = Date.parse(checks.get(key)?.metadata.creationTimestamp ?? '')

@@ -1,8 +1,8 @@
 /**
- * Has the news of checks recorded, in groups. A report that the database rejects is tried again, and later once a minute,
- * for as long as its check exists. A report whose check another transaction locks waits until the check is free, as the
- * deadlines of that check do. The later reports of the check wait too: a failure that is stored after a later success
- * alarms about nothing.
+ * Has the news of checks recorded, in groups. A report that the database rejects is tried again, and later once a
+ * minute, for as long as its check exists. A report whose check another transaction locks waits until the check is
+ * free, as the deadlines of that check do. The later reports of the check wait too: a failure that is stored after a
+ * later success alarms about nothing.
  */
 
 import type { JobOutcome, JobReport } from '../../checks/jobs/job-report.ts'

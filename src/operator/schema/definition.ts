@@ -1,4 +1,7 @@
-/** The CustomResourceDefinition of HeartbeatCheck, made from its schema. `npm run manifests` writes it to crds/ and manifests/. */
+/**
+ * The CustomResourceDefinition of HeartbeatCheck, made from its schema. `npm run manifests` writes it to crds/ and
+ * manifests/.
+ */
 
 import { z } from 'zod'
 import { API_VERSION, DEFINITION_NAME, HEARTBEAT_CHECKS, KIND, VERSION } from '../names.ts'

@@ -1,7 +1,7 @@
 /**
- * The building blocks of the HeartbeatCheck's schema. A rule that needs more than bounds is written twice, side by side: in CEL for
- * the API server, and in TypeScript for the operator, so that a resource that was stored under an older definition is checked by the
- * same rules. test/cluster/crd.test.ts runs the same manifests through both.
+ * The building blocks of the HeartbeatCheck's schema. A rule that needs more than bounds is written twice, side by
+ * side: in CEL for the API server, and in TypeScript for the operator, so that a resource that was stored under an
+ * older definition is checked by the same rules. test/cluster/crd.test.ts runs the same manifests through both.
  */
 
 import { z } from 'zod'
@@ -55,7 +55,10 @@ function checkRules<Value>(rules: readonly Rule<Value>[]) {
   }
 }
 
-/** What is wrong, with the path of its field before it, unless the message says all. `root`: the path of what was checked. */
+/**
+ * What is wrong, with the path of its field before it, unless the message says all. `root`: the path of what was
+ * checked.
+ */
 export function describeIssue(root: string, issue: z.core.$ZodIssue): string {
   const { path, message } = issue
   if (issue.code === 'custom' && issue.params?.isSentence === true) return message

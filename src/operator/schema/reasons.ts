@@ -1,6 +1,6 @@
 /**
- * The reasons of the conditions: part of the API of HeartbeatCheck, as programs and alerts read them. The description of the definition
- * lists them. New ones may be added, none changes its meaning.
+ * The reasons of the conditions: part of the API of HeartbeatCheck, as programs and alerts read them. The description
+ * of the definition lists them. New ones may be added, none changes its meaning.
  */
 
 /** What a person has to correct first: `Ready` is False, `Stalled` True, both with the reason. */

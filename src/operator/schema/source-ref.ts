@@ -1,6 +1,6 @@
 /**
- * spec.sourceRef: what a HeartbeatCheck follows instead of a schedule of its own (design, section 6, "CronJobs"). No name of a field
- * or of a reason holds a kind: another kind of source is another value of `apiGroup` and `kind`.
+ * spec.sourceRef: what a HeartbeatCheck follows instead of a schedule of its own (design, section 6, "CronJobs"). No
+ * name of a field or of a reason holds a kind: another kind of source is another value of `apiGroup` and `kind`.
  */
 
 import { z } from 'zod'
@@ -52,7 +52,8 @@ export const SOURCE_RULES: readonly Rule<WithSource>[] = [
     reason: 'FieldValueForbidden',
   },
   {
-    // Where no source reports, the kind has a default. Beside a source, the default of spec.publish is that nothing is published.
+    // Where no source reports, the kind has a default. Beside a source, the default of spec.publish is that nothing is
+    // published.
     cel: '!has(self.sourceRef) || !has(self.publish) || has(self.publish.kind)',
     holds: ({ sourceRef, publish }) => sourceRef === undefined || publish === undefined || publish.kind !== undefined,
     message: 'must be given beside spec.sourceRef: Secret, ConfigMap or None',

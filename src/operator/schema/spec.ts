@@ -1,7 +1,7 @@
 /**
- * The spec of a HeartbeatCheck (design, section 6): the one source of the definition that the API server enforces (definition.ts),
- * of the types, and of how the operator reads one (heartbeat-check.ts). The numbers are the domain's LIMITS. `kubectl explain` shows
- * the descriptions.
+ * The spec of a HeartbeatCheck (design, section 6): the one source of the definition that the API server enforces
+ * (definition.ts), of the types, and of how the operator reads one (heartbeat-check.ts). The numbers are the domain's
+ * LIMITS. `kubectl explain` shows the descriptions.
  */
 
 import { z } from 'zod'
@@ -86,7 +86,10 @@ const MACROS = 'yearly|annually|monthly|weekly|daily|midnight|hourly'
 const CRON_FIELD = '[0-9A-Za-z*?/,+-]+'
 /** Part of what Go takes for white space: what people type. */
 const SPACE = String.raw`[ \t\r\n]`
-/** Only the shape: the operator checks what the fields mean. Rules of their own report `TZ=` and `@every`: one mistake, one fault. */
+/**
+ * Only the shape: the operator checks what the fields mean. Rules of their own report `TZ=` and `@every`: one mistake,
+ * one fault.
+ */
 const cronShape = shaped(
   `@(${MACROS})|${SPACE}*${CRON_FIELD}(${SPACE}+${CRON_FIELD}){4}${SPACE}*|.*TZ=.*|@every.*`,
   'must have 5 fields (minute, hour, day of month, month, day of week) such as "30 2 * * *", or be one of @hourly, @daily, @midnight, @weekly, @monthly, @yearly, @annually',

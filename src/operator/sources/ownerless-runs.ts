@@ -60,7 +60,10 @@ export function createOwnerlessRuns(sources: KnownSources): OwnerlessRuns {
   }
 }
 
-/** The source with the longest name, whose runs may have the given name; null: there is none, or it may be one of several. */
+/**
+ * The source with the longest name, whose runs may have the given name; null: there is none, or it may be one of
+ * several.
+ */
 function findByName({ namespace, name }: SourceRun['metadata'], sources: KnownSources): Source | null {
   const marked = name.lastIndexOf(MARK)
   for (let end = name.lastIndexOf('-'); end > 0 && end >= marked; end = name.lastIndexOf('-', end - 1)) {

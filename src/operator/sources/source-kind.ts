@@ -1,6 +1,7 @@
 /**
- * What a HeartbeatCheck can follow: a source (a CronJob) whose runs (its Jobs) report. A kind of source is one pure file in `kinds/`:
- * what is watched, how it is trimmed before it is cached, what its schedule is, and what a run reports.
+ * What a HeartbeatCheck can follow: a source (a CronJob) whose runs (its Jobs) report. A kind of source is one pure
+ * file in `kinds/`: what is watched, how it is trimmed before it is cached, what its schedule is, and what a run
+ * reports.
  */
 
 import type { JobEntry } from '../../checks/jobs/job-report.ts'

@@ -1,4 +1,6 @@
-/** The kinds of sources: spec.sourceRef names one of them. Another kind is one more file in kinds/ and one entry here. */
+/**
+ * The kinds of sources: spec.sourceRef names one of them. Another kind is one more file in kinds/ and one entry here.
+ */
 
 import { cronJob } from './kinds/cron-job.ts'
 import type { SourceKind } from './source-kind.ts'

@@ -1,6 +1,6 @@
 /**
- * The sources of the cluster, their runs, and the pods of the runs, in caches: one for the process, so that a standby is warm.
- * Nothing is kept whole: 100,000 Jobs would be 526 MB.
+ * The sources of the cluster, their runs, and the pods of the runs, in caches: one for the process, so that a standby
+ * is warm. Nothing is kept whole: 100,000 Jobs would be 526 MB.
  */
 
 import type { Instant } from '../../domain/check.ts'
@@ -66,7 +66,10 @@ export interface SourceWatch {
   goneRuns(): Iterable<GoneRun>
   /** Those that have not succeeded, and as they were last, those that were deleted within the last minutes. */
   podsOf(run: Pick<SourceRun['metadata'], 'namespace' | 'uid'>): readonly TrimmedPod[]
-  /** What the API server forbids that is needed in the namespace, as `list jobs.batch in the namespace payments`; null: nothing. */
+  /**
+   * What the API server forbids that is needed in the namespace, as `list jobs.batch in the namespace payments`; null:
+   * nothing.
+   */
   missingRight(namespace: string): string | null
   /** The same of what only reasons need: it stalls nothing. */
   missingReasonRights(namespace: string): readonly ReasonRight[]
@@ -224,8 +227,9 @@ export function createSourceWatch(options: SourceWatchOptions): SourceWatch {
   }
 
   /**
-   * A Job counts the pods that are ready now, and those that have ended: between two attempts of a container it may have none of both. A run that
-   * has started stays so, but for a suspension, which takes its pods: then it has another start time, or none.
+   * A Job counts the pods that are ready now, and those that have ended: between two attempts of a container it may
+   * have none of both. A run that has started stays so, but for a suspension, which takes its pods: then it has another
+   * start time, or none.
    */
   function withStarts({ before, after }: Change<SourceRun>): Pick<Change<SourceRun>, 'before' | 'after'> {
     const known = before?.sourceUid == null ? before : (runs.get(before.sourceUid)?.get(before.metadata.uid) ?? before)
@@ -241,7 +245,9 @@ export function createSourceWatch(options: SourceWatchOptions): SourceWatch {
     return false
   }
 
-  /** An object may claim any owner, of other namespaces too, until the garbage collector deletes it: then it has none. */
+  /**
+   * An object may claim any owner, of other namespaces too, until the garbage collector deletes it: then it has none.
+   */
   function keyOfOwner(sourceUid: string, { metadata }: SourceRun): string | null {
     const key = sourceKeys.get(sourceUid)
     return key !== undefined && splitKey(key).namespace === metadata.namespace ? key : null

@@ -51,9 +51,15 @@ export interface Reporter {
     type: Occurrence['type'],
     event: { reason: string; note: string; id?: string; isOfSource?: boolean },
   ): void
-  /** Records the flips that were not reported yet as Events, and writes the status; without a turn (status-turns.ts), not for a minor change alone. */
+  /**
+   * Records the flips that were not reported yet as Events, and writes the status; without a turn (status-turns.ts),
+   * not for a minor change alone.
+   */
   report(object: HeartbeatCheck, findings: SyncFindings, check: CheckRecord | null, hasTurn?: boolean): Promise<void>
-  /** Reports in the status that a new generation could not be synced yet and is retried. A failed resync is not reported. */
+  /**
+   * Reports in the status that a new generation could not be synced yet and is retried. A failed resync is not
+   * reported.
+   */
   reportRetrying(object: HeartbeatCheck, error: unknown): Promise<void>
 }
 

@@ -161,7 +161,10 @@ export function addForeign(object: HeartbeatCheck, message: string, now: Instant
   return [...ours.map((statement) => toCondition(object, statement, now)), ...others]
 }
 
-/** What the service holds, which is not what the resource says while that is not in the service. Of a source that cannot be read it holds no schedule. */
+/**
+ * What the service holds, which is not what the resource says while that is not in the service. Of a source that cannot
+ * be read it holds no schedule.
+ */
 function describeSchedule({ spec }: CheckRecord) {
   const { periodSeconds, schedule, timeZone, graceSeconds } = spec
   if (schedule === null && periodSeconds === null) return { graceSeconds }

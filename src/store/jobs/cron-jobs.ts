@@ -65,7 +65,10 @@ export async function findFollowedFacts(
   return rows[0]!
 }
 
-/** Those of these checks that have a row. The caller holds the locks on their states, as everyone does who writes a last run. */
+/**
+ * Those of these checks that have a row. The caller holds the locks on their states, as everyone does who writes a last
+ * run.
+ */
 export async function readCronJobs(tx: Queryable, keys: readonly number[]): Promise<CronJobRow[]> {
   const { rows } = await tx.query<CronJobRow>({
     name: 'read_cron_jobs',
@@ -114,7 +117,10 @@ export async function saveCronJobs(tx: Queryable, changed: readonly CronJobRow[]
   })
 }
 
-/** Why the run of a check has not started that is due at `dueAt`, or what the pods of one do that should have ended by then. */
+/**
+ * Why the run of a check has not started that is due at `dueAt`, or what the pods of one do that should have ended by
+ * then.
+ */
 export interface DeadlineDetail {
   readonly resource: Resource
   /** The name of the CronJob. */

@@ -57,8 +57,8 @@ export interface StoredRun {
   /** It is an open run of its check. */
   readonly isOpen: boolean
   /**
-   * The last completion that a container sent within the span of the run, without the id of a Job, if that is a fail, and if no other Job ran then
-   * whose end is stored.
+   * The last completion that a container sent within the span of the run, without the id of a Job, if that is a fail,
+   * and if no other Job ran then whose end is stored.
    */
   readonly failedAt: Instant | null
 }

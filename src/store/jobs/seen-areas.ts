@@ -1,4 +1,7 @@
-/** Up to when all Jobs of each area are recorded (table seen_areas). An area is what one watch covers (domain/watch-area.ts). */
+/**
+ * Up to when all Jobs of each area are recorded (table seen_areas). An area is what one watch covers
+ * (domain/watch-area.ts).
+ */
 
 import type { Instant } from '../../domain/check.ts'
 import { ofResource, type Resource } from '../checks/checks.ts'
@@ -12,12 +15,18 @@ export function clusterOfSql(area: string): string {
 
 export interface Seen {
   readonly cluster: string
-  /** All areas that are watched. Others of the cluster are forgotten: what happens there is not seen any more, and no fault. */
+  /**
+   * All areas that are watched. Others of the cluster are forgotten: what happens there is not seen any more, and no
+   * fault.
+   */
   readonly watched: readonly string[]
   /** Those of which all is recorded. */
   readonly areas: readonly string[]
   readonly until: Instant
-  /** HeartbeatChecks of these areas of which something is not recorded: the deadlines of their checks wait on. Default: none. */
+  /**
+   * HeartbeatChecks of these areas of which something is not recorded: the deadlines of their checks wait on. Default:
+   * none.
+   */
   readonly held?: readonly Pick<Resource, 'namespace' | 'name'>[]
 }
 
@@ -44,8 +53,8 @@ export async function saveSeen(tx: Queryable, { cluster, watched, areas, until, 
 }
 
 /**
- * Saves which areas of the cluster were never seen although HeartbeatChecks there follow a source, since when they are watched: so that an
- * alert can say it. Those that were seen, or that are known, stay as they are.
+ * Saves which areas of the cluster were never seen although HeartbeatChecks there follow a source, since when they are
+ * watched: so that an alert can say it. Those that were seen, or that are known, stay as they are.
  */
 export async function saveUnseen(db: Queryable, cluster: string, areas: readonly string[]): Promise<void> {
   await db.query({
@@ -64,7 +73,9 @@ const NEVER_SEEN = 'seen_at = to_timestamp(0)'
 
 export interface SeenCluster {
   readonly cluster: string
-  /** Of that area of the cluster which was seen last the longest ago; since when it is watched, if it was never seen. */
+  /**
+   * Of that area of the cluster which was seen last the longest ago; since when it is watched, if it was never seen.
+   */
   readonly seenAt: Instant
 }
 

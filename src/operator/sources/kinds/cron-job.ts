@@ -7,7 +7,10 @@ import type { KubernetesObject, ObjectMeta } from '../../../kubernetes/objects.t
 import { GROUP } from '../../names.ts'
 import type { Outcome, Source, SourceKind, SourceRun, SourceSchedule } from '../source-kind.ts'
 
-/** On a Job: the slot of the schedule that it was created for, as the controller of CronJobs writes it since Kubernetes 1.28. */
+/**
+ * On a Job: the slot of the schedule that it was created for, as the controller of CronJobs writes it since Kubernetes
+ * 1.28.
+ */
 const SLOT_ANNOTATION = 'batch.kubernetes.io/cronjob-scheduled-timestamp'
 
 /** On a Job: `manual`, as kubectl create job --from and its like write it. */
@@ -89,7 +92,8 @@ export const cronJob = {
     const complete = conditions.find(({ type, status }) => type === 'Complete' && status === 'True')
     const failure = conditions.find(({ type, status }) => type === 'Failed' && status === 'True')
     const createdAt = readTime(metadata.creationTimestamp) ?? 0
-    // The condition ends with the next start, later than the field. Its pods are gone, though earlier ones may count as failed.
+    // The condition ends with the next start, later than the field. Its pods are gone, though earlier ones may count as
+    // failed.
     const isHeld =
       spec.suspend === true || conditions.some(({ type, status }) => type === 'Suspended' && status === 'True')
     const suspended = isHeld && !complete && !failure
@@ -118,7 +122,8 @@ export const cronJob = {
   },
 
   scheduleOf({ schedule, timeZone }, defaultZone): SourceSchedule {
-    // Kubernetes rejects the prefix since 1.29, and still runs the CronJobs that have it: there it counts more than the field.
+    // Kubernetes rejects the prefix since 1.29, and still runs the CronJobs that have it: there it counts more than the
+    // field.
     const prefix = /^\s*(?:CRON_)?TZ=(\S*)\s+(.*)$/s.exec(schedule)
     const [zone, text] = prefix === null ? [timeZone ?? defaultZone, schedule] : [prefix[1]!, prefix[2]!]
     const every = /^\s*@every\s+(\S+)\s*$/.exec(text)
@@ -154,7 +159,9 @@ function nameOf({ namespace = '', name, uid, resourceVersion }: ObjectMeta) {
   return { namespace, name, uid, resourceVersion }
 }
 
-/** A CronJob controls the Jobs that it creates. A tool may name the CronJob as an owner that does not control the Job. */
+/**
+ * A CronJob controls the Jobs that it creates. A tool may name the CronJob as an owner that does not control the Job.
+ */
 function readOwner({ ownerReferences = [] }: ObjectMeta) {
   const found = ownerReferences.find(({ controller }) => controller === true) ?? ownerReferences.find(isCronJob)
   return {
