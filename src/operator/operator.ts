@@ -32,6 +32,7 @@ import {
 } from './reconcile/control-checks.ts'
 import { createRunControllers } from './runs/control-runs.ts'
 import type { Service } from './service.ts'
+import { sourceKindOf } from './sources/source-kinds.ts'
 import { createSourceWatch } from './sources/watch-sources.ts'
 import { type Controller, openTerm, type Shared, type Term } from './term.ts'
 import { createCheckWatch } from './watch-checks.ts'
@@ -128,6 +129,7 @@ export function createOperator(options: OperatorOptions): Operator {
     cronJobs.watch === 'none'
       ? null
       : createSourceWatch({
+          kind: sourceKindOf('CronJob'),
           client,
           cluster,
           namespaces,

@@ -88,4 +88,4 @@ export function sourceOf(changes: object = {}): Source {
 }
 
 export const runOf = (job: object): SourceRun => cronJob.trimRun(job as KubernetesObject)
-export const podOf = (pod: object): TrimmedPod => trimPod(pod as KubernetesObject)
+export const podOf = (pod: object): TrimmedPod => trimPod(pod as KubernetesObject, 'Job')

@@ -8,11 +8,6 @@ import type { Instant } from '../../domain/check.ts'
 import type { ContainerState, ContainerStatus, KubernetesObject, Pod, ResourceType } from '../../kubernetes/objects.ts'
 
 export const PODS: ResourceType = { group: '', version: 'v1', plural: 'pods' }
-/** Pods of Jobs that have not succeeded. */
-export const POD_SELECTORS = {
-  labelSelector: 'batch.kubernetes.io/job-name',
-  fieldSelector: 'status.phase!=Succeeded',
-} as const
 
 /** A reason of Kubernetes (`ImagePullBackOff`) with its message. They may hold text of users. */
 export interface Words {
@@ -57,8 +52,8 @@ export interface TrimmedPod extends KubernetesObject {
     readonly uid: string
     readonly resourceVersion: string
   }
-  /** The uid of the Job that controls it. */
-  readonly jobUid: string | null
+  /** The uid of the run that controls it. */
+  readonly runUid: string | null
   readonly node: string | null
   /** In an indexed Job. */
   readonly index: number | null
@@ -100,7 +95,8 @@ const MAX_CONTAINERS = 10
 
 const INDEX = 'batch.kubernetes.io/job-completion-index'
 
-export function trimPod({ metadata, spec, status }: Pod): TrimmedPod {
+/** @param runKind the kind of the runs whose pods these are: `Job` */
+export function trimPod({ metadata, spec, status }: Pod, runKind: string): TrimmedPod {
   const { namespace = '', name, uid, resourceVersion, ownerReferences = [], annotations } = metadata
   const index = Number(annotations?.[INDEX] ?? Number.NaN)
   const sidecars = new Set(
@@ -120,7 +116,7 @@ export function trimPod({ metadata, spec, status }: Pod): TrimmedPod {
   }
   return {
     metadata: { namespace, name, uid, resourceVersion },
-    jobUid: ownerReferences.find(({ controller, kind }) => controller === true && kind === 'Job')?.uid ?? null,
+    runUid: ownerReferences.find(({ controller, kind }) => controller === true && kind === runKind)?.uid ?? null,
     node: spec?.nodeName || null,
     index: Number.isInteger(index) ? index : null,
     phase: status?.phase ?? 'Pending',

@@ -36,8 +36,8 @@ export function createFailureExplainer({ sources, clock, signal, logs }: Failure
     const isSeen = () => sources.podsOf(run.metadata).filter(hasFailed).length >= run.failedPods
     if (isSeen()) return
     await waitForEvent(clock, WAIT_MS, signal, (onSeen) =>
-      sources.onPod((jobUid) => {
-        if (jobUid === run.metadata.uid && isSeen()) onSeen()
+      sources.onPod((runUid) => {
+        if (runUid === run.metadata.uid && isSeen()) onSeen()
       }),
     )
   }

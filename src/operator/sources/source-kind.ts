@@ -6,6 +6,7 @@
 
 import type { JobEntry } from '../../checks/jobs/job-report.ts'
 import type { Instant } from '../../domain/check.ts'
+import type { Selection } from '../../kubernetes/client.ts'
 import type { CachedObject, KubernetesObject, ResourceType } from '../../kubernetes/objects.ts'
 import type { Failure } from '../reasons/explain-failure.ts'
 
@@ -83,6 +84,10 @@ export interface SourceKind {
   readonly kind: string
   readonly type: ResourceType
   readonly runType: ResourceType
+  /** As owner references to a run have it: `Job`. */
+  readonly runKind: string
+  /** Selects the pods of runs that have not succeeded. */
+  readonly podSelection: Required<Pick<Selection, 'labelSelector' | 'fieldSelector'>>
   /** Does not throw, whatever the object lacks. */
   trimSource(object: KubernetesObject): Source
   /** Does not throw, whatever the object lacks. */

@@ -14,17 +14,16 @@ import { createRights, type Right, type Rights } from '../../kubernetes/rights.t
 import type { Clock } from '../../runtime/clock.ts'
 import type { Log } from '../../runtime/log.ts'
 import { RESTORE_RIGHTS } from '../names.ts'
-import { POD_SELECTORS, PODS, type TrimmedPod, trimPod } from '../reasons/trim-pod.ts'
+import { PODS, type TrimmedPod, trimPod } from '../reasons/trim-pod.ts'
 import { createOwnerlessRuns } from './ownerless-runs.ts'
 import { createRecent } from './recent.ts'
 import type { Source, SourceKind, SourceRun } from './source-kind.ts'
-import { sourceKindOf } from './source-kinds.ts'
 
 /** Called synchronously; must be quick. Without `before` it is new, without `after` it was deleted. */
 export type SourceListener = (key: string, change: Change<Source>) => void
 /** @param source the key of its source; null: that is not known, or not yet */
 export type RunListener = (source: string | null, change: Change<SourceRun>) => void
-export type PodListener = (jobUid: string) => void
+export type PodListener = (runUid: string) => void
 
 /** A run that is deleted, or has lost its owner. */
 export interface GoneRun {
@@ -97,6 +96,7 @@ export interface SourceWatchOptions {
   readonly client: ReadClient & Pick<KubernetesClient, 'raw'>
   /** Whether the logs of containers that failed are read. Default: false. */
   readonly areLogsRead?: boolean
+  readonly kind: SourceKind
   readonly cluster: string
   /** Null: all of them. */
   readonly namespaces: readonly string[] | null
@@ -129,8 +129,7 @@ const GET_LOGS: NeededRight = {
 }
 
 export function createSourceWatch(options: SourceWatchOptions): SourceWatch {
-  const { cluster, clock } = options
-  const kind = sourceKindOf('CronJob')
+  const { kind, cluster, clock } = options
   const sourceListeners = new Set<SourceListener>()
   const runListeners = new Set<RunListener>()
   const podListeners = new Set<PodListener>()
@@ -139,7 +138,7 @@ export function createSourceWatch(options: SourceWatchOptions): SourceWatch {
   /** By the uid of the source, by their own. */
   const runs = new Map<string, Map<string, SourceRun>>()
   const goneRuns = createRecent<GoneRun>({ clock, keepMs: KEEP_GONE_MS, max: MAX_GONE_RUNS })
-  /** By the uid of the Job, by their own; those that are gone too. */
+  /** By the uid of the run, by their own; those that are gone too. */
   const pods = new Map<string, Map<string, TrimmedPod>>()
   const gonePods = createRecent<TrimmedPod>({
     clock,
@@ -191,10 +190,10 @@ export function createSourceWatch(options: SourceWatchOptions): SourceWatch {
   const podAreas = watchAreas<TrimmedPod>({
     ...base,
     type: PODS,
-    ...POD_SELECTORS,
+    ...kind.podSelection,
     relistMs: DAY_MS,
     metrics: options.metrics(PODS.plural),
-    trim: (object: KubernetesObject) => trimPod(object as Pod),
+    trim: (object: KubernetesObject) => trimPod(object as Pod, kind.runKind),
     onChange: (_, change) => notePod(change),
   })
   const all = [sourceAreas, runAreas, podAreas]
@@ -273,29 +272,29 @@ export function createSourceWatch(options: SourceWatchOptions): SourceWatch {
 
   function notePod({ before, after, isListed }: Change<TrimmedPod>): void {
     const pod = (after ?? before)!
-    const { jobUid } = pod
-    if (jobUid === null) return
+    const { runUid } = pod
+    if (runUid === null) return
     if (after === undefined) {
       gonePods.add(pod.metadata.uid, pod)
       // The next start of its Job, once that is no longer suspended, is another one.
-      if (pods.get(jobUid)?.has(pod.metadata.uid))
-        pods.get(jobUid)!.set(pod.metadata.uid, { ...pod, hasStarted: false })
+      if (pods.get(runUid)?.has(pod.metadata.uid))
+        pods.get(runUid)!.set(pod.metadata.uid, { ...pod, hasStarted: false })
     } else {
       gonePods.delete(pod.metadata.uid)
-      const others = pods.get(jobUid)
-      if (others === undefined) pods.set(jobUid, new Map([[pod.metadata.uid, pod]]))
+      const others = pods.get(runUid)
+      if (others === undefined) pods.set(runUid, new Map([[pod.metadata.uid, pod]]))
       else others.set(pod.metadata.uid, pod)
-      const run = runs.get(open.get(jobUid) ?? '')?.get(jobUid)
+      const run = runs.get(open.get(runUid) ?? '')?.get(runUid)
       if (run?.outcome === null && hasStartedPod(run))
         noteRun({ before: run, after: run, ...(isListed === undefined ? {} : { isListed }) })
     }
-    for (const listener of podListeners) listener(jobUid)
+    for (const listener of podListeners) listener(runUid)
   }
 
-  function removePod({ jobUid, metadata: { uid } }: TrimmedPod): void {
-    const others = pods.get(jobUid!)
+  function removePod({ runUid, metadata: { uid } }: TrimmedPod): void {
+    const others = pods.get(runUid!)
     others?.delete(uid)
-    if (others?.size === 0) pods.delete(jobUid!)
+    if (others?.size === 0) pods.delete(runUid!)
   }
 
   /** The areas with such runs that have not ended. */

@@ -9,6 +9,7 @@ import { createKubernetesMetrics } from '../../../src/kubernetes/metrics.ts'
 import { toTime } from '../../../src/kubernetes/objects.ts'
 import { explainFailure } from '../../../src/operator/reasons/explain-failure.ts'
 import { createMissedExplainer } from '../../../src/operator/runs/explain-missed.ts'
+import { cronJob } from '../../../src/operator/sources/kinds/cron-job.ts'
 import { createSourceWatch, type SourceWatch } from '../../../src/operator/sources/watch-sources.ts'
 import { createMetrics } from '../../../src/roles/metrics.ts'
 import { systemClock } from '../../../src/runtime/clock.ts'
@@ -32,6 +33,7 @@ beforeAll(async () => {
   stack.defer(client.close)
   const metrics = createKubernetesMetrics(createMetrics().registry)
   sources = createSourceWatch({
+    kind: cronJob,
     client,
     cluster: 'default',
     namespaces: null,

@@ -60,6 +60,8 @@ export const cronJob = {
   kind: 'CronJob',
   type: { group: 'batch', version: 'v1', plural: 'cronjobs' },
   runType: { group: 'batch', version: 'v1', plural: 'jobs' },
+  runKind: 'Job',
+  podSelection: { labelSelector: 'batch.kubernetes.io/job-name', fieldSelector: 'status.phase!=Succeeded' },
 
   trimSource({ metadata, spec = {}, status = {} }: RawCronJob): Source {
     const { generation, deletionTimestamp } = metadata

@@ -22,7 +22,7 @@ describe('a pod that is stored', () => {
     const pod = podOf(makePod({ status, spec: { nodeName: NODE, containers: [{ name: 'backup', env }] } }))
     expect(pod).toEqual({
       metadata: { namespace: NAMES.NAMESPACE, name: NAMES.POD, uid: `uid-of-${NAMES.POD}`, resourceVersion: '7' },
-      jobUid: '5d0cfa5e-0f0b-4a3f-9f5e-2f9f4c1b7a01',
+      runUid: '5d0cfa5e-0f0b-4a3f-9f5e-2f9f4c1b7a01',
       node: NODE,
       index: null,
       phase: 'Failed',
@@ -70,13 +70,13 @@ describe('a pod that is stored', () => {
 
   it('does not throw, whatever the object lacks', () => {
     const bare = { metadata: { name: 'x', uid: 'u', resourceVersion: '1' } } as KubernetesObject
-    expect(trimPod(bare)).toMatchObject({ jobUid: null, phase: 'Pending', createdAt: 0, containers: [] })
+    expect(trimPod(bare, 'Job')).toMatchObject({ runUid: null, phase: 'Pending', createdAt: 0, containers: [] })
     const odd = {
       ...bare,
       spec: {},
       status: { containerStatuses: [{ name: 'x' }], conditions: [] },
     } as KubernetesObject
-    expect(trimPod(odd as never).containers).toEqual([])
+    expect(trimPod(odd as never, 'Job').containers).toEqual([])
   })
 
   it('belongs to the Job that controls it, not to others', () => {
@@ -84,7 +84,7 @@ describe('a pod that is stored', () => {
       { kind: 'Job', uid: 'another' },
       { kind: 'Job', uid: 'its own', controller: true },
     ]
-    expect(podOf(makePod({ metadata: { ownerReferences } })).jobUid).toBe('its own')
+    expect(podOf(makePod({ metadata: { ownerReferences } })).runUid).toBe('its own')
   })
 
   const waits = { waiting: { reason: 'CrashLoopBackOff' } }

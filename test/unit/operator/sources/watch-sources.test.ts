@@ -3,6 +3,7 @@
 import { describe, expect, it } from 'vitest'
 import { createClient } from '../../../../src/kubernetes/client.ts'
 import { RESTORE_RIGHTS } from '../../../../src/operator/names.ts'
+import { cronJob } from '../../../../src/operator/sources/kinds/cron-job.ts'
 import { createSourceWatch, type SourceWatch } from '../../../../src/operator/sources/watch-sources.ts'
 import { systemClock } from '../../../../src/runtime/clock.ts'
 import { type FakeCluster, startFakeCluster } from '../../../support/fake-cluster.ts'
@@ -37,6 +38,7 @@ async function open(namespaces: readonly string[] | null = null, areLogsRead = f
   const { log, said } = listen()
   const metrics = () => ({ restarted() {}, contact() {}, objects() {} })
   const watch = createSourceWatch({
+    kind: cronJob,
     client,
     cluster: 'prod',
     namespaces,
