@@ -156,7 +156,7 @@ export function createRunNews(maxWeight = MAX_WEIGHT): RunNews {
   }
 }
 
-/** Each of those that a comparison has found comes before the first of the others that happened later. */
+/** News that a comparison has found come before the first other news that happened later. */
 function merge(all: readonly Waiting[]): readonly Waiting[] {
   const found = all.filter(({ order }) => order !== null)
   if (found.length === 0) return all
