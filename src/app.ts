@@ -165,7 +165,10 @@ export function createApp(options: AppOptions) {
     const addresses = { ping: pingUrl(), api: apiRole?.baseUrl() ?? null }
     const unencrypted = findUnencrypted({ ...addresses, ...config, isDatabaseInClear, clearChannels })
     if (unencrypted.length > 0)
-      log.warn({ unencrypted }, 'sent unencrypted; use TLS where the network is not trusted (docs/operations.md, TLS)')
+      log.warn(
+        { unencrypted },
+        'sent unencrypted; use TLS where the network is not trusted (docs/operate/operations.md, TLS)',
+      )
   }
 
   /**

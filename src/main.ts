@@ -42,7 +42,7 @@ class Stopped extends Error {
 const HOW_TO_FIND_ONE = 'set KUBECONFIG to a kubeconfig, or run in a pod with a ServiceAccount'
 const USAGE = `usage: node src/main.ts           serves the role that ROLE names, until a signal
        node src/main.ts release   removes the finalizer from the installation's HeartbeatChecks, before it is uninstalled
-       node src/main.ts import    imports the checks of healthchecks or Uptime Kuma: docs/moving-in.md`
+       node src/main.ts import    imports the checks of healthchecks or Uptime Kuma: docs/use/moving-in.md`
 
 allocateYoungObjects()
 try {

@@ -1,5 +1,5 @@
 /**
- * The vocabulary: one word per idea, everywhere (docs/glossary.md). Instants are milliseconds since the epoch, UTC;
+ * The vocabulary: one word per idea, everywhere (docs/internals/glossary.md). Instants are milliseconds since the epoch, UTC;
  * lengths of time are milliseconds too and say so (`graceMs`).
  */
 

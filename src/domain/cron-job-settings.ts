@@ -1,4 +1,4 @@
-/** What the configuration says of CronJobs (docs/cronjobs.md). */
+/** What the configuration says of CronJobs (docs/use/cronjobs.md). */
 
 export interface CronJobSettings {
   /**

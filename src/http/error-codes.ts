@@ -1,4 +1,4 @@
-/** Each code of an error over HTTP: its status, its cause and its cure. docs/api.md and /openapi.json show them. */
+/** Each code of an error over HTTP: its status, its cause and its cure. docs/use/api.md and /openapi.json show them. */
 
 import type { ErrorCode } from '../domain/errors.ts'
 

@@ -1,4 +1,4 @@
-/** Clusters whose Jobs are not seen, for users: deadlines of the checks that follow their CronJobs wait (docs/cronjobs.md). */
+/** Clusters whose Jobs are not seen, for users: deadlines of the checks that follow their CronJobs wait (docs/use/cronjobs.md). */
 
 import type { Tenant } from '../domain/access.ts'
 import type { Context } from '../store/context.ts'

@@ -2,7 +2,7 @@
 
 import { randomUUID } from 'node:crypto'
 import { beforeAll, expect, it } from 'vitest'
-import { applyCrds } from '../cluster/control-plane-crds.ts'
+import { applyCrds } from '../../tools/cluster/control-plane-crds.ts'
 import { cluster } from '../support/cluster.ts'
 import { EACH_CASE } from './cases.ts'
 import { type ChartObject, describeObject, listPods, parseObjects, renderChart, renderText } from './chart.ts'

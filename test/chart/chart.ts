@@ -4,7 +4,7 @@ import { execFile } from 'node:child_process'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { parseAllDocuments } from 'yaml'
-import { findTool } from '../cluster/programs/tools.ts'
+import { findTool } from '../../tools/programs/tools.ts'
 import { cluster } from '../support/cluster.ts'
 
 export const CHART = fileURLToPath(new URL('../../charts/heartbeat-operator', import.meta.url))

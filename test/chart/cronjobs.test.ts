@@ -6,7 +6,7 @@
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { systemClock } from '../../src/runtime/clock.ts'
 import { bootstrap } from '../../src/tenancy/bootstrap.ts'
-import { type ControlPlane, startControlPlane } from '../cluster/control-plane.ts'
+import { type ControlPlane, startControlPlane } from '../../tools/cluster/control-plane.ts'
 import { type Cluster, openCluster } from '../support/cluster-client.ts'
 import { cronJobsIn, WATCH_LABEL } from '../support/cron-jobs.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'

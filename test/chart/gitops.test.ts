@@ -1,4 +1,4 @@
-/** docs/gitops.md: what Argo CD and Flux make of the Application and the HelmRelease. */
+/** docs/operate/production.md: what Argo CD and Flux make of the Application and the HelmRelease. */
 
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
@@ -6,7 +6,7 @@ import { expect, it } from 'vitest'
 import { CHECKOUT, listBlocks } from '../support/documents.ts'
 import { CHART, helm, listPods, parseObjects, pick, RELEASE, type Values } from './chart.ts'
 
-const DOCUMENT = 'docs/gitops.md'
+const DOCUMENT = 'docs/operate/production.md'
 
 interface Release {
   readonly kind: string

@@ -4,8 +4,8 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { describe, expect, it } from 'vitest'
 import { parse, parseAllDocuments } from 'yaml'
+import { renderInstallations } from '../../tools/generate/installations.ts'
 import { listFiles } from '../support/documents.ts'
-import { renderInstallations } from '../support/installations.ts'
 import { type ChartObject, describeObject, listPods, pick } from './chart.ts'
 
 const ROOT = new URL('../../', import.meta.url)

@@ -5,7 +5,7 @@
 
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { FINALIZER } from '../../src/operator/names.ts'
-import { type ControlPlane, startControlPlane } from '../cluster/control-plane.ts'
+import { type ControlPlane, startControlPlane } from '../../tools/cluster/control-plane.ts'
 import { type Cluster, openCluster, waitFor } from '../support/cluster-client.ts'
 import { spawnService } from '../support/service-process.ts'
 import { CHART, type HelmOutput, helm, NAMESPACE, RELEASE, type Values } from './chart.ts'

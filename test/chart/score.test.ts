@@ -2,7 +2,7 @@
 
 import { execFile } from 'node:child_process'
 import { expect, it } from 'vitest'
-import { findTool } from '../cluster/programs/tools.ts'
+import { findTool } from '../../tools/programs/tools.ts'
 import { CASES, EACH_CASE } from './cases.ts'
 import { renderText, type Values } from './chart.ts'
 

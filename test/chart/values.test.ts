@@ -3,10 +3,10 @@
 import { readFileSync } from 'node:fs'
 import { describe, expect, it } from 'vitest'
 import { parse } from 'yaml'
-import { renderManifests } from '../support/manifests.ts'
+import { renderManifests } from '../../tools/generate/manifests.ts'
+import { listValues, replaceValuesTable } from '../../tools/generate/values-table.ts'
 import { CASES } from './cases.ts'
 import { CHART, helm, readRefusal, renderChart } from './chart.ts'
-import { listValues, replaceValuesTable } from './values-table.ts'
 
 const read = (file: string) => readFileSync(`${CHART}/${file}`, 'utf8')
 const VALUES = parse(read('values.yaml'))

@@ -1,4 +1,4 @@
-/** Generated clients, by the commands of docs/api.md: the type checker accepts them in strict mode, and they work against the service. */
+/** Generated clients, by the commands of docs/use/api.md: the type checker accepts them in strict mode, and they work against the service. */
 
 import { copyFile, cp, mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -36,7 +36,7 @@ afterAll(() => app?.close())
 /** The block of the document that contains `word`, with the addresses and the key of this service. */
 function readBlock(language: string, word: string): string {
   const blocks = DOCUMENTED.filter((block: Block) => block.language === language && block.text.includes(word))
-  expect(blocks, `blocks of docs/api.md in ${language} with ${word}`).toHaveLength(1)
+  expect(blocks, `blocks of docs/use/api.md in ${language} with ${word}`).toHaveLength(1)
   return blocks[0]!.text
     .replaceAll('http://127.0.0.1:8081/api/v1', app.apiUrl)
     .replaceAll('http://127.0.0.1:8080', app.pingUrl)

@@ -9,8 +9,8 @@ import { existsSync } from 'node:fs'
 import { copyFile, mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { delimiter, dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { waitForLock } from '../cluster/lock.ts'
-import { cacheFolder } from '../cluster/programs/places.ts'
+import { waitForLock } from '../../tools/programs/lock.ts'
+import { cacheFolder } from '../../tools/programs/places.ts'
 
 export const HERE = fileURLToPath(new URL('.', import.meta.url))
 const CALL_MS = 600_000

@@ -5,11 +5,11 @@ import { afterAll, describe } from 'vitest'
 import { createClient } from '../../src/kubernetes/client.ts'
 import { findConnection } from '../../src/kubernetes/connection.ts'
 import { systemClock } from '../../src/runtime/clock.ts'
+import { startControlPlane } from '../../tools/cluster/control-plane.ts'
 import { describeApiContract, type ServerUnderTest } from '../support/api-contract.ts'
 import { describeSelectorContract } from '../support/api-contract-selectors.ts'
 import { describeWriteContract } from '../support/api-contract-writes.ts'
 import { openCluster } from '../support/cluster.ts'
-import { startControlPlane } from './control-plane.ts'
 
 const CRDS = fileURLToPath(new URL('../../crds', import.meta.url))
 

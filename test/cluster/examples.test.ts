@@ -11,11 +11,11 @@ import { NO_TEXTS } from '../../src/domain/check.ts'
 import { renderHeartbeatCheck } from '../../src/http/dashboard/pages/checks/heartbeat-check.ts'
 import { snippetsOf } from '../../src/http/dashboard/pages/checks/snippets.ts'
 import { type HeartbeatCheck, readHeartbeatCheck } from '../../src/operator/heartbeat-check.ts'
+import { type ControlPlane, startControlPlane } from '../../tools/cluster/control-plane.ts'
 import { startTestApp, type TestApp } from '../support/app.ts'
 import { waitFor } from '../support/cluster.ts'
 import { type Cluster, openCluster } from '../support/cluster-client.ts'
 import { listBlocksOf } from '../support/documents.ts'
-import { type ControlPlane, startControlPlane } from './control-plane.ts'
 
 const FOLDER = new URL('../../manifests/examples/', import.meta.url).pathname
 const DEMO = new URL('../../manifests/demo/cronjobs.yaml', import.meta.url).pathname

@@ -4,10 +4,10 @@ import { readFileSync } from 'node:fs'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { parseAllDocuments } from 'yaml'
 import { readConfig } from '../../src/config/config.ts'
+import { type ControlPlane, startControlPlane } from '../../tools/cluster/control-plane.ts'
+import { requestApi } from '../../tools/cluster/control-plane-access.ts'
 import { waitFor } from '../support/cluster.ts'
 import { type Cluster, openCluster } from '../support/cluster-client.ts'
-import { type ControlPlane, startControlPlane } from './control-plane.ts'
-import { requestApi } from './control-plane-access.ts'
 
 const NAMESPACE = 'heartbeat-operator'
 const CONTROLLER = `${NAMESPACE}/heartbeat-operator-controller`

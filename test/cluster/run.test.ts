@@ -10,7 +10,7 @@ import { fileURLToPath } from 'node:url'
 import { afterEach, beforeEach, expect, it } from 'vitest'
 import { cluster, waitFor } from '../support/cluster.ts'
 
-const RUN = fileURLToPath(new URL('run.ts', import.meta.url))
+const RUN = fileURLToPath(new URL('../../tools/cluster/run.ts', import.meta.url))
 /** A busy machine takes longer than usual to start a control plane. */
 const READY_MS = 60_000
 const TWO_STARTS = { timeout: 3 * READY_MS }

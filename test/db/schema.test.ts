@@ -3,8 +3,8 @@ import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vites
 import { createDatabase } from '../../src/store/postgres/database.ts'
 import { explainDatabaseError, mayPass } from '../../src/store/postgres/explain.ts'
 import { migrate } from '../../src/store/postgres/migrate.ts'
+import { describeSchema } from '../../tools/generate/schema.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'
-import { describeSchema } from '../support/schema.ts'
 
 const FOLDER = new URL('../../src/store/postgres/migrations/', import.meta.url)
 const FILES = readdirSync(FOLDER).sort()

@@ -3,7 +3,7 @@
 import { lstat, readdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { buildImages } from '../images/images.ts'
+import { buildImages } from '../../tools/images/images.ts'
 import { type PostgresServer, startPostgresServer } from '../support/postgres-server.ts'
 import { aPing, sendPing } from '../support/sent-pings.ts'
 import { CHECKOUT, databaseEnvironment, withoutAudit } from '../support/service-process.ts'

@@ -8,10 +8,10 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { beforeAll, expect, it } from 'vitest'
-import { buildImages } from '../images/images.ts'
+import { buildImages } from '../../tools/images/images.ts'
 import { waitFor } from '../support/cluster-client.ts'
 
-const NODE = new URL('../cluster/node/node.ts', import.meta.url).href
+const NODE = new URL('../../tools/cluster/node/node.ts', import.meta.url).href
 const POD_MS = 60_000
 
 let images: string[]

@@ -4,9 +4,9 @@ import { execFile } from 'node:child_process'
 import { chmod, chown, mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { delimiter, dirname, join } from 'node:path'
-import { type ClusterNode, startNode } from '../cluster/node/node.ts'
-import { findTool } from '../cluster/programs/tools.ts'
-import { buildImages } from '../images/images.ts'
+import { type ClusterNode, startNode } from '../../tools/cluster/node/node.ts'
+import { buildImages } from '../../tools/images/images.ts'
+import { findTool } from '../../tools/programs/tools.ts'
 import { type Cluster, openCluster } from '../support/cluster-client.ts'
 
 export interface Stage extends Cluster, AsyncDisposable {

@@ -13,7 +13,7 @@ import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { Webhook } from 'standardwebhooks'
 import { afterAll, beforeAll, describe, expect } from 'vitest'
-import type { PacedLoad, PacedResult } from '../bench/paced-load.ts'
+import type { PacedLoad, PacedResult } from '../../tools/bench/paced-load.ts'
 import { waitFor } from '../support/cluster-client.ts'
 import { aCronJob, aHeartbeatCheck, aNamespace, aReceiver, type Delivered } from './cast.ts'
 import { playCronJobs } from './cronjobs.ts'
@@ -22,7 +22,7 @@ import { openStage, type Stage } from './stage.ts'
 import { sendSteadily } from './steady-pings.ts'
 import { openStory } from './steps.ts'
 
-const PACED_LOAD = fileURLToPath(new URL('../bench/paced-load.ts', import.meta.url))
+const PACED_LOAD = fileURLToPath(new URL('../../tools/bench/paced-load.ts', import.meta.url))
 /** Long enough for a start of the job at the next full minute, its container, and a delivery. */
 const NEXT_RUN_MS = 100_000
 const GRACE_SECONDS = 30

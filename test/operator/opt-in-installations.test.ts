@@ -1,4 +1,4 @@
-/** CronJobs that two installations watch, each with a database and a Lease of its own (docs/kubernetes.md, "Two installations"). */
+/** CronJobs that two installations watch, each with a database and a Lease of its own (docs/use/checks.md, "Two installations"). */
 
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import type { CronJobSettings } from '../../src/domain/cron-job-settings.ts'

@@ -1,4 +1,4 @@
-/** Which CronJobs the operator monitors, and what it creates, changes and deletes for them (docs/cronjobs.md). */
+/** Which CronJobs the operator monitors, and what it creates, changes and deletes for them (docs/use/cronjobs.md). */
 
 import { beforeEach, describe, expect, it } from 'vitest'
 import type { CronJobSettings } from '../../src/domain/cron-job-settings.ts'

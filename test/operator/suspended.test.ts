@@ -1,4 +1,4 @@
-/** Runs that a person starts while their CronJob is suspended: nothing is scheduled, and they are judged (docs/cronjobs.md). */
+/** Runs that a person starts while their CronJob is suspended: nothing is scheduled, and they are judged (docs/use/cronjobs.md). */
 
 import { describe, expect, it } from 'vitest'
 import { toTime } from '../../src/kubernetes/objects.ts'

@@ -21,8 +21,8 @@ import { startUnsteadyFront } from '../support/unsteady-front.ts'
 
 const blocks = listBlocksOf('test/process/readme.test.ts')
 const [start, receive, use, ...more] = blocks.filter(({ document }) => document === 'README.md')
-const recipes = blocks.filter(({ document }) => document === 'docs/pings.md')
-const others = blocks.filter(({ document }) => document !== 'README.md' && document !== 'docs/pings.md')
+const recipes = blocks.filter(({ document }) => document === 'docs/use/pings.md')
+const others = blocks.filter(({ document }) => document !== 'README.md' && document !== 'docs/use/pings.md')
 /** Ends at the first command that fails, also within `$(...)` and pipes. */
 const SHELL = ['bash', '-O', 'inherit_errexit', '-e', '-o', 'pipefail', '-c']
 const API_KEY = /BOOTSTRAP_API_KEY=(\S+)/.exec(start!.text)![1]!
@@ -72,7 +72,7 @@ it.concurrent('the other documents show commands that work, one after the other 
     CHECKOUT,
   )
   expect({ status, output }).toEqual({ status: 0, output: expect.any(String) })
-  // The signature that docs/channels.md promises.
+  // The signature that docs/use/channels.md promises.
   expect(output).toContain('fkvUNiuWvmq9VUdIZTgxsuRAHnaPsVnmF5Yp545ihwo=')
 })
 

@@ -6,12 +6,12 @@ import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { parse } from 'yaml'
-import { findPrometheus } from '../support/prometheus-program.ts'
+import { findPrometheus } from '../../tools/programs/prometheus-program.ts'
 import { RULES_FILE, readRules } from './read-rules.ts'
 
 const CASES = fileURLToPath(new URL('./rules/', import.meta.url))
-const RUNBOOKS = fileURLToPath(new URL('../../docs/alerts.md', import.meta.url))
-const RUNBOOK_BASE = 'https://github.com/heartbeat-operator/heartbeat-operator/blob/main/docs/alerts.md#'
+const RUNBOOKS = fileURLToPath(new URL('../../docs/operate/alerts.md', import.meta.url))
+const RUNBOOK_BASE = 'https://github.com/heartbeat-operator/heartbeat-operator/blob/main/docs/operate/alerts.md#'
 
 interface CaseFile {
   readonly tests: readonly {

@@ -2,9 +2,9 @@
 
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { pickPort } from '../cluster/control-plane-ports.ts'
-import { openHome, quoteLog, startProgram } from '../cluster/control-plane-process.ts'
-import { findPrometheus } from '../support/prometheus-program.ts'
+import { pickPort } from '../../tools/cluster/control-plane-ports.ts'
+import { openHome, quoteLog, startProgram } from '../../tools/cluster/control-plane-process.ts'
+import { findPrometheus } from '../../tools/programs/prometheus-program.ts'
 import { eventually, until } from '../support/until.ts'
 
 export interface Sample {

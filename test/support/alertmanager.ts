@@ -2,15 +2,15 @@
 
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { pickPort } from '../cluster/control-plane-ports.ts'
+import { pickPort } from '../../tools/cluster/control-plane-ports.ts'
 import {
   openHome,
   type ProgramHome,
   type ProgramProcess,
   quoteLog,
   startProgram,
-} from '../cluster/control-plane-process.ts'
-import { copyTemplates, findAlertmanager } from './alertmanager-program.ts'
+} from '../../tools/cluster/control-plane-process.ts'
+import { copyTemplates, findAlertmanager } from '../../tools/programs/alertmanager-program.ts'
 import { eventually, until } from './until.ts'
 
 /** As `GET /api/v2/alerts` shows it: only what fires. */

@@ -14,8 +14,8 @@ import {
   requestApi,
   serviceAccountKeyFile,
   writeKubeconfig,
-} from '../cluster/control-plane-access.ts'
-import type { Certified } from '../cluster/control-plane-certificates.ts'
+} from '../../tools/cluster/control-plane-access.ts'
+import type { Certified } from '../../tools/cluster/control-plane-certificates.ts'
 
 export { eventually as waitFor } from './until.ts'
 

@@ -1,9 +1,9 @@
 import { existsSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import type { TestProject } from 'vitest/node'
-import { startControlPlane } from '../cluster/control-plane.ts'
-import type { ClusterAccess } from '../cluster/control-plane-access.ts'
-import { findPrograms } from '../cluster/programs/find.ts'
+import { startControlPlane } from '../../tools/cluster/control-plane.ts'
+import type { ClusterAccess } from '../../tools/cluster/control-plane-access.ts'
+import { findPrograms } from '../../tools/programs/find.ts'
 
 declare module 'vitest' {
   export interface ProvidedContext {

@@ -1,11 +1,11 @@
 /**
  * CronJobs and Jobs as an API server stores them, in their usual size: 3.5 KB of JSON for a Job, half of it managedFields. Control planes
- * without nodes store them past the API server (`store` of test/cluster/control-plane.ts).
+ * without nodes store them past the API server (`store` of tools/cluster/control-plane.ts).
  */
 
 import { randomUUID } from 'node:crypto'
 import { API_VERSION, GROUP, HEARTBEAT_CHECKS, KIND } from '../../src/operator/names.ts'
-import type { StoredObject } from '../cluster/control-plane.ts'
+import type { StoredObject } from '../../tools/cluster/control-plane.ts'
 
 export interface MadeCronJob extends StoredObject {
   readonly uid: string

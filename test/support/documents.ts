@@ -8,13 +8,19 @@ export const CHECKOUT = fileURLToPath(new URL('../..', import.meta.url))
 
 /** Paths from the root of the repository. */
 export const DOCUMENTS: readonly string[] = [
-  'README.md',
-  'SECURITY.md',
+  ...listTopLevel().filter((path) => path.endsWith('.md')),
   'src/README.md',
   'charts/heartbeat-operator/README.md',
   'manifests/README.md',
+  'tools/programs/README.md',
   ...listFiles('docs').filter((path) => path.endsWith('.md')),
 ]
+
+/** The files of the root folder. */
+function listTopLevel(): string[] {
+  const entries = readdirSync(CHECKOUT, { withFileTypes: true })
+  return entries.filter((entry) => entry.isFile()).map(({ name }) => name)
+}
 
 /** All files below a folder, as paths from the root of the repository. */
 export function listFiles(folder: string): string[] {

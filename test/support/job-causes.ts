@@ -1,7 +1,7 @@
 /**
  * Why Jobs fail and why they do not start: for each cause what the kubelet or the scheduler writes into the status of the pod, how the
  * controller of Jobs ends the Job, and what the operator says. The unit test reads it as objects that it makes; the test on a real API
- * server has the controllers make them, and compares. docs/cronjobs.md prints it.
+ * server has the controllers make them, and compares. docs/use/cronjobs.md prints it.
  */
 
 /** In texts `JOB`, `POD`, `CRONJOB` and `NAMESPACE` stand for the names. */
@@ -483,7 +483,7 @@ export function fill<T>(value: T, names: Record<string, string>): T {
   return JSON.parse(text)
 }
 
-/** The tables of docs/cronjobs.md. */
+/** The tables of docs/use/cronjobs.md. */
 export function describeCauses(names: Record<string, string>): string {
   const rows = (causes: readonly (Cause | Absence)[]) =>
     causes.map(({ title, says }) => `| ${title} | \`${fill(says, names).replaceAll('|', '\\|')}\` |`)

@@ -1,5 +1,5 @@
 import { createServer } from 'node:net'
-import { pickPort } from '../cluster/control-plane-ports.ts'
+import { pickPort } from '../../tools/cluster/control-plane-ports.ts'
 
 /** A port in use. */
 export async function takePort() {

@@ -14,7 +14,7 @@ import {
 import { createServer as createTlsServer } from 'node:https'
 import type { AddressInfo, Socket } from 'node:net'
 import { text } from 'node:stream/consumers'
-import type { Certified } from '../cluster/control-plane-certificates.ts'
+import type { Certified } from '../../tools/cluster/control-plane-certificates.ts'
 
 export interface Received {
   readonly method: string

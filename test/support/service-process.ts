@@ -5,8 +5,8 @@ import { randomUUID } from 'node:crypto'
 import { once } from 'node:events'
 import { statSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
+import { identifyProcess } from '../../tools/programs/process-identity.ts'
 import { listProcesses } from './postgres-server.ts'
-import { identifyProcess } from './process-identity.ts'
 
 export const CHECKOUT = fileURLToPath(new URL('../..', import.meta.url))
 

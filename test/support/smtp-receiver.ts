@@ -4,7 +4,7 @@ import { once } from 'node:events'
 import type { AddressInfo } from 'node:net'
 import { text } from 'node:stream/consumers'
 import { SMTPServer } from 'smtp-server'
-import type { Certified } from '../cluster/control-plane-certificates.ts'
+import type { Certified } from '../../tools/cluster/control-plane-certificates.ts'
 
 export interface ReceivedMail {
   /** Of the envelope, international domains as people write them. */

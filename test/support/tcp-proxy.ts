@@ -5,7 +5,7 @@
 
 import { once } from 'node:events'
 import { createConnection, createServer, type Socket } from 'node:net'
-import { pickPort } from '../cluster/control-plane-ports.ts'
+import { pickPort } from '../../tools/cluster/control-plane-ports.ts'
 
 export interface ProxyConnection {
   /** 1 for the first one that was accepted, and so on. */

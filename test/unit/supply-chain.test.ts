@@ -5,8 +5,8 @@ import { readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { describe, expect, it } from 'vitest'
 import { parse } from 'yaml'
+import { isNode, renderSbom, type Sbom } from '../../tools/generate/sbom.ts'
 import { readImageEnvironment } from '../support/image-environment.ts'
-import { isNode, renderSbom, type Sbom } from '../support/sbom.ts'
 
 const ROOT = new URL('../../', import.meta.url)
 const read = (path: string) => readFileSync(new URL(path, ROOT), 'utf8')

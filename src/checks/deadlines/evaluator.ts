@@ -18,7 +18,7 @@ export interface EvaluatorOptions {
   readonly onFailed: (error: unknown, checkKey: number) => void
 }
 
-/** A batch of so many takes about 30 ms (docs/benchmarks.md). */
+/** A batch of so many takes about 30 ms (docs/internals/benchmarks.md). */
 export const BATCH = 100
 
 /** Returns the run of a loop. */

@@ -27,7 +27,7 @@ export const ASSETS_PATH = '/assets/'
 const { resolve } = createRequire(import.meta.url)
 const own = (name: string) => new URL(`./assets/${name}`, import.meta.url)
 
-/** The files of packages. test/images keeps these in the image, and removes the others of the styles' package. */
+/** The files of packages. tools/images keeps these in the image, and removes the others of the styles' package. */
 const PICO = '@picocss/pico/css/pico.min.css'
 const IDIOMORPH = 'idiomorph/dist/idiomorph.min.js'
 

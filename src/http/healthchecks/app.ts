@@ -1,6 +1,6 @@
 /**
  * The management API of healthchecks, for clients that were written for it, as a middleware of the management API
- * (docs/moving-in.md). The header X-Api-Key, or `api_key` in the JSON body of a POST, distinguishes its calls from
+ * (docs/use/moving-in.md). The header X-Api-Key, or `api_key` in the JSON body of a POST, distinguishes its calls from
  * ours, which have the same addresses in version 1. Versions 2 and 3 of these addresses are its own.
  */
 

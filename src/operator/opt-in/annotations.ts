@@ -1,5 +1,5 @@
 /**
- * The annotations of a CronJob that become fields of the HeartbeatCheck that the operator creates (docs/cronjobs.md).
+ * The annotations of a CronJob that become fields of the HeartbeatCheck that the operator creates (docs/use/cronjobs.md).
  * Pure.
  */
 

@@ -1,6 +1,6 @@
 /**
  * The controller that creates HeartbeatChecks for CronJobs and deletes them, as labels and WATCH_CRONJOBS say
- * (docs/cronjobs.md). A key is `namespace/name` of a CronJob, and so of its HeartbeatCheck. It reads caches, and
+ * (docs/use/cronjobs.md). A key is `namespace/name` of a CronJob, and so of its HeartbeatCheck. It reads caches, and
  * whether the namespace may use the project of an annotation; the API server gets one request for each HeartbeatCheck
  * that is to be different.
  */
@@ -49,7 +49,7 @@ const NAME = 'heartbeat-operator-opt-in'
 const WORKERS = 8
 /**
  * Creations, changes and deletions: a label on a large Namespace must not load the API server with all at once. A new
- * resource costs an API server 2 ms of processor time, and its reconcile 7 (docs/benchmarks.md).
+ * resource costs an API server 2 ms of processor time, and its reconcile 7 (docs/internals/benchmarks.md).
  */
 const WRITES_PER_SECOND = 50
 /** Finds what no event reports, as a resource that another installation has given away. Reads caches only. */

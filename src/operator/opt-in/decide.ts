@@ -1,4 +1,4 @@
-/** Whether the operator monitors a CronJob, and why (docs/cronjobs.md). Pure. */
+/** Whether the operator monitors a CronJob, and why (docs/use/cronjobs.md). Pure. */
 
 import type { CronJobSettings } from '../../domain/cron-job-settings.ts'
 import { WATCH_LABEL } from '../names.ts'

@@ -1,5 +1,5 @@
 /**
- * Why a Job failed, from its condition and its pods (docs/cronjobs.md). Pure: the texts of containers and of the
+ * Why a Job failed, from its condition and its pods (docs/use/cronjobs.md). Pure: the texts of containers and of the
  * cluster are data of others.
  */
 

@@ -1,6 +1,6 @@
 /**
  * Why no run of a CronJob has started for a slot: what its pods wait for, why its Job has no pod, why it has no Job,
- * which Job blocks others (docs/cronjobs.md). Pure.
+ * which Job blocks others (docs/use/cronjobs.md). Pure.
  */
 
 import type { Instant } from '../../domain/check.ts'

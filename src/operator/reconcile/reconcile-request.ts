@@ -1,4 +1,4 @@
-/** A request to reconcile now: an annotation of the resource, with any new value (docs/kubernetes.md). */
+/** A request to reconcile now: an annotation of the resource, with any new value (docs/use/checks.md). */
 
 import { createHash } from 'node:crypto'
 import { toTime } from '../../kubernetes/objects.ts'

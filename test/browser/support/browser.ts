@@ -1,7 +1,7 @@
 /** A real Chromium that watches its pages: what they log, what they request, and whether they fit. */
 
 import { type Browser, type BrowserContext, type BrowserContextOptions, chromium, type Page } from 'playwright-core'
-import { findChromium } from '../../support/chromium-program.ts'
+import { findChromium } from '../../../tools/programs/chromium-program.ts'
 
 /** Started; it ends with the process that started it. */
 export async function launchBrowser(): Promise<Browser> {

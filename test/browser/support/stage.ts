@@ -1,8 +1,8 @@
 /** A service with the data of the demo, and a browser that is logged in to it. */
 
 import type { Browser } from 'playwright-core'
+import { type Demo, type DemoOptions, fillDemo } from '../../../tools/demo/demo.ts'
 import { startTestApp, type TestApp } from '../../support/app.ts'
-import { type Demo, type DemoOptions, fillDemo } from '../../support/demo.ts'
 import { type Receiver, startReceiver } from '../../support/receiver.ts'
 import { type Cookies, type Look, launchBrowser, openPage, type Watched } from './browser.ts'
 

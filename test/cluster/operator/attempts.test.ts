@@ -3,10 +3,10 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { beforeAll, expect, it } from 'vitest'
+import { type ApiAnswer, requestApi } from '../../../tools/cluster/control-plane-access.ts'
 import { cluster } from '../../support/cluster.ts'
 import { CHECKOUT, readText } from '../../support/documents.ts'
 import { eventually } from '../../support/until.ts'
-import { type ApiAnswer, requestApi } from '../control-plane-access.ts'
 import { type Attempt, KINDS, type Kind, listAttempts, listChecks, listFixtures, type Owners } from './attempts.ts'
 import {
   ACCOUNT,
@@ -17,7 +17,7 @@ import {
   whenPolicyIsEnforced,
 } from './stage.ts'
 
-const DOCUMENT = 'docs/security.md'
+const DOCUMENT = 'docs/security/security.md'
 const POD = { restartPolicy: 'Never', containers: [{ name: 'job', image: 'registry.invalid/job:1' }] }
 const GROUP = '/apis/heartbeat-operator.io/v1'
 
@@ -96,7 +96,7 @@ function expectInDocument(name: string, text: string): void {
   else expect(document.slice(from, to), 'ATTEMPTS=write writes the table').toBe(text)
 }
 
-it('F4: the API server answers what docs/security.md says, to each attempt', async () => {
+it('F4: the API server answers what docs/security/security.md says, to each attempt', async () => {
   const rows: string[][] = []
   for (const [on, attempts] of Object.entries(listAttempts(owners)))
     for (const [index, each] of attempts.entries()) {

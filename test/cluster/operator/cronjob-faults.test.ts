@@ -10,6 +10,7 @@ import { LEASE_NAME } from '../../../src/operator/names.ts'
 import type { OperatorOptions } from '../../../src/operator/operator.ts'
 import { systemClock } from '../../../src/runtime/clock.ts'
 import { bootstrap } from '../../../src/tenancy/bootstrap.ts'
+import { type ControlPlane, startControlPlane } from '../../../tools/cluster/control-plane.ts'
 import { type Cluster, openCluster } from '../../support/cluster-client.ts'
 import { type MadeCronJob, type MadeJob, makeCronJob, makeFollower, makeJob } from '../../support/cron-job-objects.ts'
 import { LABELLED } from '../../support/cron-jobs.ts'
@@ -19,7 +20,6 @@ import { LOW_COST } from '../../support/passwords.ts'
 import { databaseEnvironment, spawnService } from '../../support/service-process.ts'
 import { startTcpProxy, type TcpProxy } from '../../support/tcp-proxy.ts'
 import { eventually } from '../../support/until.ts'
-import { type ControlPlane, startControlPlane } from '../control-plane.ts'
 
 const CRDS = fileURLToPath(new URL('../../../crds', import.meta.url))
 const CRON_JOBS = 10

@@ -9,6 +9,7 @@ import type { OperatorOptions } from '../../../src/operator/operator.ts'
 import { createCheckPoll } from '../../../src/operator/reconcile/poll-checks.ts'
 import { systemClock } from '../../../src/runtime/clock.ts'
 import { resolveProject } from '../../../src/tenancy/namespace-projects.ts'
+import { type ControlPlane, startControlPlane } from '../../../tools/cluster/control-plane.ts'
 import { type Cluster, openCluster, waitFor } from '../../support/cluster-client.ts'
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts'
 import {
@@ -22,7 +23,6 @@ import {
 import { serviceWith } from '../../support/operator-service.ts'
 import { startTcpProxy, type TcpProxy } from '../../support/tcp-proxy.ts'
 import { type Workplace, workIn } from '../../support/workplace.ts'
-import { type ControlPlane, startControlPlane } from '../control-plane.ts'
 import { type PingPort, reach, startJob, startPingPort } from './stage.ts'
 
 const CRDS = fileURLToPath(new URL('../../../crds', import.meta.url))

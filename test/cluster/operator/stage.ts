@@ -6,6 +6,7 @@ import { createApp } from '../../../src/app.ts'
 import { readConfig } from '../../../src/config/config.ts'
 import type { KubernetesObject } from '../../../src/kubernetes/objects.ts'
 import { systemClock } from '../../../src/runtime/clock.ts'
+import { requestApi } from '../../../tools/cluster/control-plane-access.ts'
 import { cluster } from '../../support/cluster.ts'
 import type { Cluster } from '../../support/cluster-client.ts'
 import type { TestDatabase } from '../../support/database.ts'
@@ -13,7 +14,6 @@ import { connectionOf } from '../../support/operator.ts'
 import { silentLog } from '../../support/silent-log.ts'
 import { eventually } from '../../support/until.ts'
 import type { TestCluster } from '../../support/workplace.ts'
-import { requestApi } from '../control-plane-access.ts'
 
 /** A real cluster, which the operator reaches by this kubeconfig. */
 export async function reach(real: Cluster, kubeconfig = real.kubeconfigPath): Promise<TestCluster> {

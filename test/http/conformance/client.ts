@@ -1,4 +1,4 @@
-/** A client that knows only docs/interface.md, and functions that move the times of checks. */
+/** A client that knows only docs/reference/interface.md, and functions that move the times of checks. */
 
 import { randomUUID } from 'node:crypto'
 import { expect, vi } from 'vitest'

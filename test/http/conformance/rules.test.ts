@@ -1,5 +1,5 @@
 /**
- * docs/interface.md, section by section and row by row: what a client that knows only that document relies on. Each title
+ * docs/reference/interface.md, section by section and row by row: what a client that knows only that document relies on. Each title
  * begins with the section. What the document leaves open is tested elsewhere.
  * Sections 5 to 9.
  */

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import type { EmailSender } from '../../../src/channels/kinds/email/send.ts'
 import type { Event } from '../../../src/domain/event.ts'
-import { type Certified, createAuthority, signServer } from '../../cluster/control-plane-certificates.ts'
+import { type Certified, createAuthority, signServer } from '../../../tools/cluster/control-plane-certificates.ts'
 import { aFlipEvent, aLastPing, aTestEvent } from '../../support/events.ts'
 import { type SmtpReceiver, startSmtpReceiver } from '../../support/smtp-receiver.ts'
 import { aSender, authority, closeSenders, deliver, FROM } from './mailing.ts'

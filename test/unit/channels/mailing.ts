@@ -4,7 +4,7 @@ import { createEmailSender, type EmailSender } from '../../../src/channels/kinds
 import type { Links, SmtpOptions } from '../../../src/channels/kinds/kind.ts'
 import type { Outcome } from '../../../src/delivery/outcome.ts'
 import type { Event } from '../../../src/domain/event.ts'
-import { createAuthority } from '../../cluster/control-plane-certificates.ts'
+import { createAuthority } from '../../../tools/cluster/control-plane-certificates.ts'
 import { aFlipEvent } from '../../support/events.ts'
 
 export const FROM = 'Heartbeat Operator <heartbeat@example.com>'

@@ -11,7 +11,7 @@ import {
 } from '../../../src/delivery/http.ts'
 import { sendForOutcome } from '../../../src/delivery/http-outcome.ts'
 import type { Outcome } from '../../../src/delivery/outcome.ts'
-import { createAuthority, signServer } from '../../cluster/control-plane-certificates.ts'
+import { createAuthority, signServer } from '../../../tools/cluster/control-plane-certificates.ts'
 import { HOUR, MINUTE, SECOND } from '../../support/builders.ts'
 import { type ReceiverAnswer, type ReceiverOptions, startReceiver } from '../../support/receiver.ts'
 

@@ -3,7 +3,7 @@ import type { LookupFunction } from 'node:net'
 import { afterEach, describe, expect, it, vi } from 'vitest'
 import { createHttpClient, type HttpClientOptions, type HttpRequest } from '../../../src/delivery/http.ts'
 import { TargetRejected } from '../../../src/delivery/targets.ts'
-import { createAuthority, signServer } from '../../cluster/control-plane-certificates.ts'
+import { createAuthority, signServer } from '../../../tools/cluster/control-plane-certificates.ts'
 import { type ReceiverOptions, startReceiver } from '../../support/receiver.ts'
 
 const ends: (() => Promise<void>)[] = []

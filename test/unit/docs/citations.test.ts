@@ -1,5 +1,5 @@
 /**
- * What comments cite exists: sections of docs/design.md, docs/interface.md and published standards, and files of this
+ * What comments cite exists: sections of docs/internals/design.md, docs/reference/interface.md and published standards, and files of this
  * repository. A name of a test has no code of a list that is not here.
  */
 
@@ -8,7 +8,7 @@ import { dirname, join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { CHECKOUT, listFiles, listHeadings, readText } from '../../support/documents.ts'
 
-const FILES = ['src', 'test'].flatMap(listFiles)
+const FILES = ['src', 'test', 'tools'].flatMap(listFiles)
 const CODE = FILES.filter((path) => /\.(ts|sql)$/.test(path) && !path.includes('unit/docs/'))
 
 /** Each numbered section with the headings below it, itself included. */
@@ -24,7 +24,10 @@ function listSections(document: string): Map<string, string[]> {
   return sections
 }
 
-const SECTIONS = { design: listSections('docs/design.md'), interface: listSections('docs/interface.md') }
+const SECTIONS = {
+  design: listSections('docs/internals/design.md'),
+  interface: listSections('docs/reference/interface.md'),
+}
 
 /** Matches "(design, section 4)", "design, sections 3.4 and 12", 'interface (section 8)', and a name: `section 4, "Own downtime"`. */
 const CITATION = /\b(design|interface),? \(?sections? (\d+(?:\.\d+)?(?:(?:, | and )\d+(?:\.\d+)?)*)(?:, "([^"]+)")?/gi
@@ -64,7 +67,7 @@ function findMissingFiles(path: string, code: string): string[] {
   const named = listComments(code).flatMap((comment) => [
     ...comment.matchAll(/(?<![\w/.*:<-])((?:[\w-]+\/)*[\w.-]+\.(?:ts|md|sql|yaml|mjs))\b(?![/*])/g),
   ])
-  const roots = ['', 'src', 'test', 'charts/heartbeat-operator', dirname(path)]
+  const roots = ['', 'src', 'test', 'tools', 'charts/heartbeat-operator', dirname(path)]
   const near = FILES.filter((file) => file.startsWith(`${path.split('/').slice(0, 2).join('/')}/`))
   return named
     .map(([, file]) => file!)
@@ -74,7 +77,7 @@ function findMissingFiles(path: string, code: string): string[] {
 }
 
 describe('comments', () => {
-  it('cite only sections that docs/design.md and docs/interface.md have', () => {
+  it('cite only sections that docs/internals/design.md and docs/reference/interface.md have', () => {
     const broken = CODE.flatMap((path) => findBrokenCitations(readText(path)).map((citation) => `${path}: ${citation}`))
     expect(broken).toEqual([])
   })

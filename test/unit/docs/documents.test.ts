@@ -17,7 +17,7 @@ describe('the README', () => {
   it('names each test lane and benchmark of package.json', () => {
     const { scripts } = JSON.parse(readText('package.json')) as { scripts: Record<string, string> }
     const lanes = Object.keys(scripts).filter((name) => /^(test|bench|mutate|faults|check$)/.test(name))
-    const documented = readText('README.md') + readText('docs/contributing.md')
+    const documented = readText('README.md') + readText('CONTRIBUTING.md')
     const command = (name: string) => (name === 'test' ? '`npm test`' : `\`npm run ${name}\``)
     expect(lanes.map(command).filter((text) => !documented.includes(text))).toEqual([])
   })
@@ -29,7 +29,8 @@ describe('links', () => {
   })
 
   it('to a missing file or heading are found', () => {
-    const text = '[a](missing.md) [b](#no-such) [c](docs/design.md#4-the-state-machine) [d](https://example.com)'
+    const text =
+      '[a](missing.md) [b](#no-such) [c](docs/internals/design.md#4-the-state-machine) [d](https://example.com)'
     expect(findBrokenLinks('README.md', text)).toEqual(['README.md: missing.md', 'README.md: #no-such'])
   })
 })
@@ -58,11 +59,11 @@ describe('commands', () => {
   )
 })
 
-describe('docs/configuration.md', () => {
+describe('docs/reference/configuration.md', () => {
   it('has each variable that src/config/variables.ts has, and no other', () => {
     const read = Object.values(VARIABLES).map(([name]) => name)
     expect(read.length).toBeGreaterThan(20)
-    const rows = readText('docs/configuration.md').matchAll(/^\| ((?:`[A-Z_]+`(?:, )?)+) \|/gm)
+    const rows = readText('docs/reference/configuration.md').matchAll(/^\| ((?:`[A-Z_]+`(?:, )?)+) \|/gm)
     const documented = [...rows].flatMap(([, names]) => [...names!.matchAll(/[A-Z_]{3,}/g)].map(([name]) => name))
     // KUBECONFIG is kubectl's own variable, read by kubernetes/connection.ts.
     expect(documented.filter((name) => name !== 'KUBECONFIG').sort()).toEqual(read.sort())
@@ -79,7 +80,7 @@ describe('plain words', () => {
     ['to', 'ld'],
   ]
   const pattern = new RegExp(`\\b(${unclear.map((parts) => parts.join('')).join('|')})\\b`, 'i')
-  const files = new Set([...DOCUMENTS, ...['src', 'test', 'charts', 'manifests'].flatMap(listFiles)])
+  const files = new Set([...DOCUMENTS, ...['src', 'test', 'tools', 'charts', 'manifests'].flatMap(listFiles)])
 
   it('name who acts, in code, documents, the chart and tests', () => {
     const texts = [...files].filter(
@@ -100,9 +101,9 @@ describe('messages and metrics', () => {
     .map(readText)
     .join('\n')
   const messages = [
-    ...readText('docs/alerts.md').matchAll(/grep '([^']+)'/g),
-    ...readText('docs/channels.md').matchAll(/^\| (?:info|warn|error) \| `([^`]+)`/gm),
-    ...readText('docs/operations.md').matchAll(/logs `([^`]+)`/g),
+    ...readText('docs/operate/alerts.md').matchAll(/grep '([^']+)'/g),
+    ...readText('docs/use/channels.md').matchAll(/^\| (?:info|warn|error) \| `([^`]+)`/gm),
+    ...readText('docs/operate/operations.md').matchAll(/logs `([^`]+)`/g),
   ].map(([, message]) => message!)
 
   it('no document names a metric that does not exist', () => {
@@ -145,7 +146,7 @@ describe('src/README.md', () => {
 })
 
 describe('the demo of CronJobs', () => {
-  const text = readText('docs/cronjobs.md')
+  const text = readText('docs/use/cronjobs.md')
 
   it('has the picture of the README, which the e2e lane compares with a cluster', () => {
     const picture = /^```\n(NAME .*?)^```$/ms.exec(readText('README.md'))![1]!

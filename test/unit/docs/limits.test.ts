@@ -1,4 +1,4 @@
-/** docs/security.md says the limits of the HTTP edge as the code has them. */
+/** docs/security/security.md says the limits of the HTTP edge as the code has them. */
 
 import { expect, it } from 'vitest'
 import { LIMITS } from '../../../src/domain/limits.ts'
@@ -6,7 +6,7 @@ import * as edge from '../../../src/http/limits.ts'
 import { MOST_SHORT_CHUNKS, SHORT_CHUNK_BYTES } from '../../../src/runtime/short-chunks.ts'
 import { readText } from '../../support/documents.ts'
 
-const ROWS = readText('docs/security.md').split('\n')
+const ROWS = readText('docs/security/security.md').split('\n')
 const number = (value: number) => value.toLocaleString('en')
 const seconds = (ms: number) => `${ms / 1_000} s`
 

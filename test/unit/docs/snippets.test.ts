@@ -1,9 +1,9 @@
-/** docs/pings.md has the programs of the dashboard. Only the URL, and the job, come from elsewhere. */
+/** docs/use/pings.md has the programs of the dashboard. Only the URL, and the job, come from elsewhere. */
 
 import { expect, it } from 'vitest'
 import { readText } from '../../support/documents.ts'
 
-const DOCUMENT = readText('docs/pings.md')
+const DOCUMENT = readText('docs/use/pings.md')
 
 /** By language: the file, and what the document has instead of its parts. */
 const PROGRAMS: Record<string, [file: string, differences: [inFile: string, inDocument: string][]]> = {

@@ -1,12 +1,12 @@
-/** The codes of errors over HTTP: each has a status, a cause and a cure, and docs/api.md shows all of them. */
+/** The codes of errors over HTTP: each has a status, a cause and a cure, and docs/use/api.md shows all of them. */
 
 import { describe, expect, it } from 'vitest'
 import { CONFLICT_CODES, ERROR_CODES } from '../../../src/domain/errors.ts'
 import { codeOfStatus, MEANINGS, STATUS } from '../../../src/http/error-codes.ts'
 import { readText } from '../../support/documents.ts'
 
-describe('the table of codes in docs/api.md', () => {
-  const rows = [...readText('docs/api.md').matchAll(/^\| `[a-z_]+` \| [\d, ]+ \| .* \|$/gm)].map(([row]) => row)
+describe('the table of codes in docs/use/api.md', () => {
+  const rows = [...readText('docs/use/api.md').matchAll(/^\| `[a-z_]+` \| [\d, ]+ \| .* \|$/gm)].map(([row]) => row)
 
   it('is that of the service', () => {
     const codes = Object.entries(MEANINGS).map(

@@ -5,7 +5,7 @@ import { createSecureServer } from 'node:http2'
 import type { AddressInfo } from 'node:net'
 import { createClient } from '../../../src/kubernetes/client.ts'
 import { systemClock } from '../../../src/runtime/clock.ts'
-import { createAuthority, signServer } from '../../cluster/control-plane-certificates.ts'
+import { createAuthority, signServer } from '../../../tools/cluster/control-plane-certificates.ts'
 
 const AT_ONCE = 24
 const WRITES = 3_000

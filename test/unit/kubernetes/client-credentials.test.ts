@@ -10,7 +10,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { stringify } from 'yaml'
 import { createClient, type KubernetesClient } from '../../../src/kubernetes/client.ts'
 import { findConnection } from '../../../src/kubernetes/connection.ts'
-import { createAuthority, signClient, signServer } from '../../cluster/control-plane-certificates.ts'
+import { createAuthority, signClient, signServer } from '../../../tools/cluster/control-plane-certificates.ts'
 import {
   CONFIG_MAPS,
   type FakeApiServer,

@@ -9,7 +9,7 @@ import {
   findConnection,
   KubeconfigError,
 } from '../../../src/kubernetes/connection.ts'
-import { createAuthority, signClient } from '../../cluster/control-plane-certificates.ts'
+import { createAuthority, signClient } from '../../../tools/cluster/control-plane-certificates.ts'
 import { createManualClock, type ManualClock } from '../../support/manual-clock.ts'
 
 let folder: string

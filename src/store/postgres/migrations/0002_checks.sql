@@ -9,7 +9,7 @@ create table checks (
   project_id uuid not null references projects (id),
   name text not null constraint checks_name check (char_length(name) between 1 and 100),
   slug text not null constraint checks_slug check (char_length(slug) between 1 and 100),
-  -- A client of healthchecks' API gave an empty slug, and that API shows the empty one (docs/moving-in.md).
+  -- A client of healthchecks' API gave an empty slug, and that API shows the empty one (docs/use/moving-in.md).
   slug_left_empty boolean not null default false,
   description text constraint checks_description check (char_length(description) <= 4096),
   -- In the order that people gave them. No tag has a comma: joined, the tags can be judged by expressions, which unlike

@@ -62,7 +62,8 @@ describe('no Job, or a Job without a pod', () => {
   })
 })
 
-it('docs/cronjobs.md has the table', () => {
-  const [, table] = /<!-- reasons: begin -->\n(.*?)\n?<!-- reasons: end -->/s.exec(readText('docs/cronjobs.md')) ?? []
+it('docs/use/cronjobs.md has the table', () => {
+  const [, table] =
+    /<!-- reasons: begin -->\n(.*?)\n?<!-- reasons: end -->/s.exec(readText('docs/use/cronjobs.md')) ?? []
   expect(table).toBe(describeCauses(NAMES))
 })

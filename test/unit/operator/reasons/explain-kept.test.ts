@@ -1,4 +1,4 @@
-/** What is said of a pod that goes on although one of its containers has ended (docs/cronjobs.md, "Reasons"). */
+/** What is said of a pod that goes on although one of its containers has ended (docs/use/cronjobs.md, "Reasons"). */
 
 import { describe, expect, it } from 'vitest'
 import { explainKept } from '../../../../src/operator/reasons/explain-kept.ts'

@@ -1,4 +1,4 @@
-/** What is said of the pods of a Job that takes too long (docs/cronjobs.md). */
+/** What is said of the pods of a Job that takes too long (docs/use/cronjobs.md). */
 
 import { expect, it } from 'vitest'
 import { explainRunning } from '../../../../src/operator/reasons/explain-running.ts'

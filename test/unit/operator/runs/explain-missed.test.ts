@@ -1,4 +1,4 @@
-/** When Events are listed for runs that do not start, and what is said of those that are due (docs/cronjobs.md). */
+/** When Events are listed for runs that do not start, and what is said of those that are due (docs/use/cronjobs.md). */
 
 import { describe, expect, it } from 'vitest'
 import { ApiError } from '../../../../src/kubernetes/errors.ts'

@@ -4,9 +4,9 @@ import { LIMITS } from '../../../../src/domain/limits.ts'
 import { RESOURCE_DEFINITION } from '../../../../src/operator/schema/definition.ts'
 import { REASONS, STALLED_REASONS, type StalledReason } from '../../../../src/operator/schema/reasons.ts'
 import { Spec } from '../../../../src/operator/schema/spec.ts'
+import { renderManifests } from '../../../../tools/generate/manifests.ts'
 import { PROJECT_RULE, SOURCE_RULE, SPEC_CASES } from '../../../support/heartbeat-checks/spec-cases.ts'
 import { STATUS_CASES } from '../../../support/heartbeat-checks/status-cases.ts'
-import { renderManifests } from '../../../support/manifests.ts'
 
 interface Schema {
   readonly type?: string
@@ -125,7 +125,7 @@ describe('the definition', () => {
   })
 
   it('has a page that says what to do about each reason of Stalled', () => {
-    const rows = text('docs/kubernetes.md')
+    const rows = text('docs/use/checks.md')
       .split('\n')
       .map((line) => /^\| `(\w+)` \|/.exec(line)?.[1])
     expect(rows.filter((reason) => STALLED_REASONS.includes(reason as StalledReason))).toEqual(STALLED_REASONS)

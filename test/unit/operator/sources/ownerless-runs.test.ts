@@ -1,4 +1,4 @@
-/** Which CronJob a Job belongs to that names no owner (docs/cronjobs.md, "What is recorded"). */
+/** Which CronJob a Job belongs to that names no owner (docs/use/cronjobs.md, "What is recorded"). */
 
 import { expect, it } from 'vitest'
 import type { KubernetesObject } from '../../../../src/kubernetes/objects.ts'

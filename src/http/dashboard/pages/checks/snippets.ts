@@ -1,6 +1,6 @@
 /**
  * How a job reports to its check, in the languages of users. Each snippet runs as it is, tries four times, ten seconds
- * each, and never changes the result of the job. docs/pings.md has the same programs, and explains them.
+ * each, and never changes the result of the job. docs/use/pings.md has the same programs, and explains them.
  */
 
 import { readFileSync } from 'node:fs'

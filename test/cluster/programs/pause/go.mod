@@ -1,3 +1,0 @@
-module heartbeat-operator/test/cluster/programs/pause
-
-go 1.26.0

@@ -1,0 +1,48 @@
+/**
+ * What is made without Helm, by path: the CustomResourceDefinition from its schema, also as a template of the chart, the
+ * schema of the chart's values, and the table of them in its README. The rest: installations.ts.
+ */
+
+import { readFileSync } from 'node:fs'
+import { stringify } from 'yaml'
+import { RESOURCE_DEFINITION } from '../../src/operator/schema/definition.ts'
+import { renderValuesSchema } from './values-schema.ts'
+import { replaceValuesTable } from './values-table.ts'
+
+const CHART = 'charts/heartbeat-operator'
+
+const ROOT = new URL('../../', import.meta.url)
+const read = (path: string) => readFileSync(new URL(path, ROOT), 'utf8')
+
+export function renderManifests(): ReadonlyMap<string, string> {
+  return new Map([
+    ['crds/heartbeatchecks.yaml', renderDefinition()],
+    [`${CHART}/templates/crds/heartbeatchecks.yaml`, renderDefinitionTemplate()],
+    [`${CHART}/values.schema.json`, renderValuesSchema(read(`${CHART}/values.yaml`))],
+    [`${CHART}/README.md`, replaceValuesTable(read(`${CHART}/README.md`), read(`${CHART}/values.yaml`))],
+  ])
+}
+
+function renderDefinition(): string {
+  const about = '# Made by `npm run manifests` from src/operator/schema: change it there.\n'
+  return about + stringify(RESOURCE_DEFINITION, { lineWidth: 120, aliasDuplicateObjects: false })
+}
+
+/** What only the chart says of the definition, as Helm reads it: the rest holds no template. */
+const TEMPLATE_HEAD = `{{- if .Values.crds.enabled -}}
+{{- /* Made by \`npm run manifests\` from src/operator/schema: change it there. */ -}}
+{{- /* Without it every HeartbeatCheck, and all that it published, would go with the release. */ -}}
+{{- $annotations := .Values.crds.keep | ternary (dict "helm.sh/resource-policy" "keep") dict -}}
+`
+const TEMPLATE_METADATA = `  {{- include "heartbeat-operator.meta" (list $ "" (dict "annotations" $annotations)) | nindent 2 }}
+`
+const TEMPLATE_TAIL = '{{- end }}\n'
+
+function renderDefinitionTemplate(): string {
+  const { labels: _, ...metadata } = RESOURCE_DEFINITION.metadata
+  const yaml = stringify({ ...RESOURCE_DEFINITION, metadata }, { lineWidth: 120, aliasDuplicateObjects: false })
+  if (yaml.includes('{{'))
+    throw new Error('the definition of HeartbeatCheck holds {{, which Helm would take for its own')
+  const end = yaml.indexOf('spec:\n')
+  return TEMPLATE_HEAD + yaml.slice(0, end) + TEMPLATE_METADATA + yaml.slice(end) + TEMPLATE_TAIL
+}

@@ -1,0 +1,3 @@
+module heartbeat-operator/tools/programs/pause
+
+go 1.26.0
