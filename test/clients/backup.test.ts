@@ -47,7 +47,7 @@ it('a dump of a running service, restored by the owner of the database, is the s
 
   await shell(restore!.text)
   await eventually('the deadline has passed', () => Date.now() > deadline)
-  await using second = await startService(environmentOf('heartbeat_restored'))
+  await using second = await startService(environmentOf('restored'))
   const again = await clientOf(second)
   expect((await again.get(`/checks/${later.id}`)).status).toBe(404)
   expect((await again.get(`/channels/${channel.id}`)).body.config).toMatchObject(config)
@@ -61,6 +61,6 @@ it('a dump of a running service, restored by the owner of the database, is the s
   await second.stop()
 
   const other = { SECRET_KEY: Buffer.alloc(32, 'another key of this test').toString('base64') }
-  await using third = await startService({ ...environmentOf('heartbeat_restored'), ...other })
+  await using third = await startService({ ...environmentOf('restored'), ...other })
   expect((await (await clientOf(third)).get(`/channels/${channel.id}`)).body.config).toBeNull()
 })
