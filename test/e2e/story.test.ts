@@ -15,6 +15,7 @@ import { Webhook } from 'standardwebhooks'
 import { afterAll, beforeAll, describe, expect } from 'vitest'
 import type { PacedLoad, PacedResult } from '../../tools/bench/paced-load.ts'
 import { waitFor } from '../support/cluster-client.ts'
+import { listBlocksOf } from '../support/documents.ts'
 import { aCronJob, aHeartbeatCheck, aNamespace, aReceiver, type Delivered } from './cast.ts'
 import { playCronJobs } from './cronjobs.ts'
 import { CHART, createInstallation, type Installation, NAMESPACE, RELEASE, VALUES } from './installation.ts'
@@ -126,6 +127,14 @@ describe('on a node of its own', () => {
     await stage.applyManifest([aHeartbeatCheck('shop', 'backup', spec), aCronJob('shop', 'backup', WORKS)])
     await inShop('wait', '--for=condition=Ready', 'hbc/backup', '--timeout=30s')
     await inShop('wait', '--for=condition=Up', 'hbc/backup', `--timeout=${NEXT_RUN_MS}ms`)
+  })
+
+  step('the commands for a night with an alert reach the management API', async () => {
+    const commands = listBlocksOf('test/e2e/story.test.ts').map(({ text }) => text)
+    const printed = await stage.shell(`set -e; trap 'kill $!' EXIT\n${commands.join('\n')}`)
+    const [projects, pending, failed, channels] = printed.match(/^\{.*$/gm)!.map((line) => JSON.parse(line))
+    expect({ ...projects, ...pending, ...channels }).toMatchObject({ projects: [{}], deliveries: [], channels: [{}] })
+    expect(failed.deliveries).toEqual([])
   })
 
   cronJobs.label()

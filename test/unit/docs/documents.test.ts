@@ -104,6 +104,7 @@ describe('messages and metrics', () => {
     ...readText('docs/operate/alerts.md').matchAll(/grep '([^']+)'/g),
     ...readText('docs/use/channels.md').matchAll(/^\| (?:info|warn|error) \| `([^`]+)`/gm),
     ...readText('docs/operate/operations.md').matchAll(/logs `([^`]+)`/g),
+    ...readText('docs/operate/troubleshooting.md').matchAll(/^\| `([a-z]+ [^`.]+)`/gm),
   ].map(([, message]) => message!)
 
   it('no document names a metric that does not exist', () => {
