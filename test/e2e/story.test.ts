@@ -15,10 +15,9 @@ import { Webhook } from 'standardwebhooks'
 import { afterAll, beforeAll, describe, expect } from 'vitest'
 import type { PacedLoad, PacedResult } from '../../tools/bench/paced-load.ts'
 import { waitFor } from '../support/cluster-client.ts'
-import { listBlocksOf } from '../support/documents.ts'
-import { writeKumaDatabase } from '../support/kuma-database.ts'
 import { aCronJob, aHeartbeatCheck, aNamespace, aReceiver, type Delivered } from './cast.ts'
 import { playCronJobs } from './cronjobs.ts'
+import { importMonitor } from './import.ts'
 import { CHART, createInstallation, type Installation, NAMESPACE, RELEASE, VALUES } from './installation.ts'
 import { openStage, type Stage } from './stage.ts'
 import { sendSteadily } from './steady-pings.ts'
@@ -114,16 +113,9 @@ describe('on a node of its own', () => {
     await stage.kubectl('wait', '--for=condition=Up', 'hbc/hello', '--timeout=30s')
   })
 
-  step('a monitor of Uptime Kuma is imported in a pod, by the commands of the document', async () => {
-    const api = await installation.openApi()
-    expect((await api.post('/projects', { name: 'Payments' })).body).toMatchObject({ slug: 'payments' })
-    const folder = await mkdtemp(join(tmpdir(), 'heartbeat-import-'))
-    writeKumaDatabase(join(folder, 'kuma.db'), [{ name: 'One' }])
-    const [block] = listBlocksOf('test/e2e/story.test.ts')
-    const printed = await stage.shell(`cd ${folder}; ${block!.text}`)
-    await rm(folder, { recursive: true })
-    expect(printed).toContain('made 1, there already 0, refused 0, left out 0')
-  })
+  step('a monitor of Uptime Kuma is imported in a pod, by the commands of the document', () =>
+    importMonitor(stage, installation),
+  )
 
   step('a CronJob that curls the published URL every minute takes its check up', async () => {
     await stage.applyManifest(aNamespace('shop'))
