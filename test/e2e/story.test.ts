@@ -18,6 +18,7 @@ import { waitFor } from '../support/cluster-client.ts'
 import { listBlocksOf } from '../support/documents.ts'
 import { aCronJob, aHeartbeatCheck, aNamespace, aReceiver, type Delivered } from './cast.ts'
 import { playCronJobs } from './cronjobs.ts'
+import { importMonitor } from './import.ts'
 import { CHART, createInstallation, type Installation, NAMESPACE, RELEASE, VALUES } from './installation.ts'
 import { openStage, type Stage } from './stage.ts'
 import { sendSteadily } from './steady-pings.ts'
@@ -112,6 +113,10 @@ describe('on a node of its own', () => {
     expect(pinged).toMatch(/^200\n/)
     await stage.kubectl('wait', '--for=condition=Up', 'hbc/hello', '--timeout=30s')
   })
+
+  step('a monitor of Uptime Kuma is imported in a pod, by the commands of the document', () =>
+    importMonitor(stage, installation),
+  )
 
   step('a CronJob that curls the published URL every minute takes its check up', async () => {
     await stage.applyManifest(aNamespace('shop'))
