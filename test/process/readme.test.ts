@@ -24,7 +24,8 @@ const of = (document: string) => blocks.filter((block) => block.document === doc
 const [clone, cronLine, ...moreOfReadme] = of('README.md')
 const [start, receive, use, ...moreOfApi] = of('docs/use/api.md')
 const recipes = of('docs/use/pings.md')
-const APART = ['README.md', 'docs/use/api.md', 'docs/use/pings.md']
+const [reachable] = of('docs/get-started/script.md')
+const APART = ['README.md', 'docs/use/api.md', 'docs/use/pings.md', 'docs/get-started/script.md']
 const others = [...moreOfApi, ...blocks.filter(({ document }) => !APART.includes(document))]
 /** Ends at the first command that fails, also within `$(...)` and pipes. */
 const SHELL = ['bash', '-O', 'inherit_errexit', '-e', '-o', 'pipefail', '-c']
@@ -84,6 +85,15 @@ it.concurrent('the README leads from a clone to a line of crontab, and to a chec
   expect(await run(['/bin/sh', '-c', here], temp.path)).toEqual({ status: 0, output: '' })
   const read = async () => (await user.get(`/checks/${check.id}`)).body
   await expect.poll(read).toMatchObject({ status: 'down', status_reason: 'missed', pings_total: 1 })
+})
+
+it.concurrent('a service for other machines shows the names that it is given', async () => {
+  expect(reachable!.text).toContain('BIND_ADDRESS=0.0.0.0 ')
+  const program = asProgram(reachable!.text.replace('0.0.0.0', '127.0.0.2'))
+  await using fresh = spawnService({ DATA_DIR: join(temp.path, 'reachable') }, program)
+  expect((await fresh.ready()).ping).toMatch('http://127.0.0.2:')
+  expect(fresh.stdout).toContain(' http://monitor.example.com:8080/ping/')
+  expect(fresh.stdout).toContain(' http://monitor.example.com:8081/')
 })
 
 it.concurrent('the first calls of the API lead to an alarm', async () => {
