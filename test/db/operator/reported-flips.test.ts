@@ -3,10 +3,10 @@
 import { describe, expect, test } from 'vitest'
 import { expireOverdue } from '../../../src/checks/deadlines/expire-overdue.ts'
 import type { Occurrence } from '../../../src/kubernetes/recorder.ts'
-import type { HeartbeatCheck } from '../../../src/operator/heartbeat-check.ts'
 import { createReporter } from '../../../src/operator/status/report.ts'
 import type { CheckRecord } from '../../../src/store/checks/checks.ts'
 import { listUnreportedFlips, saveReportedFlip } from '../../../src/store/history/reported-flips.ts'
+import { aHeartbeatCheck } from '../../support/builders.ts'
 import { serviceWith } from '../../support/operator-service.ts'
 import { eventually } from '../../support/until.ts'
 import { addCheck, NOW } from '../checks/fixture.ts'
@@ -133,11 +133,7 @@ describe('a reporter', () => {
         },
       },
     })
-    const object: HeartbeatCheck = {
-      metadata: { ...RESOURCE, uid: 'u1', resourceVersion: '7', generation: 1 },
-      spec: { periodSeconds: 3_600 },
-      status: { observedGeneration: 1 },
-    }
+    const object = aHeartbeatCheck({ metadata: RESOURCE, status: { observedGeneration: 1 } })
     const findings = { sync: { kind: 'synced' }, published: null } as const
     return {
       recorded,

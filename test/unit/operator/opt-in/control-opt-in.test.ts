@@ -13,6 +13,7 @@ import type { Term } from '../../../../src/operator/term.ts'
 import { createMetrics, type Metrics } from '../../../../src/roles/metrics.ts'
 import type { BackoffSteps } from '../../../../src/runtime/backoff.ts'
 import { createLoop } from '../../../../src/runtime/loop.ts'
+import { aHeartbeatCheck } from '../../../support/builders.ts'
 import { createManualClock, type ManualClock } from '../../../support/manual-clock.ts'
 import { silentLog } from '../../../support/silent-log.ts'
 
@@ -146,8 +147,8 @@ function change(name: string, metadata: Partial<Source['metadata']> = {}): void 
 function aCheck(name: string, installation = OURS): HeartbeatCheck {
   const owner = { apiVersion: 'batch/v1', kind: 'CronJob', name, uid: `${name}-uid`, controller: true }
   const labels = { 'app.kubernetes.io/managed-by': 'heartbeat-operator' }
-  const metadata = { namespace: 'shop', name, uid: 'c', resourceVersion: '1', labels, ownerReferences: [owner] }
-  return { metadata, spec: { sourceRef: { kind: 'CronJob', name } }, status: { installation } } as HeartbeatCheck
+  const metadata = { name, labels, ownerReferences: [owner] }
+  return aHeartbeatCheck({ metadata, spec: { sourceRef: { kind: 'CronJob', name } }, status: { installation } })
 }
 
 const watched = { labels: { [LABEL]: 'true' } }
@@ -232,7 +233,7 @@ describe('the label of a Namespace', () => {
     await clock.advance(0)
     expect(done()).toEqual(['delete a'])
     // Of this version only: it may have been changed or made anew by others meanwhile.
-    expect(deleted).toEqual([['c', '1']])
+    expect(deleted).toEqual([['u1', '7']])
   })
 
   it('that is known again after a right was away is for all CronJobs in it, and not for those of others', async () => {
