@@ -7,7 +7,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import { createDataDirs, failureOf, query, start, startEmbeddedChild } from '../support/embedded.ts'
 import { listProcesses, startPostgresServer } from '../support/postgres-server.ts'
 import { makeTempFolder, type TempFolder } from '../support/temp-folder.ts'
-import { until } from '../support/until.ts'
+import { eventually } from '../support/until.ts'
 
 /** kill -9 of our process and of the server, during the first start and in service. */
 
@@ -67,9 +67,11 @@ test('after a kill -9 during the first start the next one works', async () => {
   const dataDir = dirs.newFolder()
   await using child = startEmbeddedChild(dataDir)
   const setsUp = async () => (await readdir(dataDir)).find((entry) => entry.startsWith('postgres-new-')) ?? null
-  const staging = join(dataDir, await until(() => setsUp().catch(() => null)))
+  const staging = join(dataDir, await eventually('initdb has its folder', () => setsUp().catch(() => null)))
   // The moment when the folder holds most of a cluster and initdb still writes.
-  await until(() => readdir(join(staging, 'data', 'base', '1')).catch(() => null))
+  await eventually('initdb has made most of a cluster', () =>
+    readdir(join(staging, 'data', 'base', '1')).catch(() => null),
+  )
   await child.kill()
   await using server = await start(dataDir)
   expect(await query(server.url, 'select 1 as one')).toEqual([{ one: 1 }])

@@ -21,7 +21,7 @@ import {
   withoutAudit,
 } from '../support/service-process.ts'
 import { makeTempFolder, type TempFolder } from '../support/temp-folder.ts'
-import { until } from '../support/until.ts'
+import { eventually } from '../support/until.ts'
 
 /** Signals and faults at bad moments of a service that runs its own PostgreSQL. */
 
@@ -44,7 +44,7 @@ describe('a signal during the start', () => {
     [
       'while initdb works',
       (dataDir) =>
-        until(() =>
+        eventually('the set-up has its folder', () =>
           readdir(dataDir).then(
             (names) => names.find((name) => name.startsWith('postgres-new-')) ?? null,
             () => null,
@@ -54,11 +54,20 @@ describe('a signal during the start', () => {
     [
       'while the server starts',
       (dataDir) =>
-        until(() => readFile(join(dataDir, 'postgres', 'postmaster.pid'), 'utf8').catch(() => null), START_MS),
+        eventually(
+          'PostgreSQL has its postmaster.pid',
+          () => readFile(join(dataDir, 'postgres', 'postmaster.pid'), 'utf8').catch(() => null),
+          START_MS,
+        ),
     ],
     [
       'while the schema is made',
-      (dataDir) => until(async () => (await readPidFile(join(dataDir, 'postgres'))).status === 'ready', START_MS),
+      (dataDir) =>
+        eventually(
+          'postmaster.pid says ready',
+          async () => (await readPidFile(join(dataDir, 'postgres'))).status === 'ready',
+          START_MS,
+        ),
     ],
   ]
 
@@ -85,7 +94,8 @@ describe('a signal during the start', () => {
     await other.transaction(async (tx) => {
       await tx.query('select pg_advisory_xact_lock($1)', [MIGRATION_LOCK])
       await using service = spawnService(databaseEnvironment(server.url))
-      await until(
+      await eventually(
+        'a session waits for the advisory lock',
         async () => (await tx.query(`select from pg_locks where locktype = 'advisory' and not granted`)).rowCount > 0,
       )
       expect(await service.stop()).toEqual(ENDED_WELL)
@@ -118,7 +128,7 @@ describe('kill -9', () => {
     expect(service.stderr).toContain(
       `the embedded PostgreSQL in ${dataDir} ended without being stopped (signal SIGKILL): start again; its log is `,
     )
-    await until(async () => (await listAlive(tree)).length === 0)
+    await eventually('no process of the service is left', async () => (await listAlive(tree)).length === 0)
     await using next = await startService(environment)
     const again = await createApiClient(next.api, API_KEY)
     expect((await again.get(`/checks/${check.id}/pings`)).body.pings).toHaveLength(1)

@@ -7,7 +7,7 @@ import { createRandom } from '../support/random.ts'
 import { replayAll } from '../support/replay.ts'
 import { aPing, findMissing, sendPing } from '../support/sent-pings.ts'
 import { API_KEY, databaseEnvironment, PROJECT_ID } from '../support/service-process.ts'
-import { until } from '../support/until.ts'
+import { eventually } from '../support/until.ts'
 import { GIVEN_DURATION_MS, type Job, startJob, wait } from './job.ts'
 import { createReplica } from './replica.ts'
 
@@ -78,16 +78,25 @@ it(`${KILLS} kills lose nothing that was acknowledged, and leave exactly what th
   const waitForFlip = async (id: string, reason: string) => {
     const database = createDatabase({ url: server.url, name: 'test', connections: 1 })
     const sql = 'select from flips f join checks c on c.key = f.check_key where c.id = $1 and f.reason = $2'
-    await until(async () => (await database.query(sql, [id, reason])).rows.length > 0, 90_000)
+    await eventually(
+      `a flip for ${reason}`,
+      async () => (await database.query(sql, [id, reason])).rows.length > 0,
+      90_000,
+    )
     await database.close()
   }
   const startRun = (publicId: string) =>
-    until(async () => {
-      const replica = pickReplica()
-      return (
-        replica !== null && (await sendPing(replica, aPing(publicId, { type: 'start', exitCode: null }))).status === 200
-      )
-    })
+    eventually(
+      'a replica takes the start',
+      async () => {
+        const replica = pickReplica()
+        return (
+          replica !== null &&
+          (await sendPing(replica, aPing(publicId, { type: 'start', exitCode: null }))).status === 200
+        )
+      },
+      { retryErrors: false },
+    )
   const people = startTurning(
     checks.slice(0, 2).map(({ id }) => id),
     () => replicas.map(({ api }) => api()).find((address) => address !== null) ?? null,

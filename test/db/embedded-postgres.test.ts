@@ -7,7 +7,7 @@ import type { EmbeddedPostgres } from '../../src/embedded-postgres/start.ts'
 import { createDataDirs, failureOf, query, start, startEmbeddedChild } from '../support/embedded.ts'
 import { listProcesses } from '../support/postgres-server.ts'
 import { makeTempFolder, type TempFolder } from '../support/temp-folder.ts'
-import { until } from '../support/until.ts'
+import { eventually } from '../support/until.ts'
 
 const isRoot = process.geteuid?.() === 0
 let temp: TempFolder
@@ -211,7 +211,7 @@ test('an aborted start ends at once, and the next one works', async () => {
   const dataDir = dirs.newFolder()
   const calling = new AbortController()
   const starting = start(dataDir, { signal: calling.signal })
-  await until(async () => (await stagings(dataDir)).length > 0)
+  await eventually('the set-up has its folder', async () => (await stagings(dataDir)).length > 0)
   calling.abort(new Error('enough'))
   await expect(starting).rejects.toThrow('enough')
   expect(await readdir(dataDir)).toEqual(['postgres-password'])

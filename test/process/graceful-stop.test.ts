@@ -14,7 +14,7 @@ import {
   sendPing,
 } from '../support/sent-pings.ts'
 import { API_KEY, databaseEnvironment, PROJECT_ID, type Service, startService } from '../support/service-process.ts'
-import { until } from '../support/until.ts'
+import { eventually } from '../support/until.ts'
 
 /** SIGTERM in the middle of everything: what was answered 200 is stored, and what had begun is answered. */
 
@@ -75,10 +75,10 @@ describe('SIGTERM under load', () => {
     const clients = startClients(service, publicId)
     const idle = createAgent(1)
     expect((await sendPing(service.ping, aPing(publicId), idle)).isClosing).toBe(false)
-    await until(() => clients.outcomes.length > 200)
+    await eventually('more than 200 pings are answered', () => clients.outcomes.length > 200)
 
     service.signal('SIGTERM')
-    const { text } = await until(() =>
+    const { text } = await eventually('the service is not ready', () =>
       ask(`${service.ops}/readyz`).then((answer) => (answer.status === 503 ? answer : null)),
     )
     clients.stop()
@@ -111,9 +111,10 @@ describe('SIGTERM under load', () => {
     await holder.query('select from check_states where check_key = (select key from checks where id = $1) for update', [
       held.id,
     ])
-    await until(() => clients.outcomes.length > 200)
+    await eventually('more than 200 pings are answered', () => clients.outcomes.length > 200)
     const waiting = sendPing(service.ping, aPing(held.publicId))
-    await until(
+    await eventually(
+      'a ping waits for the lock',
       async () =>
         (
           await holder.query(
@@ -123,7 +124,7 @@ describe('SIGTERM under load', () => {
     )
 
     service.signal('SIGTERM')
-    await until(async () => (await ask(`${service.ops}/readyz`)).status === 503)
+    await eventually('the service is not ready', async () => (await ask(`${service.ops}/readyz`)).status === 503)
     // Further signals change nothing: npm passes Ctrl-C on, and people press it twice.
     for (const signal of ['SIGINT', 'SIGTERM'] as const) service.signal(signal)
     await holder.query('rollback')

@@ -21,7 +21,7 @@ import {
   withoutAudit,
 } from '../support/service-process.ts'
 import { makeTempFolder, type TempFolder } from '../support/temp-folder.ts'
-import { until } from '../support/until.ts'
+import { eventually } from '../support/until.ts'
 
 const run = promisify(execFile)
 const ENDED_WELL = { status: 0, signal: null }
@@ -93,7 +93,7 @@ describe('standard output without a reader (npm start | head -1)', () => {
     await service.waitFor(/\n/)
     service.closeStdout()
     const isReady = () => ask(`http://127.0.0.1:${port}/readyz`).then(({ status }) => status === 200)
-    await until(() => isReady().catch(() => false), 60_000)
+    await eventually('the service is ready', () => isReady().catch(() => false), 60_000)
     const { exit, started, alive } = await stopAll(service, 'SIGTERM')
     const stderr = withoutAudit(service.stderr)
     expect({ exit, alive, stderr }).toEqual({ exit: ENDED_WELL, alive: [], stderr: '' })
@@ -120,7 +120,7 @@ describe('kill -9', () => {
         if (status === 200) acknowledged.push(ping)
       }
     })
-    await until(() => acknowledged.length >= 300)
+    await eventually('300 pings are acknowledged', () => acknowledged.length >= 300)
     await service.kill()
     isOver = true
     await Promise.all(clients)

@@ -5,7 +5,7 @@ import pg from 'pg'
 import { inject } from 'vitest'
 import { createDatabase, type Database } from '../../src/store/postgres/database.ts'
 import { migrate } from '../../src/store/postgres/migrate.ts'
-import { eventually, until } from './until.ts'
+import { eventually } from './until.ts'
 
 const TEMPLATE = 'heartbeat_template'
 const TEMPLATE_LOCK = 4711
@@ -68,7 +68,7 @@ async function writeEmptyTables(database: Database): Promise<string> {
 
 /** Resolves when at least this many statements of the database wait for a lock. */
 export async function untilWaiting({ database }: Pick<TestDatabase, 'database'>, count: number): Promise<void> {
-  await until(async () => {
+  await eventually(`${count} statements wait for a lock`, async () => {
     const { rows } = await database.query<{ waiting: number }>(
       `select count(*) as waiting from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`,
     )

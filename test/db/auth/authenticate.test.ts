@@ -8,7 +8,7 @@ import { createApiKey } from '../../../src/tenancy/api-keys.ts'
 import { removeUser } from '../../../src/tenancy/users.ts'
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts'
 import { LOW_COST } from '../../support/passwords.ts'
-import { until } from '../../support/until.ts'
+import { eventually } from '../../support/until.ts'
 import { anOrganization, manualClock, PASSWORD, SECRET_KEY, START, tokensOf } from './fixtures.ts'
 
 let test: TestDatabase
@@ -116,7 +116,7 @@ describe('the last use of a key', () => {
     const { id, key, lastUsedAt } = await aKey()
     expect(lastUsedAt).toBeNull()
     await authenticate(`Bearer ${key}`)
-    await until(async () => (await lastUsed(id)) === START)
+    await eventually('the time of use is the first one', async () => (await lastUsed(id)) === START)
 
     const { database, touches, settled } = watched(test.database)
     clock.time = START + 59_999
@@ -265,7 +265,7 @@ describe('a call with an access token', () => {
     await authenticate(`Bearer ${token}`)
     clock.time = START + 60_000
     await authenticate(`Bearer ${token}`)
-    await until(async () => (await lastUsed()) === START + 60_000)
+    await eventually('the time of use is a minute later', async () => (await lastUsed()) === START + 60_000)
   })
 })
 

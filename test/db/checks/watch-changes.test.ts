@@ -16,7 +16,7 @@ import type { Clock } from '../../../src/runtime/clock.ts'
 import type { CheckRecord } from '../../../src/store/checks/checks.ts'
 import type { Queryable } from '../../../src/store/postgres/database.ts'
 import { createManualClock } from '../../support/manual-clock.ts'
-import { until } from '../../support/until.ts'
+import { eventually } from '../../support/until.ts'
 import {
   addCheck,
   addTenant,
@@ -96,7 +96,7 @@ const notify = (...parts: string[]) =>
 
 /** Lets the time of gathering pass until it is so. */
 const untilAfter = (look: () => boolean) =>
-  until(async () => {
+  eventually(`after a while, ${look}`, async () => {
     await manual.advance(100)
     return look()
   })
@@ -244,7 +244,7 @@ describe('a watcher of one check', () => {
     const { heard, leave } = await watch(hub, { checkId: check.id, since: NOW + 2_000 })
     await pinged(check, 'start', NOW + 3_000)
     const movedAt = manual.now()
-    await until(async () => {
+    await eventually('the notice is heard', async () => {
       await manual.advance(10)
       return heard.length > 0
     })
@@ -297,13 +297,13 @@ describe('the connection', () => {
 
   it('is not opened without a watcher, and ends with the hub', async () => {
     // PostgreSQL may still end the connections of the tests before.
-    await until(async () => (await countConnections()) === 0)
+    await eventually('no connection is left', async () => (await countConnections()) === 0)
     const hub = startHub()
     expect(await countConnections()).toBe(0)
     const { nulls } = await watch(hub)
     await untilAfter(() => nulls() === 1)
     await hub.stop()
-    await until(async () => (await countConnections()) === 0)
+    await eventually('no connection is left', async () => (await countConnections()) === 0)
   })
 
   async function countConnections(): Promise<number> {

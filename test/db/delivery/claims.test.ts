@@ -14,7 +14,7 @@ import {
 import { instantArray, uuidArray } from '../../../src/store/postgres/binary-arrays.ts'
 import { createDatabase } from '../../../src/store/postgres/database.ts'
 import { SECOND } from '../../support/builders.ts'
-import { until } from '../../support/until.ts'
+import { eventually } from '../../support/until.ts'
 import { createFixture, type Fixture } from './fixture.ts'
 
 let fixture: Fixture
@@ -139,7 +139,10 @@ describe('a sequence of deliveries', () => {
     await database.transaction(async (tx) => {
       await tx.query('select from deliveries where event_id = $1 for no key update', [id])
       finishing = finish(first, 'delivered')
-      await until(async () => (await database.query('select from pg_locks where not granted')).rowCount > 0)
+      await eventually(
+        'a lock is waited for',
+        async () => (await database.query('select from pg_locks where not granted')).rowCount > 0,
+      )
       await tx.query(`update deliveries set next_attempt_at = next_attempt_at + interval '30 s' where event_id = $1`, [
         id,
       ])

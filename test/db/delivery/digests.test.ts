@@ -8,6 +8,7 @@ import { MAX_SLOTS } from '../../../src/delivery/slots.ts'
 import { DIGEST } from '../../../src/domain/digest.ts'
 import { CLAIM_MS } from '../../../src/domain/retry.ts'
 import { HOUR, MINUTE, SECOND } from '../../support/builders.ts'
+import { settle } from '../../support/until.ts'
 import {
   AWAY,
   createDigestReceiver,
@@ -38,7 +39,7 @@ const sendTest = () => testChannel({ ...fixture, reach }, fixture.tenant(), chan
 /** One poll. The attempts at receivers that respond at once have ended. */
 async function once(outbox: { run(signal: AbortSignal): Promise<unknown> }): Promise<void> {
   await outbox.run(AbortSignal.abort())
-  await new Promise((resolve) => setImmediate(resolve))
+  await settle()
 }
 
 describe('a crowd', () => {
@@ -424,7 +425,7 @@ describe('a digest that is refused as a message', () => {
     const { send, got } = refusing(async () => {
       running += 1
       most = Math.max(most, running)
-      await new Promise((resolve) => setImmediate(resolve))
+      await settle()
       running -= 1
       return DELIVERED
     })
@@ -458,7 +459,7 @@ describe('a digest that is refused as a message', () => {
       if (attempt.checkKey !== 1) return DELIVERED
       running += 1
       most = Math.max(most, running)
-      await new Promise((resolve) => setImmediate(resolve))
+      await settle()
       running -= 1
       return DELIVERED
     })
@@ -506,7 +507,7 @@ describe('two replicas', () => {
   it('put each delivery into one digest, and do not share a crowd', async () => {
     await addCrowd(3 * CROWD)
     const { send, got, digests } = createDigestReceiver(async () => {
-      await new Promise((resolve) => setImmediate(resolve))
+      await settle()
       return DELIVERED
     })
     const outboxes = [fixture.createOutbox(send), fixture.createOutbox(send), fixture.createOutbox(send)]

@@ -7,6 +7,7 @@ import { MAX_SLOTS } from '../../../src/delivery/slots.ts'
 import { CLAIM_MS } from '../../../src/domain/retry.ts'
 import type { CheckRecord } from '../../../src/store/checks/checks.ts'
 import { HOUR, MINUTE, SECOND } from '../../support/builders.ts'
+import { settle } from '../../support/until.ts'
 import { AWAY, createFixture, createReceiver, DELIVERED, type Fixture } from './fixture.ts'
 
 let fixture: Fixture
@@ -36,7 +37,7 @@ function aHangingReceiver() {
 async function pollUntil(outbox: { run(signal: AbortSignal): Promise<unknown> }, isDone: () => boolean) {
   for (let polls = 0; polls < 60 && !isDone(); polls += 1) {
     await outbox.run(AbortSignal.abort())
-    await new Promise((resolve) => setImmediate(resolve))
+    await settle()
   }
 }
 
@@ -373,7 +374,7 @@ describe('the outbox', () => {
       database: { ...fixture.database, query: database as typeof fixture.database.query },
     })
     const polled = outbox.run(AbortSignal.abort())
-    await new Promise((resolve) => setImmediate(resolve))
+    await settle()
     expect(database).not.toHaveBeenCalled()
     store()
     await polled

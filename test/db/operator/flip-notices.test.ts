@@ -9,7 +9,7 @@ import { systemClock } from '../../../src/runtime/clock.ts'
 import { listenForNotices, type NoticeListenerOptions } from '../../../src/store/checks/change-notices.ts'
 import { createDatabase } from '../../../src/store/postgres/database.ts'
 import type { Listener } from '../../../src/store/postgres/listener.ts'
-import { until } from '../../support/until.ts'
+import { eventually } from '../../support/until.ts'
 import { addCheck, contextWithin, NOW, openTransaction, ping } from '../checks/fixture.ts'
 import { RESOURCE, useOperatorFixture } from './fixture.ts'
 
@@ -54,7 +54,9 @@ async function settle(): Promise<void> {
   await t.database.query(`select pg_notify('heartbeat_changes', $1)`, [
     JSON.stringify([...IDS, ...Object.values(last)]),
   ])
-  await until(() => heard.some((resource) => (resource as typeof last).name === last.name))
+  await eventually('the last notice is heard', () =>
+    heard.some((resource) => (resource as typeof last).name === last.name),
+  )
   heard = heard.filter((resource) => (resource as typeof last).name !== last.name)
 }
 
@@ -62,7 +64,7 @@ describe('a flip of a declared check', () => {
   test('is heard when it is committed, and not before', async () => {
     const { check } = await t.declare()
     listen()
-    await until(() => connections === 1)
+    await eventually('it listens', () => connections === 1)
     const pausing = await openTransaction(t, (tx) => pauseCheck(contextWithin(t, tx), t.tenant, check.id))
     await settle()
     expect(heard).toEqual([])
@@ -74,7 +76,7 @@ describe('a flip of a declared check', () => {
   test('is notified for pings in a group, pauses and declarations', async () => {
     const { check } = await t.declare()
     listen()
-    await until(() => connections === 1)
+    await eventually('it listens', () => connections === 1)
     await t.pinged(check, 'success', NOW)
     await t.pinged(check, 'fail', NOW + 1)
     await t.declare({ suspend: true })
@@ -87,7 +89,7 @@ describe('a flip of a declared check', () => {
     const { check: other } = await t.declare({ resource: { ...RESOURCE, cluster: 'other' } })
     const own = await addCheck(t, t.tenant)
     listen()
-    await until(() => connections === 1)
+    await eventually('it listens', () => connections === 1)
     await t.declare({ resource: { ...RESOURCE, name: 'new' } })
     await t.pinged(check, 'start', NOW)
     await t.pinged(check, 'log', NOW)
@@ -105,7 +107,7 @@ describe('a flip of a declared check', () => {
       checks.push((await t.declare({ resource: { ...RESOURCE, name } })).check)
     }
     listen()
-    await until(() => connections === 1)
+    await eventually('it listens', () => connections === 1)
     const recorder = createPingRecorder({
       database: t.database,
       now: t.clock.now,
@@ -117,7 +119,7 @@ describe('a flip of a declared check', () => {
     const results = await Promise.all(checks.map(({ publicId }) => send(publicId)))
     await recorder.stop()
     expect(new Set(results)).toEqual(new Set(['stored']))
-    await until(() => heard.length === 100)
+    await eventually('each of a hundred is heard', () => heard.length === 100)
     expect(new Set(heard.map((resource) => (resource as typeof RESOURCE).name)).size).toBe(100)
     expect(problems).toEqual([])
   })
@@ -190,14 +192,14 @@ describe('the listener', () => {
   test('connects again when the server ends its connection, and says so each time', async () => {
     const { check } = await t.declare()
     listen({ checkEveryMs: 60_000 })
-    await until(() => connections === 1)
+    await eventually('it listens', () => connections === 1)
     await t.database.query(
       `select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'heartbeat-operator flips' and datname = current_database()`,
     )
-    await until(() => connections === 2)
+    await eventually('it listens again', () => connections === 2)
     expect(problems).toHaveLength(1)
     await t.pinged(check, 'fail', NOW)
-    await until(() => heard.length === 1)
+    await eventually('the resource is heard', () => heard.length === 1)
     expect(heard).toEqual([RESOURCE])
   })
 
@@ -205,15 +207,15 @@ describe('the listener', () => {
     const { check } = await t.declare()
     await using proxy = await startProxy(t.url)
     listen({ url: proxy.url, checkEveryMs: 100 })
-    await until(() => connections === 1)
+    await eventually('it listens', () => connections === 1)
     proxy.freeze()
     const frozenAt = performance.now()
-    await until(() => problems.length > 0)
+    await eventually('the failure is told', () => problems.length > 0)
     expect(performance.now() - frozenAt).toBeLessThan(10_000)
     proxy.thaw()
-    await until(() => connections === 2)
+    await eventually('it listens again', () => connections === 2)
     await t.pinged(check, 'fail', NOW)
-    await until(() => heard.length === 1)
+    await eventually('the resource is heard', () => heard.length === 1)
   })
 
   test('retries with back-off while the database does not respond', async () => {
@@ -242,7 +244,7 @@ describe('the listener', () => {
   test('stops at once, and is not heard of again', async () => {
     const { check } = await t.declare()
     listen({ checkEveryMs: 60_000 })
-    await until(() => connections === 1)
+    await eventually('it listens', () => connections === 1)
     await listener!.stop()
     await t.pinged(check, 'fail', NOW)
     for (let isOpen = true; isOpen; ) {
@@ -268,7 +270,7 @@ describe('the listener', () => {
 
   test('ignores notices of another form', async () => {
     listen()
-    await until(() => connections === 1)
+    await eventually('it listens', () => connections === 1)
     const [organization, check] = IDS
     for (const parts of [
       {},

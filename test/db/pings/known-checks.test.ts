@@ -8,6 +8,7 @@ import type { CheckRecord } from '../../../src/store/checks/checks.ts'
 import type { Queryable } from '../../../src/store/postgres/database.ts'
 import { createManualClock } from '../../support/manual-clock.ts'
 import { replayAll } from '../../support/replay.ts'
+import { settle } from '../../support/until.ts'
 import { createPingFixture, type PingFixture, pingOf } from './fixture.ts'
 
 let t: PingFixture
@@ -143,7 +144,7 @@ describe('a refresh', () => {
     const { known, pages } = createKnown(1)
     const learnt = randomUUID()
     const refreshing = known.refresh()
-    while (pages.length < 2) await new Promise((resolve) => setImmediate(resolve))
+    while (pages.length < 2) await settle()
     known.learn(learnt, 1)
     await refreshing
     expect([known.keyOf(learnt), known.size]).toEqual([1, 4])

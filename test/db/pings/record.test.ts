@@ -4,6 +4,7 @@ import { randomUUID } from 'node:crypto'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { pauseCheck } from '../../../src/checks/pause-resume.ts'
 import { removeCheck } from '../../../src/checks/remove-check.ts'
+import { eventually } from '../../support/until.ts'
 import { clock, createPingFixture, type PingFixture, pingOf, type Replica } from './fixture.ts'
 
 let t: PingFixture
@@ -177,7 +178,7 @@ describe('the hot row', () => {
           `select n_tup_upd as updates, n_tup_upd - n_tup_hot_upd as others from pg_stat_all_tables where relname = 'check_states'`,
         )
       ).rows[0]!
-    await expect.poll(async () => (await counts()).updates, { timeout: 10_000 }).toBe(51)
+    await eventually('51 updates are counted', async () => (await counts()).updates === 51)
     // The first ping sets wake_at, with all the rest; a page may fill up once.
     expect((await counts()).others).toBeLessThanOrEqual(2)
     await own.close()

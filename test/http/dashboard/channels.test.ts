@@ -3,7 +3,7 @@ import { KINDS } from '../../../src/channels/kinds/index.ts'
 import { CHANNEL_KINDS, INSTALLATION_CHANNEL_ID } from '../../../src/domain/channel.ts'
 import { readForm } from '../../support/form.ts'
 import { startTestApi, type TestApi, type TestOrganization } from '../../support/service.ts'
-import { until } from '../../support/until.ts'
+import { eventually } from '../../support/until.ts'
 import { type Fields, type Visitor, visit } from '../../support/visitor.ts'
 
 const UNKNOWN = '01999999-9999-7999-8999-999999999999'
@@ -513,7 +513,7 @@ describe('/channels/{id}/edit', () => {
       await tx.query('delete from channels where id = $1', [id])
       const saved = edit(id, FORM)
       // The form waits for the row.
-      await until(async () => {
+      await eventually('a statement waits for a lock', async () => {
         const { rows } = await api.database.query(
           "select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'",
         )

@@ -7,13 +7,13 @@ import { startTestApp, type TestApp } from '../../support/app.ts'
 import { addCheck } from '../../support/check.ts'
 import { silentLog } from '../../support/silent-log.ts'
 import { addTenant } from '../../support/tenant.ts'
-import { until } from '../../support/until.ts'
+import { eventually } from '../../support/until.ts'
 
 let app: TestApp
 
 beforeAll(async () => {
   app = await startTestApp({ environment: { METRIC_LABELS: 'team,app.kubernetes.io/part-of' } })
-  await until(async () => (await read()).active === '1')
+  await eventually('the exporter is active', async () => (await read()).active === '1')
 })
 afterAll(() => app.close())
 beforeEach(() => app.database.query('delete from checks'))

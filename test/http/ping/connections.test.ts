@@ -5,7 +5,7 @@ import { setTimeout as wait } from 'node:timers/promises'
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { startTestApp, type TestApp } from '../../support/app.ts'
 import { exchange, openConnection, writeHead, writePost } from '../../support/http.ts'
-import { eventually, until } from '../../support/until.ts'
+import { eventually } from '../../support/until.ts'
 
 let app: TestApp
 let publicId: string
@@ -83,7 +83,7 @@ describe('a request that breaks off', () => {
     const connection = openConnection(app.pingUrl)
     await new Promise<void>((resolve) => connection.socket.write(get(), () => resolve()))
     connection.socket.destroy()
-    await until(async () => (await stored()).length > 0)
+    await eventually('the ping is stored', async () => (await stored()).length > 0)
     expect(await stored()).toHaveLength(1)
   })
 })

@@ -8,7 +8,7 @@ import { startTestApp, type TestApp } from '../../support/app.ts'
 import { ask } from '../../support/sent-pings.ts'
 import { startTcpProxy, type TcpProxy } from '../../support/tcp-proxy.ts'
 import { makeTempFolder, type TempFolder } from '../../support/temp-folder.ts'
-import { until } from '../../support/until.ts'
+import { eventually } from '../../support/until.ts'
 
 let app: TestApp
 let proxy: TcpProxy
@@ -71,16 +71,20 @@ describe('while the database is unavailable', () => {
     ]
     for (const path of unknown)
       expect(await ping(path), path).toMatchObject({ status: 503, stored: undefined, retry: expect.any(String) })
-    expect(await until(async () => ((await readiness()).text === 'ok\n' ? null : readiness()))).toEqual({
+    expect(
+      await eventually('the service says that it spools', async () =>
+        (await readiness()).text === 'ok\n' ? null : readiness(),
+      ),
+    ).toEqual({
       status: 200,
       text: 'database unavailable; spooling\n',
     })
 
     await proxy.accept()
     const types = async () => (await app.storedPings(publicId)).map(({ type }) => type)
-    await until(async () => (await types()).length === 7)
+    await eventually('all seven pings are read back', async () => (await types()).length === 7)
     expect(await types()).toEqual(['success', 'start', 'success', 'success', 'start', 'success', 'fail'])
-    await until(async () => (await readiness()).text === 'ok\n')
+    await eventually('the service says ok', async () => (await readiness()).text === 'ok\n')
     expect(await ping(`/ping/${publicId}`)).toMatchObject({ status: 200, stored: undefined })
   })
 })

@@ -18,7 +18,8 @@ import {
   startFakeApiServer,
 } from '../../support/fake-api-server.ts'
 import { createManualClock, type ManualClock } from '../../support/manual-clock.ts'
-import { untilDone, untilSo } from './until-done.ts'
+import { eventually } from '../../support/until.ts'
+import { untilDone } from './until-done.ts'
 
 const authority = createAuthority('first')
 const nextAuthority = createAuthority('second')
@@ -148,7 +149,7 @@ describe('the certificate of the server', () => {
     const client = await connectTo(server.url)
     await list(client)
     const watching = watchUntilEnd(client)
-    await untilSo(() => server.watches.length === 1)
+    await eventually('the watch is open', () => server.watches.length === 1)
     server.setCertificate(signServer(nextAuthority, ['127.0.0.1']))
     // Sockets that are open stay good.
     await list(client)
@@ -195,7 +196,7 @@ describe('our own certificate', () => {
     await watchOnce(client, server)
     expect(server.requests.slice(2).map(({ clientName }) => clientName)).toEqual(['john', 'john'])
     // The socket of before is not kept.
-    await untilSo(() => server.connections().open === 1)
+    await eventually('one connection is open', () => server.connections().open === 1)
   })
 })
 

@@ -9,6 +9,7 @@ import {
 } from '../../../src/kubernetes/queue.ts'
 import type { Clock } from '../../../src/runtime/clock.ts'
 import { createManualClock, type ManualClock } from '../../support/manual-clock.ts'
+import { settle } from '../../support/until.ts'
 
 const DAY_MS = 86_400_000
 
@@ -38,7 +39,7 @@ async function takeAll(queue: Queue): Promise<string[]> {
 
 async function isPending(promise: Promise<unknown>): Promise<boolean> {
   const pending = Symbol()
-  await new Promise((resolve) => setImmediate(resolve))
+  await settle()
   return (await Promise.race([promise, Promise.resolve(pending)])) === pending
 }
 

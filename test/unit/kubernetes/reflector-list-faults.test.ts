@@ -2,8 +2,8 @@
 
 import { describe, expect, it } from 'vitest'
 import { CONFIG_MAPS } from '../../support/fake-api-server.ts'
+import { eventually } from '../../support/until.ts'
 import { startReflecting } from './reflecting.ts'
-import { untilSo } from './until-done.ts'
 
 const MINUTE_MS = 60_000
 
@@ -34,7 +34,7 @@ describe('a list that fails', () => {
     a.reflector.start()
     for (let n = 1; n <= 8; n += 1) {
       // The clock is moved below, and by nobody else.
-      await untilSo(() => a.problems.length === n)
+      await eventually(`${n} problems are told`, () => a.problems.length === n)
       times.push(a.clock.now())
       await a.clock.settle()
       await a.clock.advance(a.clock.wakeTimes()[0]! - a.clock.now())

@@ -6,6 +6,7 @@ import type { Ping, PingOutcome } from '../../../../src/checks/ping/ping.ts'
 import { createPingRecorder, type PingRecorder, type PingResult } from '../../../../src/checks/ping/record.ts'
 import type { SpooledPing } from '../../../../src/checks/ping/spooled-ping.ts'
 import type { Database, Session } from '../../../../src/store/postgres/database.ts'
+import { settle } from '../../../support/until.ts'
 
 const BROKEN = new Error('Connection terminated unexpectedly')
 const PING_ID = Buffer.from('0123456789abcdef')
@@ -28,7 +29,6 @@ interface Append {
 }
 
 /** Every promise reaction runs before. */
-const settle = () => new Promise<void>((resolve) => setImmediate(resolve))
 
 let groups: Group[]
 let appends: Append[]

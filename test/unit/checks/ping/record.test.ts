@@ -5,6 +5,7 @@ import type { CommitGroup } from '../../../../src/checks/ping/commit.ts'
 import type { Ping, PingOutcome } from '../../../../src/checks/ping/ping.ts'
 import { createPingRecorder, type PingRecorder, type PingResult } from '../../../../src/checks/ping/record.ts'
 import type { Database, Session } from '../../../../src/store/postgres/database.ts'
+import { settle } from '../../../support/until.ts'
 
 interface Group {
   /** The public ids of its pings. */
@@ -23,7 +24,6 @@ const lost: PingOutcome = { kind: 'lost', error: BROKEN }
 const locked: PingOutcome = { kind: 'locked elsewhere', error: null }
 
 /** Every promise reaction runs before. */
-const settle = () => new Promise<void>((resolve) => setImmediate(resolve))
 
 let now: number
 let groups: Group[]
