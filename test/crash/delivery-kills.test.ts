@@ -2,13 +2,14 @@ import { createServer, type IncomingMessage } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { text } from 'node:stream/consumers'
 import { Webhook } from 'standardwebhooks'
-import { afterAll, beforeAll, expect, it } from 'vitest'
+import { expect, it } from 'vitest'
 import { createApiClient } from '../support/api-client.ts'
-import { createTestDatabase, type TestDatabase } from '../support/database.ts'
+import { createTestDatabase } from '../support/database.ts'
 import { createRandom, type Random } from '../support/random.ts'
 import { aPing, sendPing } from '../support/sent-pings.ts'
 import { API_KEY, databaseEnvironment, PROJECT_ID } from '../support/service-process.ts'
 import { eventually } from '../support/until.ts'
+import { use } from '../support/use.ts'
 import { wait } from './job.ts'
 import { createReplica } from './replica.ts'
 
@@ -26,11 +27,7 @@ const CHECKS_OF_A_JOB = 80
 const SEED = Number(process.env.TEST_SEED ?? 20_261_121)
 const PATIENCE_MS = 90_000
 
-let server: TestDatabase
-beforeAll(async () => {
-  server = await createTestDatabase()
-})
-afterAll(() => server.close())
+const server = use(createTestDatabase)
 
 interface Arrival {
   readonly id: string

@@ -3,23 +3,20 @@
  * again, none is lost, and what the receiver saw last of each check is true.
  */
 
-import { afterAll, beforeAll, expect, it } from 'vitest'
+import { expect, it } from 'vitest'
 import { createApiClient } from '../support/api-client.ts'
-import { createTestDatabase, type TestDatabase } from '../support/database.ts'
+import { createTestDatabase } from '../support/database.ts'
 import { startReceiver } from '../support/receiver.ts'
 import { aPing, sendPing } from '../support/sent-pings.ts'
 import { API_KEY, databaseEnvironment, PROJECT_ID } from '../support/service-process.ts'
 import { eventually } from '../support/until.ts'
+import { use } from '../support/use.ts'
 import { createReplica } from './replica.ts'
 
 const KILLS = 3
 const CHECKS = 40
 
-let server: TestDatabase
-beforeAll(async () => {
-  server = await createTestDatabase()
-})
-afterAll(() => server.close())
+const server = use(createTestDatabase)
 
 it(`${KILLS} kills lose no delivery of a digest`, async () => {
   const { database } = server

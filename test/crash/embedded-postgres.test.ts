@@ -1,6 +1,6 @@
 import { readdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { beforeAll, describe, expect, it } from 'vitest'
 import { readPidFile } from '../../src/embedded-postgres/postmaster.ts'
 import { createDatabase } from '../../src/store/postgres/database.ts'
 import { MIGRATION_LOCK } from '../../src/store/postgres/locks.ts'
@@ -20,8 +20,9 @@ import {
   stopAll,
   withoutAudit,
 } from '../support/service-process.ts'
-import { makeTempFolder, type TempFolder } from '../support/temp-folder.ts'
+import { makeTempFolder } from '../support/temp-folder.ts'
 import { eventually } from '../support/until.ts'
+import { use } from '../support/use.ts'
 
 /** Signals and faults at bad moments of a service that runs its own PostgreSQL. */
 
@@ -29,14 +30,10 @@ const ENDED_WELL = { status: 0, signal: null }
 /** Several start at the same time. */
 const START_MS = 60_000
 
-let temp: TempFolder
 let count = 0
 const newDataDir = () => join(temp.path, `data-${count++}`)
 
-beforeAll(async () => {
-  temp = await makeTempFolder()
-})
-afterAll(() => temp.remove())
+const temp = use(makeTempFolder)
 
 describe('a signal during the start', () => {
   const moments: [string, (dataDir: string, service: ServiceProcess) => Promise<unknown>][] = [

@@ -1,13 +1,14 @@
-import { afterAll, beforeAll, expect, it } from 'vitest'
+import { expect, it } from 'vitest'
 import { FLIP_REASONS } from '../../src/domain/check.ts'
 import { createDatabase } from '../../src/store/postgres/database.ts'
 import { createApiClient } from '../support/api-client.ts'
-import { type PostgresServer, startPostgresServer } from '../support/postgres-server.ts'
+import { startPostgresServer } from '../support/postgres-server.ts'
 import { createRandom } from '../support/random.ts'
 import { replayAll } from '../support/replay.ts'
 import { aPing, findMissing, sendPing } from '../support/sent-pings.ts'
 import { API_KEY, databaseEnvironment, PROJECT_ID } from '../support/service-process.ts'
 import { eventually } from '../support/until.ts'
+import { use } from '../support/use.ts'
 import { GIVEN_DURATION_MS, type Job, startJob, wait } from './job.ts'
 import { createReplica } from './replica.ts'
 
@@ -21,12 +22,7 @@ const KILL_POSTGRES_EVERY = 5
 const LONG_OUTAGE_AFTER = 10
 const SEED = Number(process.env.TEST_SEED ?? 20_261_121)
 
-let server: PostgresServer
-
-beforeAll(async () => {
-  server = await startPostgresServer()
-})
-afterAll(() => server.remove())
+const server = use(startPostgresServer)
 
 const environment = () => ({
   ...databaseEnvironment(server.url),

@@ -6,18 +6,17 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { EmbeddedPostgres } from '../../src/embedded-postgres/start.ts'
 import { createDataDirs, failureOf, query, start, startEmbeddedChild } from '../support/embedded.ts'
 import { listProcesses } from '../support/postgres-server.ts'
-import { makeTempFolder, type TempFolder } from '../support/temp-folder.ts'
+import { makeTempFolder } from '../support/temp-folder.ts'
 import { eventually } from '../support/until.ts'
+import { use } from '../support/use.ts'
 
 const isRoot = process.geteuid?.() === 0
-let temp: TempFolder
 let dirs: ReturnType<typeof createDataDirs>
 
+const temp = use(makeTempFolder)
 beforeAll(async () => {
-  temp = await makeTempFolder()
   dirs = createDataDirs(temp.path)
 })
-afterAll(() => temp.remove())
 
 describe('the first start', () => {
   let server: EmbeddedPostgres

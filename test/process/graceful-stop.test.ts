@@ -1,8 +1,8 @@
 import pg from 'pg'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { beforeAll, describe, expect, it } from 'vitest'
 import { createDatabase } from '../../src/store/postgres/database.ts'
 import { createApiClient } from '../support/api-client.ts'
-import { createEmptyDatabase, type EmptyDatabase } from '../support/database.ts'
+import { createEmptyDatabase } from '../support/database.ts'
 import {
   aPing,
   ask,
@@ -15,20 +15,18 @@ import {
 } from '../support/sent-pings.ts'
 import { API_KEY, databaseEnvironment, PROJECT_ID, type Service, startService } from '../support/service-process.ts'
 import { eventually } from '../support/until.ts'
+import { use } from '../support/use.ts'
 
 /** SIGTERM in the middle of everything: what was answered 200 is stored, and what had begun is answered. */
 
 const ENDED_WELL = { status: 0, signal: null }
 const CLIENTS = 16
 
-let server: EmptyDatabase
-
+const server = use(createEmptyDatabase)
 beforeAll(async () => {
-  server = await createEmptyDatabase()
   // The first start makes the schema; the replicas of the tests then start together.
   await (await startService(databaseEnvironment(server.url))).stop()
 })
-afterAll(() => server.close())
 
 async function startReplica(environment: Record<string, string> = {}) {
   const service = await startService({ ...databaseEnvironment(server.url), ...environment })

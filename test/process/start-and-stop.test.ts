@@ -2,7 +2,7 @@ import { execFile } from 'node:child_process'
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { beforeAll, describe, expect, it } from 'vitest'
 import { isUuid } from '../../src/domain/ids.ts'
 import { readPidFile } from '../../src/embedded-postgres/postmaster.ts'
 import { createDatabase } from '../../src/store/postgres/database.ts'
@@ -20,20 +20,17 @@ import {
   stopAll,
   withoutAudit,
 } from '../support/service-process.ts'
-import { makeTempFolder, type TempFolder } from '../support/temp-folder.ts'
+import { makeTempFolder } from '../support/temp-folder.ts'
 import { eventually } from '../support/until.ts'
+import { use } from '../support/use.ts'
 
 const run = promisify(execFile)
 const ENDED_WELL = { status: 0, signal: null }
 
-let temp: TempFolder
 let count = 0
 const newDataDir = () => join(temp.path, `data-${count++}`)
 
-beforeAll(async () => {
-  temp = await makeTempFolder()
-})
-afterAll(() => temp.remove())
+const temp = use(makeTempFolder)
 
 /** The one value after a word of what the first start prints. */
 function printed(stdout: string, word: string): string {

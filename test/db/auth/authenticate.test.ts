@@ -1,24 +1,21 @@
 import { createHmac, hkdfSync, randomUUID } from 'node:crypto'
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { beforeEach, describe, expect, it } from 'vitest'
 import { makeApiKey } from '../../../src/auth/api-key.ts'
 import { createAuthenticate } from '../../../src/auth/authenticate.ts'
 import { logIn, logOut, refresh } from '../../../src/auth/log-in.ts'
 import { createDatabase, type Database } from '../../../src/store/postgres/database.ts'
 import { createApiKey } from '../../../src/tenancy/api-keys.ts'
 import { removeUser } from '../../../src/tenancy/users.ts'
-import { createTestDatabase, type TestDatabase } from '../../support/database.ts'
+import { createTestDatabase } from '../../support/database.ts'
 import { LOW_COST } from '../../support/passwords.ts'
 import { eventually } from '../../support/until.ts'
+import { use } from '../../support/use.ts'
 import { anOrganization, manualClock, PASSWORD, SECRET_KEY, START, tokensOf } from './fixtures.ts'
 
-let test: TestDatabase
 let clock: ReturnType<typeof manualClock>
 let organization: Awaited<ReturnType<typeof anOrganization>>
 
-beforeAll(async () => {
-  test = await createTestDatabase()
-})
-afterAll(() => test.close())
+const test = use(createTestDatabase)
 beforeEach(async () => {
   await test.clear()
   clock = manualClock()

@@ -1,11 +1,12 @@
 import { createHash, randomBytes, randomUUID } from 'node:crypto'
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { beforeEach, describe, expect, it } from 'vitest'
 import { createAuthenticate } from '../../../src/auth/authenticate.ts'
 import { logIn, logOut, refresh } from '../../../src/auth/log-in.ts'
 import { pruneAged } from '../../../src/store/history/pruning.ts'
 import { removeUser } from '../../../src/tenancy/users.ts'
-import { createTestDatabase, type TestDatabase } from '../../support/database.ts'
+import { createTestDatabase } from '../../support/database.ts'
 import { LOW_COST } from '../../support/passwords.ts'
+import { use } from '../../support/use.ts'
 import { anOrganization, manualClock, PASSWORD, START, tokensOf } from './fixtures.ts'
 
 const DAY_MS = 86_400_000
@@ -16,15 +17,11 @@ const UNUSABLE = {
   message: 'the refresh token is unknown, expired or spent: log in again',
 }
 
-let test: TestDatabase
 let clock: ReturnType<typeof manualClock>
 let organization: Awaited<ReturnType<typeof anOrganization>>
 let user: Awaited<ReturnType<typeof organization.addUser>>
 
-beforeAll(async () => {
-  test = await createTestDatabase()
-})
-afterAll(() => test.close())
+const test = use(createTestDatabase)
 beforeEach(async () => {
   await test.clear()
   clock = manualClock()

@@ -1,25 +1,22 @@
-import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest'
+import { beforeEach, expect, it } from 'vitest'
 import { createAuthenticate } from '../../../src/auth/authenticate.ts'
 import { logIn, logInToDashboard, refresh } from '../../../src/auth/log-in.ts'
 import { createFindDashboardCaller } from '../../../src/auth/sessions.ts'
 import { createDatabase, type Database } from '../../../src/store/postgres/database.ts'
 import { listOwnSessions } from '../../../src/tenancy/me.ts'
-import { createTestDatabase, type TestDatabase } from '../../support/database.ts'
+import { createTestDatabase } from '../../support/database.ts'
 import { LOW_COST } from '../../support/passwords.ts'
+import { use } from '../../support/use.ts'
 import { anOrganization, manualClock, PASSWORD, START, tokensOf } from './fixtures.ts'
 
 const ADDRESS = '192.0.2.1'
 const HOUR_MS = 3_600_000
 
-let test: TestDatabase
 let clock: ReturnType<typeof manualClock>
 let ann: Awaited<ReturnType<Awaited<ReturnType<typeof anOrganization>>['addUser']>>
 let addSession: (userId: string) => Promise<{ readonly sessionId: string }>
 
-beforeAll(async () => {
-  test = await createTestDatabase()
-})
-afterAll(() => test.close())
+const test = use(createTestDatabase)
 beforeEach(async () => {
   await test.clear()
   clock = manualClock()

@@ -1,12 +1,13 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { beforeEach, describe, expect, it } from 'vitest'
 import { logIn } from '../../../src/auth/log-in.ts'
 import { hashPassword } from '../../../src/auth/passwords.ts'
 import { pruneAged } from '../../../src/store/history/pruning.ts'
 import { createDatabase } from '../../../src/store/postgres/database.ts'
 import { noteLoginAddress } from '../../../src/store/tenancy/login-addresses.ts'
 import { boundFailures, lockFailures } from '../../../src/store/tenancy/login-failures.ts'
-import { createTestDatabase, type TestDatabase } from '../../support/database.ts'
+import { createTestDatabase } from '../../support/database.ts'
 import { LOW_COST } from '../../support/passwords.ts'
+import { use } from '../../support/use.ts'
 import { anOrganization, manualClock, PASSWORD, START, tokensOf } from './fixtures.ts'
 
 const EMAIL = 'Ann@example.com'
@@ -15,14 +16,10 @@ const THROTTLED = { name: 'AppError', code: 'too_many_requests' }
 const WINDOW_MS = 15 * 60_000
 const DAY_MS = 86_400_000
 
-let test: TestDatabase
 let clock: ReturnType<typeof manualClock>
 let organization: Awaited<ReturnType<typeof anOrganization>>
 
-beforeAll(async () => {
-  test = await createTestDatabase()
-})
-afterAll(() => test.close())
+const test = use(createTestDatabase)
 beforeEach(async () => {
   await test.clear()
   clock = manualClock()

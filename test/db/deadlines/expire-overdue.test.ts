@@ -4,19 +4,18 @@ import { expireOverdue } from '../../../src/checks/deadlines/expire-overdue.ts'
 import { systemClock } from '../../../src/runtime/clock.ts'
 import { WITHOUT_SPOOL } from '../../support/beats.ts'
 import type { CheckInput } from '../../support/check.ts'
-import { createPingFixture, type PingFixture, pingOf, type Replica } from '../pings/fixture.ts'
+import { use } from '../../support/use.ts'
+import { createPingFixture, pingOf, type Replica } from '../pings/fixture.ts'
 
 const well = { isWell: () => true, recovered: () => {} }
-let t: PingFixture
 let replica: Replica
 
+const t = use(createPingFixture)
 beforeAll(async () => {
-  t = await createPingFixture()
   replica = t.addReplica('pings')
 })
 afterAll(async () => {
   await t.cleanUp()
-  await t.close()
 })
 beforeEach(async () => {
   await t.clear()

@@ -6,19 +6,18 @@ import { getCheck } from '../../../src/checks/find-checks.ts'
 import { systemClock } from '../../../src/runtime/clock.ts'
 import type { CheckRecord } from '../../../src/store/checks/checks.ts'
 import { MINUTE, SECOND } from '../../support/builders.ts'
-import { createPingFixture, type PingFixture, pingOf, type Replica } from '../pings/fixture.ts'
+import { use } from '../../support/use.ts'
+import { createPingFixture, pingOf, type Replica } from '../pings/fixture.ts'
 
-let t: PingFixture
 let replica: Replica
 let other: Replica
+const t = use(createPingFixture)
 beforeAll(async () => {
-  t = await createPingFixture()
   replica = t.addReplica('one')
   other = t.addReplica('two')
 })
 afterAll(async () => {
   await t.cleanUp()
-  await t.close()
 })
 beforeEach(() => t.clear())
 

@@ -1,6 +1,6 @@
 /** Claims and outcomes in the table, as two replicas see them. */
 
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { beforeEach, describe, expect, it } from 'vitest'
 import { CLAIM_MS } from '../../../src/domain/retry.ts'
 import type { CheckRecord } from '../../../src/store/checks/checks.ts'
 import {
@@ -15,13 +15,10 @@ import { instantArray, uuidArray } from '../../../src/store/postgres/binary-arra
 import { createDatabase } from '../../../src/store/postgres/database.ts'
 import { SECOND } from '../../support/builders.ts'
 import { eventually } from '../../support/until.ts'
-import { createFixture, type Fixture } from './fixture.ts'
+import { use } from '../../support/use.ts'
+import { createFixture } from './fixture.ts'
 
-let fixture: Fixture
-beforeAll(async () => {
-  fixture = await createFixture()
-})
-afterAll(() => fixture.close())
+const fixture = use(createFixture)
 beforeEach(async () => {
   await fixture.clear()
   await fixture.addChannel()

@@ -1,6 +1,6 @@
 /** Digests: which deliveries are sent in one message, what becomes of them, and what does not belong in one. */
 
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { beforeEach, describe, expect, it } from 'vitest'
 import { retryDelivery } from '../../../src/channels/retry-delivery.ts'
 import { testChannel } from '../../../src/channels/test-channel.ts'
 import type { Outcome } from '../../../src/delivery/outcome.ts'
@@ -9,22 +9,11 @@ import { DIGEST } from '../../../src/domain/digest.ts'
 import { CLAIM_MS } from '../../../src/domain/retry.ts'
 import { HOUR, MINUTE, SECOND } from '../../support/builders.ts'
 import { settle } from '../../support/until.ts'
-import {
-  AWAY,
-  createDigestReceiver,
-  createFixture,
-  createReceiver,
-  DELIVERED,
-  type Fixture,
-  keysFrom,
-} from './fixture.ts'
+import { use } from '../../support/use.ts'
+import { AWAY, createDigestReceiver, createFixture, createReceiver, DELIVERED, keysFrom } from './fixture.ts'
 
-let fixture: Fixture
 let channel: string
-beforeAll(async () => {
-  fixture = await createFixture()
-})
-afterAll(() => fixture.close())
+const fixture = use(createFixture)
 beforeEach(async () => {
   await fixture.clear()
   channel = await fixture.addChannel()

@@ -74,7 +74,7 @@ export async function createFixture() {
       await test.clear()
       tenant = await addTenant({ database })
     },
-    async close() {
+    async [Symbol.asyncDispose]() {
       await recorder.stop()
       await pingDatabase.close()
       await test.close()

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest'
+import { beforeEach, describe, expect, it, vi } from 'vitest'
 import { setInstallationChannel } from '../../../src/channels/installation-channel.ts'
 import { retryDelivery } from '../../../src/channels/retry-delivery.ts'
 import { createSealer } from '../../../src/channels/seal.ts'
@@ -8,13 +8,10 @@ import { CLAIM_MS } from '../../../src/domain/retry.ts'
 import type { CheckRecord } from '../../../src/store/checks/checks.ts'
 import { HOUR, MINUTE, SECOND } from '../../support/builders.ts'
 import { settle } from '../../support/until.ts'
-import { AWAY, createFixture, createReceiver, DELIVERED, type Fixture } from './fixture.ts'
+import { use } from '../../support/use.ts'
+import { AWAY, createFixture, createReceiver, DELIVERED } from './fixture.ts'
 
-let fixture: Fixture
-beforeAll(async () => {
-  fixture = await createFixture()
-})
-afterAll(() => fixture.close())
+const fixture = use(createFixture)
 beforeEach(() => fixture.clear())
 
 const fail = (check: CheckRecord) => fixture.ping(check, { type: 'fail', exitCode: 3 })

@@ -1,21 +1,18 @@
 import { copyFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
+import { beforeEach, expect, test } from 'vitest'
 import { runImport } from '../../../src/import/run-import.ts'
 import { SourceError } from '../../../src/import/source.ts'
 import { findPushed } from '../../../src/store/checks/push-tokens.ts'
 import { type KumaMonitor, type KumaOptions, tokenOf, writeKumaDatabase } from '../../support/kuma-database.ts'
-import { makeTempFolder, type TempFolder } from '../../support/temp-folder.ts'
+import { makeTempFolder } from '../../support/temp-folder.ts'
+import { use } from '../../support/use.ts'
 import { addProject, addTenant, NOW, type TestTenant, useFixture } from '../checks/fixture.ts'
 
 const fixture = useFixture()
 let tenant: TestTenant
-let temp: TempFolder
 let count = 0
-beforeAll(async () => {
-  temp = await makeTempFolder()
-})
-afterAll(() => temp.remove())
+const temp = use(makeTempFolder)
 beforeEach(() => {
   tenant = fixture.tenant
 })

@@ -1,7 +1,7 @@
 /** Which checks a process knows, and what becomes of pings when it is wrong. */
 
 import { randomUUID } from 'node:crypto'
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { createKnownChecks } from '../../../src/checks/ping/known-checks.ts'
 import { removeCheck } from '../../../src/checks/remove-check.ts'
 import type { CheckRecord } from '../../../src/store/checks/checks.ts'
@@ -9,13 +9,10 @@ import type { Queryable } from '../../../src/store/postgres/database.ts'
 import { createManualClock } from '../../support/manual-clock.ts'
 import { replayAll } from '../../support/replay.ts'
 import { settle } from '../../support/until.ts'
-import { createPingFixture, type PingFixture, pingOf } from './fixture.ts'
+import { use } from '../../support/use.ts'
+import { createPingFixture, pingOf } from './fixture.ts'
 
-let t: PingFixture
-beforeAll(async () => {
-  t = await createPingFixture()
-})
-afterAll(() => t.close())
+const t = use(createPingFixture)
 beforeEach(() => t.clear())
 afterEach(() => t.cleanUp())
 

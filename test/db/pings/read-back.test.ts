@@ -4,7 +4,7 @@ import { randomUUID } from 'node:crypto'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { pauseCheck } from '../../../src/checks/pause-resume.ts'
 import { createPingSpool, type PingSpool } from '../../../src/checks/ping/ping-spool.ts'
 import { createReadBack, type DropReason } from '../../../src/checks/ping/read-back.ts'
@@ -13,9 +13,9 @@ import { SpoolBroken, SpoolFull } from '../../../src/spool/errors.ts'
 import { openSpool } from '../../../src/spool/open-spool.ts'
 import type { Spool } from '../../../src/spool/spool.ts'
 import { createDatabase, type Database } from '../../../src/store/postgres/database.ts'
-import { createPingFixture, type PingFixture, pingOf, type Replica } from './fixture.ts'
+import { use } from '../../support/use.ts'
+import { createPingFixture, pingOf, type Replica } from './fixture.ts'
 
-let t: PingFixture
 let folder: string
 let replica: Replica
 let spool: Spool
@@ -26,10 +26,7 @@ let recoveries: number
 /** How many pings were found locked, by run. */
 let locks: number[]
 
-beforeAll(async () => {
-  t = await createPingFixture()
-})
-afterAll(() => t.close())
+const t = use(createPingFixture)
 beforeEach(async () => {
   await t.clear()
   folder = await mkdtemp(join(tmpdir(), 'heartbeat-spool-'))

@@ -1,18 +1,15 @@
 /** What pings store, and what becomes of those that cannot be stored. */
 
 import { randomUUID } from 'node:crypto'
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { pauseCheck } from '../../../src/checks/pause-resume.ts'
 import { removeCheck } from '../../../src/checks/remove-check.ts'
 import { eventually } from '../../support/until.ts'
-import { clock, createPingFixture, type PingFixture, pingOf, type Replica } from './fixture.ts'
+import { use } from '../../support/use.ts'
+import { clock, createPingFixture, pingOf, type Replica } from './fixture.ts'
 
-let t: PingFixture
 let one: Replica
-beforeAll(async () => {
-  t = await createPingFixture()
-})
-afterAll(() => t.close())
+const t = use(createPingFixture)
 beforeEach(async () => {
   await t.clear()
   one = t.addReplica('one')

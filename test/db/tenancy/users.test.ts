@@ -1,13 +1,14 @@
 import { randomUUID } from 'node:crypto'
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { beforeEach, describe, expect, it } from 'vitest'
 import { logIn } from '../../../src/auth/log-in.ts'
 import { lockOrganization } from '../../../src/store/tenancy/organizations.ts'
 import { deleteUser } from '../../../src/store/tenancy/users.ts'
 import { createApiKey, revokeApiKey } from '../../../src/tenancy/api-keys.ts'
 import { describeCaller } from '../../../src/tenancy/me.ts'
 import { createUser, listUsers, removeUser, updateUser } from '../../../src/tenancy/users.ts'
-import { createTestDatabase, type TestDatabase, untilWaiting } from '../../support/database.ts'
+import { createTestDatabase, untilWaiting } from '../../support/database.ts'
 import { LOW_COST } from '../../support/passwords.ts'
+import { use } from '../../support/use.ts'
 import { anOrganization, manualClock, PASSWORD, START, tokensOf } from '../auth/fixtures.ts'
 
 const ALL = { limit: 100, after: null }
@@ -18,15 +19,11 @@ const LAST_ADMIN = {
   message: expect.stringContaining('this is the last admin of the organization'),
 }
 
-let test: TestDatabase
 let clock: ReturnType<typeof manualClock>
 let acme: Awaited<ReturnType<typeof anOrganization>>
 let other: Awaited<ReturnType<typeof anOrganization>>
 
-beforeAll(async () => {
-  test = await createTestDatabase()
-})
-afterAll(() => test.close())
+const test = use(createTestDatabase)
 beforeEach(async () => {
   await test.clear()
   clock = manualClock()

@@ -1,16 +1,13 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import type { AuditAction } from '../../../src/domain/audit.ts'
 import { ROUTES } from '../../../src/http/api/routes.ts'
 import type { Log } from '../../../src/runtime/log.ts'
 import { startTestApp } from '../../support/app.ts'
-import { startTestApi, type TestApi } from '../../support/service.ts'
+import { startTestApi } from '../../support/service.ts'
 import { silentLog } from '../../support/silent-log.ts'
+import { use } from '../../support/use.ts'
 
-let api: TestApi
-beforeAll(async () => {
-  api = await startTestApi()
-})
-afterAll(() => api.close())
+const api = use(startTestApi)
 
 interface Entry {
   readonly id: string

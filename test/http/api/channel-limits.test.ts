@@ -1,18 +1,17 @@
 /** What a channel cannot be: one that cannot work, a relay, one of too many, a window into other projects. */
 
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { startTestApp } from '../../support/app.ts'
-import { startTestApi, type TestApi } from '../../support/service.ts'
+import { startTestApi } from '../../support/service.ts'
+import { use } from '../../support/use.ts'
 
-let api: TestApi
 let boundKey: string
 let otherProject: string
+const api = use(startTestApi)
 beforeAll(async () => {
-  api = await startTestApi()
   boundKey = (await api.client.post('/api-keys', { name: 'bound', scope: 'admin', project_id: api.project })).body.key
   otherProject = (await api.client.post('/projects', { name: 'Other' })).body.id
 })
-afterAll(() => api.close())
 beforeEach(async () => {
   await api.database.query('truncate deliveries, channels, events')
 })

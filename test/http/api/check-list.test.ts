@@ -1,18 +1,17 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { CHECK_SORTS } from '../../../src/domain/check-order.ts'
 import { LABEL_NAME_RULE, LABEL_VALUE_RULE } from '../../../src/domain/labels.ts'
-import { startTestApi, type TestApi, type TestOrganization } from '../../support/service.ts'
+import { startTestApi, type TestOrganization } from '../../support/service.ts'
+import { use } from '../../support/use.ts'
 
-let api: TestApi
 let foreign: TestOrganization
 /** A project of its own for each test. */
 let project: string
 
+const api = use(startTestApi)
 beforeAll(async () => {
-  api = await startTestApi()
   foreign = await api.addOrganization()
 })
-afterAll(() => api.close())
 beforeEach(async () => {
   project = (await api.client.post('/projects', { name: 'Test' })).body.id
 })

@@ -1,21 +1,20 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
-import { startTestApi, type TestApi, type TestOrganization } from '../../support/service.ts'
+import { beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { startTestApi, type TestOrganization } from '../../support/service.ts'
+import { use } from '../../support/use.ts'
 
 const HOUR_MS = 3_600_000
 const ISO = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/
 const UUID_V7 = /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/
 const UUID_V4 = /^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/
 
-let api: TestApi
 let foreign: TestOrganization
 /** A project of its own for each test. */
 let project: string
 
+const api = use(startTestApi)
 beforeAll(async () => {
-  api = await startTestApi()
   foreign = await api.addOrganization()
 })
-afterAll(() => api.close())
 beforeEach(async () => {
   project = (await api.client.post('/projects', { name: 'Test' })).body.id
 })

@@ -1,23 +1,22 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
-import { startTestApi, type TestApi, type TestOrganization } from '../../support/service.ts'
+import { beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { startTestApi, type TestOrganization } from '../../support/service.ts'
+import { use } from '../../support/use.ts'
 
 const ISO = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/
 const UUID = /^[0-9a-f-]{36}$/
 const UNKNOWN = '01999999-9999-7999-8999-999999999999'
 const HOUR = 3_600_000
 
-let api: TestApi
 let foreign: TestOrganization
 let boundKey: string
 let otherProject: string
 
+const api = use(startTestApi)
 beforeAll(async () => {
-  api = await startTestApi()
   foreign = await api.addOrganization()
   boundKey = (await api.client.post('/api-keys', { name: 'bound', scope: 'write', project_id: api.project })).body.key
   otherProject = (await api.client.post('/projects', { name: 'Other' })).body.id
 })
-afterAll(() => api.close())
 beforeEach(async () => {
   await api.database.query('truncate deliveries, channels, events')
 })

@@ -1,20 +1,16 @@
 /** The codes of errors: clients read them instead of the texts. */
 
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { beforeAll, describe, expect, it } from 'vitest'
 import { declareCheck } from '../../../src/checks/declare/declare-check.ts'
 import { NO_SPEC } from '../../../src/checks/read-spec.ts'
 import { NO_TEXTS } from '../../../src/domain/check.ts'
 import type { ErrorCode } from '../../../src/domain/errors.ts'
 import { STATUS } from '../../../src/http/error-codes.ts'
 import { exchange, writeHead } from '../../support/http.ts'
-import { startTestApi, type TestApi } from '../../support/service.ts'
+import { startTestApi } from '../../support/service.ts'
+import { use } from '../../support/use.ts'
 
-let api: TestApi
-
-beforeAll(async () => {
-  api = await startTestApi()
-})
-afterAll(() => api.close())
+const api = use(startTestApi)
 
 type Answer = Promise<{ readonly status: number; readonly body: unknown }>
 const NO_ID = '01999999-9999-7999-8999-999999999999'

@@ -1,18 +1,15 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
-import { startTestApi, type TestApi } from '../../support/service.ts'
+import { beforeEach, describe, expect, it } from 'vitest'
+import { startTestApi } from '../../support/service.ts'
+import { use } from '../../support/use.ts'
 
 const ISO = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/
 const UUID_V7 = /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/
 const RUN = '0199aaaa-0000-7000-8000-00000000000a'
 
-let api: TestApi
 let id: string
 let publicId: string
 
-beforeAll(async () => {
-  api = await startTestApi()
-})
-afterAll(() => api.close())
+const api = use(startTestApi)
 beforeEach(async () => {
   const { body } = await api.client.post('/checks', { project_id: api.project, name: 'job' })
   id = body.id

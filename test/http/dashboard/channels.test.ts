@@ -1,9 +1,10 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { KINDS } from '../../../src/channels/kinds/index.ts'
 import { CHANNEL_KINDS, INSTALLATION_CHANNEL_ID } from '../../../src/domain/channel.ts'
 import { readForm } from '../../support/form.ts'
-import { startTestApi, type TestApi, type TestOrganization } from '../../support/service.ts'
+import { startTestApi, type TestOrganization } from '../../support/service.ts'
 import { eventually } from '../../support/until.ts'
+import { use } from '../../support/use.ts'
 import { type Fields, type Visitor, visit } from '../../support/visitor.ts'
 
 const UNKNOWN = '01999999-9999-7999-8999-999999999999'
@@ -15,18 +16,16 @@ const ESCAPED = HOSTILE.replaceAll('"', '&quot;')
 const SECRET = /whsec_[\w+/=]+/
 const STANDARD = ['check.down', 'check.up', 'check.paused', 'check.resumed', 'check.flapping']
 
-let api: TestApi
 let foreign: TestOrganization
 let admin: Visitor
 let writer: Visitor
 let reader: Visitor
 
+const api = use(startTestApi)
 beforeAll(async () => {
-  api = await startTestApi()
   foreign = await api.addOrganization()
   ;[admin, writer, reader] = await Promise.all([visit(api), visit(api, 'write'), visit(api, 'read')])
 })
-afterAll(() => api.close())
 beforeEach(async () => {
   await api.database.query('truncate deliveries, channels, events, rate_windows')
 })

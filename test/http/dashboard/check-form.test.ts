@@ -1,21 +1,20 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { parseAllDocuments } from 'yaml'
 import { declareCheck } from '../../../src/checks/declare/declare-check.ts'
 import { NO_SPEC } from '../../../src/checks/read-spec.ts'
 import { type CheckTexts, NO_TEXTS } from '../../../src/domain/check.ts'
 import { resolveProject } from '../../../src/tenancy/namespace-projects.ts'
 import { decodeHtml, readFields, readForm } from '../../support/form.ts'
-import { startTestApi, type TestApi } from '../../support/service.ts'
+import { startTestApi } from '../../support/service.ts'
+import { use } from '../../support/use.ts'
 import { type Visitor, visit } from '../../support/visitor.ts'
 
-let api: TestApi
 let visitor: Visitor
 
+const api = use(startTestApi)
 beforeAll(async () => {
-  api = await startTestApi()
   visitor = await visit(api, 'write')
 })
-afterAll(() => api.close())
 
 /** Fills in the form of a new check as a browser does, and follows to the created check. */
 async function create(fields: Record<string, string>) {

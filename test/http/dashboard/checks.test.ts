@@ -1,24 +1,23 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { parse } from 'yaml'
 import { pauseCheck } from '../../../src/checks/pause-resume.ts'
 import { Spec } from '../../../src/operator/schema/spec.ts'
 import type { CheckRecord } from '../../../src/store/checks/checks.ts'
 import { addCheck } from '../../support/check.ts'
-import { startTestApi, type TestApi } from '../../support/service.ts'
+import { startTestApi } from '../../support/service.ts'
 import { addProject, addTenant, anAdmin, type TestTenant } from '../../support/tenant.ts'
+import { use } from '../../support/use.ts'
 import { type Visitor, visit } from '../../support/visitor.ts'
 
 const HOUR_MS = 3_600_000
 
-let api: TestApi
 let visitor: Visitor
 let tenant: TestTenant
+const api = use(startTestApi)
 beforeAll(async () => {
-  api = await startTestApi()
   tenant = { ...anAdmin(api.organizationId), projectId: null, project: api.project }
   visitor = await visit(api)
 })
-afterAll(() => api.close())
 beforeEach(() => api.database.query('delete from checks'))
 
 const add = (check: Parameters<typeof addCheck>[2] = {}, who = tenant) => addCheck(api.context, who, check)

@@ -1,27 +1,26 @@
 /** The fields of a check's form that choose its channels and how a pause ends. */
 
-import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest'
+import { beforeAll, beforeEach, expect, it } from 'vitest'
 import { getCheck } from '../../../src/checks/find-checks.ts'
 import { valuesOfCheck } from '../../../src/http/dashboard/pages/checks/check-values.ts'
 import { digestValues, WAS } from '../../../src/http/dashboard/ui/form.ts'
-import { startTestApi, type TestApi } from '../../support/service.ts'
+import { startTestApi } from '../../support/service.ts'
+import { use } from '../../support/use.ts'
 import { type Visitor, visit } from '../../support/visitor.ts'
 
-let api: TestApi
 let visitor: Visitor
 let own: string
 let shared: string
 let elsewhere: string
 let id: string
+const api = use(startTestApi)
 beforeAll(async () => {
-  api = await startTestApi()
   visitor = await visit(api, 'write')
   const otherProject = (await api.client.post('/projects', { name: 'Other' })).body.id
   own = await addChannel('Own <b>', api.project)
   shared = await addChannel('Shared')
   elsewhere = await addChannel('Elsewhere', otherProject)
 })
-afterAll(() => api.close())
 beforeEach(async () => {
   id = (await api.client.post('/checks', { project_id: api.project, name: 'Backup' })).body.id
 })

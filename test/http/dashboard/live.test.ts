@@ -1,6 +1,6 @@
 import { EventEmitter, once } from 'node:events'
 import type { Context } from 'koa'
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
+import { afterEach, beforeAll, describe, expect, it } from 'vitest'
 import type { ChangeHub, Watcher } from '../../../src/checks/watch-changes.ts'
 import { createLive } from '../../../src/http/dashboard/live.ts'
 import { STREAMS_PER_SESSION, STREAMS_PER_USER } from '../../../src/http/limits.ts'
@@ -9,25 +9,24 @@ import { removeUser } from '../../../src/tenancy/users.ts'
 import { type EventStream, openEventStream } from '../../support/event-stream.ts'
 import { openConnection } from '../../support/http.ts'
 import { createManualClock } from '../../support/manual-clock.ts'
-import { startTestApi, type TestApi } from '../../support/service.ts'
+import { startTestApi } from '../../support/service.ts'
 import { anAdmin } from '../../support/tenant.ts'
 import { eventually } from '../../support/until.ts'
+import { use } from '../../support/use.ts'
 import { createVisitor, type Visitor, visit } from '../../support/visitor.ts'
 
-let api: TestApi
 let origin: string
 const manual = createManualClock()
 const streams: EventStream[] = []
 
+const api = use(() => startTestApi({ clock: manual }))
 beforeAll(async () => {
-  api = await startTestApi({ clock: manual })
   origin = new URL(api.url).origin
 })
 afterEach(async () => {
   await Promise.all(streams.splice(0).map((stream) => stream[Symbol.asyncDispose]()))
   await eventually('no stream is open', () => api.live.count() === 0)
 })
-afterAll(() => api.close())
 
 /** As an open page does it: the time of the page is a little past, so that it hears nothing of what the tests before did. */
 async function openLive(

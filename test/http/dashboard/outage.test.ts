@@ -1,16 +1,16 @@
-import { afterAll, afterEach, beforeAll, expect, it } from 'vitest'
+import { afterEach, beforeAll, expect, it } from 'vitest'
 import { AppError, unavailable } from '../../../src/domain/errors.ts'
-import { startTestApi, type TestApi } from '../../support/service.ts'
+import { startTestApi } from '../../support/service.ts'
+import { use } from '../../support/use.ts'
 import { createVisitor, type Visitor, visit } from '../../support/visitor.ts'
 
-let api: TestApi
 let origin: string
 let visitor: Visitor
 /** What every statement fails with meanwhile. */
 let fault: Error | null = null
 
+const api = use(startTestApi)
 beforeAll(async () => {
-  api = await startTestApi()
   origin = new URL(api.url).origin
   visitor = await visit(api)
   const { database } = api.context
@@ -23,7 +23,6 @@ beforeAll(async () => {
 afterEach(() => {
   fault = null
 })
-afterAll(() => api.close())
 
 const OUTAGE = unavailable(new Error('connect ECONNREFUSED'))
 const BUSY = new AppError('unavailable', 'too many log-ins at the moment; try again shortly')

@@ -1,6 +1,7 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { createReporter, type ReporterOptions } from '../../../src/service/report.ts'
-import { startTestApi, type TestApi } from '../../support/service.ts'
+import { startTestApi } from '../../support/service.ts'
+import { use } from '../../support/use.ts'
 import { type Visitor, visit } from '../../support/visitor.ts'
 
 const PACKAGE = (await import('../../../package.json', { with: { type: 'json' } })).default
@@ -10,14 +11,12 @@ const ESCAPED = HOSTILE.replaceAll('"', '&quot;')
   .replaceAll('>', '&gt;')
   .replaceAll("'", '&#39;')
 
-let api: TestApi
 let reader: Visitor
 
+const api = use(startTestApi)
 beforeAll(async () => {
-  api = await startTestApi()
   reader = await visit(api, 'read')
 })
-afterAll(() => api.close())
 beforeEach(async () => {
   await api.database.query('truncate replicas, clusters, gaps, ping_beats, deliveries, channels, events')
 })

@@ -1,18 +1,17 @@
 import { request } from 'node:http'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { beforeAll, describe, expect, it } from 'vitest'
 import type { Log } from '../../../src/runtime/log.ts'
-import { startTestApi, type TestApi } from '../../support/service.ts'
+import { startTestApi } from '../../support/service.ts'
 import { silentLog } from '../../support/silent-log.ts'
+import { use } from '../../support/use.ts'
 import { createVisitor, visit } from '../../support/visitor.ts'
 
-let api: TestApi
 let origin: string
 
+const api = use(startTestApi)
 beforeAll(async () => {
-  api = await startTestApi()
   origin = new URL(api.url).origin
 })
-afterAll(() => api.close())
 
 const HOUR_MS = 3_600_000
 

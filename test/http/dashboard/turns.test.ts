@@ -1,20 +1,19 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { beforeAll, describe, expect, it } from 'vitest'
 import { createTurns } from '../../../src/http/dashboard/turns.ts'
-import { startTestApi, type TestApi } from '../../support/service.ts'
+import { startTestApi } from '../../support/service.ts'
 import { anAdmin } from '../../support/tenant.ts'
 import { eventually } from '../../support/until.ts'
+import { use } from '../../support/use.ts'
 import { createVisitor, type Visitor, visit } from '../../support/visitor.ts'
 import { createHeldTurns } from './held-turns.ts'
 
 const { turns, held, hold, release } = createHeldTurns()
-let api: TestApi
 let visitor: Visitor
 
+const api = use(() => startTestApi({ turns }))
 beforeAll(async () => {
-  api = await startTestApi({ turns })
   visitor = await visit(api)
 })
-afterAll(() => api.close())
 
 describe('pages', () => {
   it('of one user wait behind each other, not before those of other users', async () => {

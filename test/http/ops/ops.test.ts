@@ -1,22 +1,21 @@
 /** The ops port: probes and metrics (design, sections 8 and 11). */
 
 import { randomUUID } from 'node:crypto'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { beforeAll, describe, expect, it } from 'vitest'
 import { PING_TYPES, SHOWN_STATUSES } from '../../../src/domain/check.ts'
 import { PING_WARNINGS } from '../../../src/http/ping/request.ts'
-import { startTestApp, type TestApp } from '../../support/app.ts'
+import { startTestApp } from '../../support/app.ts'
 import { exchange, writeHead, writePost } from '../../support/http.ts'
 import { eventually } from '../../support/until.ts'
+import { use } from '../../support/use.ts'
 
-let app: TestApp
 /** As they were before anything happened. */
 let atStart: Map<string, number>
 
+const app = use(startTestApp)
 beforeAll(async () => {
-  app = await startTestApp()
   atStart = await readMetrics()
 })
-afterAll(() => app.close())
 
 const get = (path: string, ...headers: string[]) => exchange(app.opsUrl, writeHead('GET', path, ...headers))
 
