@@ -3,7 +3,7 @@ import { readdir, rm, writeFile } from 'node:fs/promises'
 import { createServer } from 'node:net'
 import { join } from 'node:path'
 import pg from 'pg'
-import { beforeAll, expect, test } from 'vitest'
+import { beforeAll, expect, it } from 'vitest'
 import { createDataDirs, failureOf, query, start, startEmbeddedChild } from '../support/embedded.ts'
 import { listProcesses, startPostgresServer } from '../support/postgres-server.ts'
 import { makeTempFolder } from '../support/temp-folder.ts'
@@ -21,7 +21,7 @@ beforeAll(async () => {
 
 const isAlive = async (pid: number) => (await listProcesses()).some((one) => one.pid === pid && one.command !== '')
 
-test('after a kill -9 of the service the next start uses its server, and stops it', async () => {
+it('after a kill -9 of the service the next start uses its server, and stops it', async () => {
   const dataDir = await dirs.newDatabase()
   await using child = startEmbeddedChild(dataDir)
   const { url, serverPid } = await child.waitFor((line) => line.ready)
@@ -39,7 +39,7 @@ test('after a kill -9 of the service the next start uses its server, and stops i
   expect(await isAlive(serverPid)).toBe(false)
 })
 
-test('reports how a server ended that an earlier run had left behind', async () => {
+it('reports how a server ended that an earlier run had left behind', async () => {
   const dataDir = await dirs.newDatabase()
   await using child = startEmbeddedChild(dataDir)
   const { serverPid } = await child.waitFor((line) => line.ready)
@@ -49,7 +49,7 @@ test('reports how a server ended that an earlier run had left behind', async () 
   expect(await server.exited).toMatchObject({ reason: 'failed', message: expect.stringContaining('connection closed') })
 })
 
-test('of several starts at the same time one owns the server, and the others do not disturb it', async () => {
+it('of several starts at the same time one owns the server, and the others do not disturb it', async () => {
   const dataDir = dirs.newFolder()
   const starts = Array.from({ length: 3 }, () => startEmbeddedChild(dataDir))
   await using stack = new AsyncDisposableStack()
@@ -62,7 +62,7 @@ test('of several starts at the same time one owns the server, and the others do 
   expect(await query(ready!.url, 'select 1 as one')).toEqual([{ one: 1 }])
 })
 
-test('after a kill -9 during the first start the next one works', async () => {
+it('after a kill -9 during the first start the next one works', async () => {
   const dataDir = dirs.newFolder()
   await using child = startEmbeddedChild(dataDir)
   const setsUp = async () => (await readdir(dataDir)).find((entry) => entry.startsWith('postgres-new-')) ?? null
@@ -77,7 +77,7 @@ test('after a kill -9 during the first start the next one works', async () => {
   expect(await setsUp()).toBeNull()
 })
 
-test('a pid file that names a server of another folder leads to no use of it', async () => {
+it('a pid file that names a server of another folder leads to no use of it', async () => {
   const dataDir = await dirs.newDatabase()
   // The likeliest stranger to be mistaken: a server of the same account and password, of another data folder.
   await using stranger = await startPostgresServer()
@@ -97,7 +97,7 @@ test('a pid file that names a server of another folder leads to no use of it', a
   expect(await query(server.url, 'select 1 as one')).toEqual([{ one: 1 }])
 })
 
-test('a pid file of a server that is gone does not hold a start up', async () => {
+it('a pid file of a server that is gone does not hold a start up', async () => {
   const dataDir = await dirs.newDatabase()
   const first = await start(dataDir)
   process.kill(first.pid, 'SIGKILL')
@@ -107,7 +107,7 @@ test('a pid file of a server that is gone does not hold a start up', async () =>
   expect(await query(second.url, 'select 1 as one')).toEqual([{ one: 1 }])
 })
 
-test('what listens on the port of a server that is gone is not asked, and gets no password', async () => {
+it('what listens on the port of a server that is gone is not asked, and gets no password', async () => {
   const dataDir = await dirs.newDatabase()
   const first = await start(dataDir)
   process.kill(first.pid, 'SIGKILL')
@@ -125,7 +125,7 @@ test('what listens on the port of a server that is gone is not asked, and gets n
   expect([connections, second.port === first.port]).toEqual([0, false])
 }, 30_000)
 
-test('Ctrl-C in the terminal reaches the service, but not its server', async () => {
+it('Ctrl-C in the terminal reaches the service, but not its server', async () => {
   await using child = startEmbeddedChild(await dirs.newDatabase())
   const { url } = await child.waitFor((line) => line.ready)
   const client = new pg.Client({ connectionString: url })
@@ -137,7 +137,7 @@ test('Ctrl-C in the terminal reaches the service, but not its server', async () 
   await client.end()
 })
 
-test('a stop with connected clients takes a bounded time', async () => {
+it('a stop with connected clients takes a bounded time', async () => {
   const server = await start(await dirs.newDatabase())
   const client = new pg.Client({ connectionString: server.url })
   await client.connect()

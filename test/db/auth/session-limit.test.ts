@@ -4,13 +4,13 @@ import { logIn, logInToDashboard, refresh } from '../../../src/auth/log-in.ts'
 import { createFindDashboardCaller } from '../../../src/auth/sessions.ts'
 import { createDatabase, type Database } from '../../../src/store/postgres/database.ts'
 import { listOwnSessions } from '../../../src/tenancy/me.ts'
+import { HOUR } from '../../support/builders.ts'
 import { createTestDatabase } from '../../support/database.ts'
 import { LOW_COST } from '../../support/passwords.ts'
 import { use } from '../../support/use.ts'
 import { anOrganization, manualClock, PASSWORD, START, tokensOf } from './fixtures.ts'
 
 const ADDRESS = '192.0.2.1'
-const HOUR_MS = 3_600_000
 
 let clock: ReturnType<typeof manualClock>
 let ann: Awaited<ReturnType<Awaited<ReturnType<typeof anOrganization>>['addUser']>>
@@ -82,7 +82,7 @@ it('a user has at most 50 sessions, of both kinds together: the one that was unu
 it('a session that is renewed outlives one that is not', async () => {
   const first = await enterApi()
   await addSessions(49)
-  clock.time = START + HOUR_MS
+  clock.time = START + HOUR
   const renewed = await refresh(context(), tokensOf(clock), { refreshToken: first.refreshToken, address: ADDRESS })
   await enterApi()
   expect([await countSessions(), await isInApi(renewed.accessToken)]).toEqual([50, true])
@@ -93,7 +93,7 @@ it('a session that has expired gives way before those that have not', async () =
   clock.time = START + 1
   const idle = await enterDashboard()
   await addSessions(48)
-  clock.time = START + 12 * HOUR_MS + 1
+  clock.time = START + 12 * HOUR + 1
   const renewed = await refresh(context(), tokensOf(clock), { refreshToken: first.refreshToken, address: ADDRESS })
   await test.database.query(`update sessions set last_used_at = created_at where kind = 'token'`)
   await enterApi()

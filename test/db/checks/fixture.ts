@@ -27,9 +27,6 @@ export { untilWaiting } from '../../support/database.ts'
 export { addProject, addTenant, type TestTenant } from '../../support/tenant.ts'
 
 export const NOW = Date.UTC(2026, 5, 15, 12)
-export const MINUTE_MS = 60_000
-export const HOUR_MS = 3_600_000
-export const DAY_MS = 86_400_000
 
 export interface Fixture extends TestDatabase {
   readonly context: Context

@@ -15,20 +15,10 @@ import { NO_TEXTS } from '../../../src/domain/check.ts'
 import type { Clock } from '../../../src/runtime/clock.ts'
 import type { CheckRecord } from '../../../src/store/checks/checks.ts'
 import type { Queryable } from '../../../src/store/postgres/database.ts'
+import { HOUR, MINUTE } from '../../support/builders.ts'
 import { createManualClock } from '../../support/manual-clock.ts'
 import { eventually } from '../../support/until.ts'
-import {
-  addCheck,
-  addTenant,
-  HOUR_MS,
-  MINUTE_MS,
-  NOW,
-  openTransaction,
-  periodSpec,
-  ping,
-  type TestTenant,
-  useFixture,
-} from './fixture.ts'
+import { addCheck, addTenant, NOW, openTransaction, periodSpec, ping, type TestTenant, useFixture } from './fixture.ts'
 
 /** From the end of a hub's own look to the next one. */
 const LOOK_MS = 1_000
@@ -65,7 +55,7 @@ async function watch(hub: ChangeHub, given: Partial<Watcher> = {}) {
   const watcher: Watcher = {
     organizationId: t.tenant.organizationId,
     checkId: null,
-    since: NOW + HOUR_MS,
+    since: NOW + HOUR,
     onChange(changed) {
       if (changed === null) nulls += 1
       else heard.push(...changed)
@@ -317,12 +307,12 @@ describe('the connection', () => {
 it('a watcher that comes a moment after a change reads everything again; a later one does not', async () => {
   const check = await addCheck(t, t.tenant)
   const { hub, settle } = await startWatching()
-  t.clock.time += MINUTE_MS
+  t.clock.time += MINUTE
   await pinged(check, 'success')
   await settle()
-  const early = await watch(hub, { since: NOW + MINUTE_MS })
+  const early = await watch(hub, { since: NOW + MINUTE })
   expect(early.nulls()).toBe(1)
-  const late = await watch(hub, { since: NOW + MINUTE_MS + 2_000 })
+  const late = await watch(hub, { since: NOW + MINUTE + 2_000 })
   expect(late.nulls()).toBe(0)
 })
 
@@ -333,7 +323,7 @@ it('changes of a moment are one call, and many of them are null', async () => {
     ...SYSTEM,
     organizationId: t.tenant.organizationId,
     checkId: null,
-    since: NOW + HOUR_MS,
+    since: NOW + HOUR,
     onChange: (c) => calls.push(c),
   })
   const ids = Array.from({ length: 100 }, () => randomUUID())

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { once } from 'node:events'
 import { connect, createServer, type Socket } from 'node:net'
 import pg from 'pg'
-import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { pauseCheck } from '../../../src/checks/pause-resume.ts'
 import { createPingRecorder, type Ping } from '../../../src/checks/ping/record.ts'
 import { systemClock } from '../../../src/runtime/clock.ts'
@@ -61,7 +61,7 @@ async function settle(): Promise<void> {
 }
 
 describe('a flip of a declared check', () => {
-  test('is heard when it is committed, and not before', async () => {
+  it('is heard when it is committed, and not before', async () => {
     const { check } = await t.declare()
     listen()
     await eventually('it listens', () => connections === 1)
@@ -73,7 +73,7 @@ describe('a flip of a declared check', () => {
     expect(heard).toEqual([RESOURCE])
   })
 
-  test('is notified for pings in a group, pauses and declarations', async () => {
+  it('is notified for pings in a group, pauses and declarations', async () => {
     const { check } = await t.declare()
     listen()
     await eventually('it listens', () => connections === 1)
@@ -84,7 +84,7 @@ describe('a flip of a declared check', () => {
     expect(heard).toEqual([RESOURCE, RESOURCE, RESOURCE])
   })
 
-  test('is not heard without a flip, nor when the check is made, nor of the API; the notice names the cluster', async () => {
+  it('is not heard without a flip, nor when the check is made, nor of the API; the notice names the cluster', async () => {
     const { check } = await t.declare()
     const { check: other } = await t.declare({ resource: { ...RESOURCE, cluster: 'other' } })
     const own = await addCheck(t, t.tenant)
@@ -100,7 +100,7 @@ describe('a flip of a declared check', () => {
     expect(await t.flipsOf(other.key)).toHaveLength(2)
   })
 
-  test('is notified for each of many at once', async () => {
+  it('is notified for each of many at once', async () => {
     const checks = []
     for (let i = 0; i < 100; i += 1) {
       const name = `${'n'.repeat(200)}-${i}`
@@ -124,7 +124,7 @@ describe('a flip of a declared check', () => {
     expect(problems).toEqual([])
   })
 
-  test('looks its one check up, however few there are: no scan', async () => {
+  it('looks its one check up, however few there are: no scan', async () => {
     const { check } = await t.declare()
     await t.database.query(
       `insert into checks (id, public_id, project_id, name, slug, created_at)
@@ -141,7 +141,7 @@ describe('a flip of a declared check', () => {
     })
   })
 
-  test('is written although the name of its resource is too long for a notice', async () => {
+  it('is written although the name of its resource is too long for a notice', async () => {
     const { check } = await t.declare()
     await t.database.query('update checks set kubernetes_name = $1', ['x'.repeat(9_000)])
     expect(await t.pinged(check, 'fail', NOW)).toBe('applied')
@@ -178,7 +178,7 @@ describe('the statements of a ping', () => {
     return names
   }
 
-  test('are not more for the notices; without a flip none sends any', async () => {
+  it('are not more for the notices; without a flip none sends any', async () => {
     const { check } = await t.declare()
     const begin = ['find_keys', 'begin', 'lock_states wait', 'save_states', 'insert_pings']
     expect(await statementsOf(check.publicId, 'success')).toEqual([...begin, 'insert_flips', 'commit'])
@@ -189,7 +189,7 @@ describe('the statements of a ping', () => {
 })
 
 describe('the listener', () => {
-  test('connects again when the server ends its connection, and says so each time', async () => {
+  it('connects again when the server ends its connection, and says so each time', async () => {
     const { check } = await t.declare()
     listen({ checkEveryMs: 60_000 })
     await eventually('it listens', () => connections === 1)
@@ -203,7 +203,7 @@ describe('the listener', () => {
     expect(heard).toEqual([RESOURCE])
   })
 
-  test('notices a connection that says nothing any more, within seconds', async () => {
+  it('notices a connection that says nothing any more, within seconds', async () => {
     const { check } = await t.declare()
     await using proxy = await startProxy(t.url)
     listen({ url: proxy.url, checkEveryMs: 100 })
@@ -218,7 +218,7 @@ describe('the listener', () => {
     await eventually('the resource is heard', () => heard.length === 1)
   })
 
-  test('retries with back-off while the database does not respond', async () => {
+  it('retries with back-off while the database does not respond', async () => {
     const waits: number[] = []
     const { promise: enough, resolve } = Promise.withResolvers<void>()
     const stopped = new AbortController()
@@ -241,7 +241,7 @@ describe('the listener', () => {
     expect(stopped.signal.aborted).toBe(true)
   })
 
-  test('stops at once, and is not heard of again', async () => {
+  it('stops at once, and is not heard of again', async () => {
     const { check } = await t.declare()
     listen({ checkEveryMs: 60_000 })
     await eventually('it listens', () => connections === 1)
@@ -256,7 +256,7 @@ describe('the listener', () => {
     expect([heard, problems]).toEqual([[], []])
   })
 
-  test('stops while it connects to a server that never responds', async () => {
+  it('stops while it connects to a server that never responds', async () => {
     await using proxy = await startProxy(t.url)
     proxy.freeze()
     listen({ url: proxy.url })
@@ -268,7 +268,7 @@ describe('the listener', () => {
     expect(problems).toEqual([])
   })
 
-  test('ignores notices of another form', async () => {
+  it('ignores notices of another form', async () => {
     listen()
     await eventually('it listens', () => connections === 1)
     const [organization, check] = IDS

@@ -2,11 +2,9 @@ import { beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import type { WebhookSettings } from '../../../src/channels/kinds/webhook/config.ts'
 import { SECRET_OVERLAP_MS } from '../../../src/channels/kinds/webhook/signature.ts'
 import { CHECK_EVENT_TYPES, STANDARD_EVENT_TYPES } from '../../../src/domain/event.ts'
+import { ISO, UUID } from '../../support/patterns.ts'
 import { startTestApi } from '../../support/service.ts'
 import { use } from '../../support/use.ts'
-
-const ISO = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/
-const UUID = /^[0-9a-f-]{36}$/
 
 let otherProject: string
 

@@ -1,6 +1,7 @@
 import { beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { CHECK_SORTS } from '../../../src/domain/check-order.ts'
 import { LABEL_NAME_RULE, LABEL_VALUE_RULE } from '../../../src/domain/labels.ts'
+import { HOUR } from '../../support/builders.ts'
 import { startTestApi, type TestOrganization } from '../../support/service.ts'
 import { use } from '../../support/use.ts'
 
@@ -154,7 +155,6 @@ describe('listing checks', () => {
 })
 
 describe('the order of checks', () => {
-  const HOUR = 3_600_000
   const at = (hours: number) => new Date(Date.now() + hours * HOUR).toISOString()
   /** The columns of the states, by the names of the checks. */
   const set = async (rows: Record<string, Record<string, unknown>>) => {

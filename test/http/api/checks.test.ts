@@ -1,9 +1,9 @@
 import { beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { HOUR } from '../../support/builders.ts'
+import { ISO } from '../../support/patterns.ts'
 import { startTestApi, type TestOrganization } from '../../support/service.ts'
 import { use } from '../../support/use.ts'
 
-const HOUR_MS = 3_600_000
-const ISO = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/
 const UUID_V7 = /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/
 const UUID_V4 = /^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/
 
@@ -317,8 +317,8 @@ describe('getting a check', () => {
       last_start_at: expect.stringMatching(ISO),
     })
     const pingedAt = Date.parse(body.last_ping_at)
-    expect(Date.parse(body.expected_at)).toBe(pingedAt + HOUR_MS)
-    expect(Date.parse(body.due_at)).toBe(pingedAt + HOUR_MS + 300_000)
+    expect(Date.parse(body.expected_at)).toBe(pingedAt + HOUR)
+    expect(Date.parse(body.due_at)).toBe(pingedAt + HOUR + 300_000)
     expect(Date.parse(body.last_start_at)).toBeGreaterThanOrEqual(pingedAt)
   })
 

@@ -1,11 +1,10 @@
 import { beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { HOUR } from '../../support/builders.ts'
+import { ISO, UUID } from '../../support/patterns.ts'
 import { startTestApi, type TestOrganization } from '../../support/service.ts'
 import { use } from '../../support/use.ts'
 
-const ISO = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/
-const UUID = /^[0-9a-f-]{36}$/
 const UNKNOWN = '01999999-9999-7999-8999-999999999999'
-const HOUR = 3_600_000
 
 let foreign: TestOrganization
 let boundKey: string

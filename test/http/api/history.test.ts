@@ -1,8 +1,8 @@
 import { beforeEach, describe, expect, it } from 'vitest'
+import { ISO } from '../../support/patterns.ts'
 import { startTestApi } from '../../support/service.ts'
 import { use } from '../../support/use.ts'
 
-const ISO = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/
 const UUID_V7 = /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/
 const RUN = '0199aaaa-0000-7000-8000-00000000000a'
 

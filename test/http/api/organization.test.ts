@@ -1,9 +1,7 @@
 import { describe, expect, it } from 'vitest'
+import { ISO, UUID } from '../../support/patterns.ts'
 import { startTestApi } from '../../support/service.ts'
 import { use } from '../../support/use.ts'
-
-const ISO = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/
-const UUID = /^[0-9a-f-]{36}$/
 
 const api = use(startTestApi)
 

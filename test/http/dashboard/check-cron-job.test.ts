@@ -5,6 +5,7 @@ import { abandonRuns } from '../../../src/checks/jobs/abandon-runs.ts'
 import type { JobEntry } from '../../../src/checks/jobs/job-report.ts'
 import { recordJobs } from '../../../src/checks/jobs/record-jobs.ts'
 import type { LastRun } from '../../../src/domain/last-run.ts'
+import { MINUTE } from '../../support/builders.ts'
 import { startTestApi } from '../../support/service.ts'
 import { use } from '../../support/use.ts'
 import { type Visitor, visit } from '../../support/visitor.ts'
@@ -16,8 +17,6 @@ beforeAll(async () => {
   visitor = await visit(api)
 })
 
-const SECOND = 1_000
-const MINUTE = 60 * SECOND
 const HOSTILE = `<script>alert("1")</script>'&\u202Eevil`
 let count = 0
 

@@ -4,6 +4,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { decideChanges } from '../../../src/checks/change.ts'
 import { saveChanges } from '../../../src/store/checks/change-sets.ts'
 import { lockStates } from '../../../src/store/checks/states.ts'
+import { HOUR, MINUTE } from '../../support/builders.ts'
 import { startTestApi, type TestApi } from '../../support/service.ts'
 import { createVisitor, type Visitor, visit } from '../../support/visitor.ts'
 
@@ -16,8 +17,6 @@ beforeAll(async () => {
 })
 afterAll(() => api.close())
 
-const MINUTE_MS = 60_000
-const HOUR_MS = 3_600_000
 const HOSTILE = `<script>alert("1")</script>'&\u202Eevil`
 const ESCAPED = '&lt;script&gt;alert(&quot;1&quot;)&lt;/script&gt;&#39;&amp;'
 
@@ -114,11 +113,11 @@ describe('the status of a check', () => {
       grace_seconds: 7_200,
     })
     await later.ping(body.public_id)
-    later.moveClock(HOUR_MS + 10 * MINUTE_MS)
+    later.moveClock(HOUR + 10 * MINUTE)
     const late = read(await open(body.id, own))
     expect(late).toMatch(/Late since .*UTC \(10 minutes\): a ping was expected, and the grace time is running/)
     expect(late).toMatch(/Down at .*UTC \(in 1 hour\) unless the job reports a success\./)
-    later.moveClock(4 * HOUR_MS)
+    later.moveClock(4 * HOUR)
     const [before, now] = [api, later]
     api = now
     await evaluate(body.id).finally(() => {

@@ -6,6 +6,7 @@ import { createLive } from '../../../src/http/dashboard/live.ts'
 import { STREAMS_PER_SESSION, STREAMS_PER_USER } from '../../../src/http/limits.ts'
 import { systemClock } from '../../../src/runtime/clock.ts'
 import { removeUser } from '../../../src/tenancy/users.ts'
+import { HOUR } from '../../support/builders.ts'
 import { type EventStream, openEventStream } from '../../support/event-stream.ts'
 import { openConnection } from '../../support/http.ts'
 import { createManualClock } from '../../support/manual-clock.ts'
@@ -144,8 +145,6 @@ describe('a stream', () => {
 })
 
 describe('a stream ends', () => {
-  const HOUR_MS = 3_600_000
-
   async function expectEnd(stream: EventStream): Promise<void> {
     await untilAfter(stream.isEnded, 5_000)
     expect(stream.events.at(-1)).toEqual({ event: 'end', data: { reason: 'session' } })
@@ -179,7 +178,7 @@ describe('a stream ends', () => {
       await manual.advance(5_000)
       expect(stream.isEnded()).toBe(false)
       expect((await visitor.get('/checks', { 'x-refresh': new Date(0).toISOString() })).status).toBe(200)
-      api.moveClock(4 * HOUR_MS)
+      api.moveClock(4 * HOUR)
     }
     await expectEnd(stream)
     expect((await visitor.get('/checks')).status).toBe(303)

@@ -8,10 +8,9 @@ import {
   type WorkInProgress,
 } from '../../../src/kubernetes/queue.ts'
 import type { Clock } from '../../../src/runtime/clock.ts'
+import { DAY } from '../../support/builders.ts'
 import { createManualClock, type ManualClock } from '../../support/manual-clock.ts'
 import { settle } from '../../support/until.ts'
-
-const DAY_MS = 86_400_000
 
 function aQueue(overrides: Partial<QueueOptions> = {}) {
   const clock = createManualClock()
@@ -199,8 +198,8 @@ it('keeps a key waiting for a year although the clock wakes it early, as Node ti
   const manual = createManualClock()
   const clock: Clock = { now: manual.now, sleep: (ms, signal) => manual.sleep(Math.min(ms, 2 ** 31 - 1), signal) }
   const { queue } = aQueue({ clock })
-  queue.addAfter('a', 365 * DAY_MS)
-  await manual.advance(365 * DAY_MS - 1)
+  queue.addAfter('a', 365 * DAY)
+  await manual.advance(365 * DAY - 1)
   expect(queue.length()).toBe(0)
   await manual.advance(1)
   expect(queue.length()).toBe(1)
