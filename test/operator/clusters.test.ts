@@ -1,25 +1,21 @@
 /** Two clusters and one database. */
 
-import { beforeEach, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import type { OperatorOptions } from '../../src/operator/operator.ts'
 import { createTestDatabase } from '../support/database.ts'
 import { startFakeCluster } from '../support/fake-cluster.ts'
 import { listen, readMetric, startTestOperator, whenLeading } from '../support/operator.ts'
 import { eventually } from '../support/until.ts'
-import { use } from '../support/use.ts'
-import { type TestCluster, type Workplace, workIn } from '../support/workplace.ts'
+import { use, useEach } from '../support/use.ts'
+import { type TestCluster, workIn } from '../support/workplace.ts'
 
 /** The namespace of one name in both clusters. */
-let here: Workplace
-let there: Workplace
 
 const first = use(startFakeCluster)
 const second = use(startFakeCluster)
 const testDatabase = use(createTestDatabase)
-beforeEach(async () => {
-  here = workIn(first, (await first.makeNamespace()).name)
-  there = workIn(second, here.name)
-})
+const here = useEach(async () => workIn(first, (await first.makeNamespace()).name))
+const there = useEach(() => workIn(second, here.name))
 
 function start({ connection }: TestCluster, changes: Partial<OperatorOptions>) {
   const namespaces = [here.name]

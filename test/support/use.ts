@@ -1,22 +1,23 @@
 import { afterAll, beforeAll, beforeEach } from 'vitest'
 
-/** What the tests of a file share: made before the first of them, and ended after the last. It is empty until then. */
-export function use<T extends AsyncDisposable>(make: () => Promise<T>): T {
-  const shared = {} as T
-  let made: T | undefined
-  beforeAll(async () => {
-    made = await make()
-    Object.defineProperties(shared, Object.getOwnPropertyDescriptors(made))
-  })
-  afterAll(() => made?.[Symbol.asyncDispose]())
+/** What the tests of a file share: made before the first of them, and ended after the last where it can be. It is empty until then. */
+export function use<T extends object>(make: () => Promise<T>): T {
+  const shared = {} as T & Partial<AsyncDisposable>
+  beforeAll(async () => fill(shared, await make()))
+  afterAll(() => shared[Symbol.asyncDispose]?.())
   return shared
 }
 
-/** The same for what each test has anew, which nothing ends. */
+/** What each test has anew. */
 export function useEach<T extends object>(make: () => Promise<T> | T): T {
   const own = {} as T
   beforeEach(async () => {
-    Object.defineProperties(own, Object.getOwnPropertyDescriptors(await make()))
+    for (const key of Reflect.ownKeys(own)) Reflect.deleteProperty(own, key)
+    fill(own, await make())
   })
   return own
+}
+
+function fill(shared: object, made: object): void {
+  Object.defineProperties(shared, Object.getOwnPropertyDescriptors(made))
 }

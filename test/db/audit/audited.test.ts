@@ -5,18 +5,17 @@ import { SYSTEM } from '../../../src/domain/access.ts'
 import type { Act, AuditEntry } from '../../../src/domain/audit.ts'
 import { pruneAged } from '../../../src/store/history/pruning.ts'
 import { createTestDatabase } from '../../support/database.ts'
-import { addTenant, type TestTenant } from '../../support/tenant.ts'
-import { use } from '../../support/use.ts'
+import { addTenant } from '../../support/tenant.ts'
+import { use, useEach } from '../../support/use.ts'
 import { manualClock } from '../auth/fixtures.ts'
 
-let tenant: TestTenant
 const clock = manualClock()
 let logged: AuditEntry[]
 
 const test = use(createTestDatabase)
-beforeEach(async () => {
-  await test.clear()
-  tenant = await addTenant(test)
+beforeEach(() => test.clear())
+const tenant = useEach(() => addTenant(test))
+beforeEach(() => {
   logged = []
 })
 

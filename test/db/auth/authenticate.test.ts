@@ -9,18 +9,13 @@ import { removeUser } from '../../../src/tenancy/users.ts'
 import { createTestDatabase } from '../../support/database.ts'
 import { LOW_COST } from '../../support/passwords.ts'
 import { eventually } from '../../support/until.ts'
-import { use } from '../../support/use.ts'
+import { use, useEach } from '../../support/use.ts'
 import { anOrganization, manualClock, PASSWORD, SECRET_KEY, START, tokensOf } from './fixtures.ts'
 
-let clock: ReturnType<typeof manualClock>
-let organization: Awaited<ReturnType<typeof anOrganization>>
-
 const test = use(createTestDatabase)
-beforeEach(async () => {
-  await test.clear()
-  clock = manualClock()
-  organization = await anOrganization(test.database)
-})
+beforeEach(() => test.clear())
+const clock = useEach(manualClock)
+const organization = useEach(() => anOrganization(test.database))
 
 const context = () => ({ database: test.database, clock, passwordCost: LOW_COST })
 const authenticate = (header: string | undefined, database: Database = test.database) =>

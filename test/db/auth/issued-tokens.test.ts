@@ -7,7 +7,7 @@ import { createApiKey } from '../../../src/tenancy/api-keys.ts'
 import { removeUser } from '../../../src/tenancy/users.ts'
 import { createTestDatabase } from '../../support/database.ts'
 import { AUDIENCE, makeKey, signToken, type TestKey } from '../../support/oidc-issuer.ts'
-import { use } from '../../support/use.ts'
+import { use, useEach } from '../../support/use.ts'
 import { anOrganization, manualClock, START, tokensOf } from './fixtures.ts'
 
 const ISSUER = 'https://login.example.com'
@@ -15,18 +15,14 @@ const CLUSTER = 'https://kubernetes.default.svc'
 const ROBOT = 'system:serviceaccount:ci:deploy'
 
 let key: TestKey
-let clock: ReturnType<typeof manualClock>
-let organization: Awaited<ReturnType<typeof anOrganization>>
 
 const test = use(createTestDatabase)
 beforeAll(async () => {
   key = await makeKey()
 })
-beforeEach(async () => {
-  await test.clear()
-  clock = manualClock()
-  organization = await anOrganization(test.database)
-})
+beforeEach(() => test.clear())
+const clock = useEach(manualClock)
+const organization = useEach(() => anOrganization(test.database))
 
 const context = () => ({ database: test.database, clock })
 function authenticate(token: string) {

@@ -7,19 +7,18 @@ import { listOwnSessions } from '../../../src/tenancy/me.ts'
 import { HOUR } from '../../support/builders.ts'
 import { createTestDatabase } from '../../support/database.ts'
 import { LOW_COST } from '../../support/passwords.ts'
-import { use } from '../../support/use.ts'
+import { use, useEach } from '../../support/use.ts'
 import { anOrganization, manualClock, PASSWORD, START, tokensOf } from './fixtures.ts'
 
 const ADDRESS = '192.0.2.1'
 
-let clock: ReturnType<typeof manualClock>
 let ann: Awaited<ReturnType<Awaited<ReturnType<typeof anOrganization>>['addUser']>>
 let addSession: (userId: string) => Promise<{ readonly sessionId: string }>
 
 const test = use(createTestDatabase)
+beforeEach(() => test.clear())
+const clock = useEach(manualClock)
 beforeEach(async () => {
-  await test.clear()
-  clock = manualClock()
   const organization = await anOrganization(test.database)
   addSession = organization.addSession
   ann = await organization.addUser('ann@example.com', 'read')

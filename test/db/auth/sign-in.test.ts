@@ -11,7 +11,7 @@ import type { SignInProvider } from '../../../src/domain/issuer.ts'
 import { createTestDatabase, untilWaiting } from '../../support/database.ts'
 import { CLIENT, startIdentityProvider, type TestProvider } from '../../support/identity-provider.ts'
 import { startReceiver } from '../../support/receiver.ts'
-import { use } from '../../support/use.ts'
+import { use, useEach } from '../../support/use.ts'
 import { anOrganization, manualClock, SECRET_KEY } from './fixtures.ts'
 
 const ORIGIN = 'http://127.0.0.1:8081'
@@ -27,8 +27,6 @@ const USED = {
 }
 
 let provider: TestProvider
-let clock: ReturnType<typeof manualClock>
-let organization: Awaited<ReturnType<typeof anOrganization>>
 const onProblem = vi.fn()
 const onAudit = vi.fn<(entry: AuditEntry) => void>()
 
@@ -41,10 +39,10 @@ beforeAll(async () => {
 afterAll(async () => {
   await provider?.close()
 })
-beforeEach(async () => {
-  await test.clear()
-  clock = manualClock(Date.now())
-  organization = await anOrganization(test.database)
+beforeEach(() => test.clear())
+const clock = useEach(() => manualClock(Date.now()))
+const organization = useEach(() => anOrganization(test.database))
+beforeEach(() => {
   provider.account = { sub: 'ann', email: 'ann@example.com', email_verified: true }
   onProblem.mockClear()
   onAudit.mockClear()

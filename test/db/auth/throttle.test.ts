@@ -8,7 +8,7 @@ import { boundFailures, lockFailures } from '../../../src/store/tenancy/login-fa
 import { DAY } from '../../support/builders.ts'
 import { createTestDatabase } from '../../support/database.ts'
 import { LOW_COST } from '../../support/passwords.ts'
-import { use } from '../../support/use.ts'
+import { use, useEach } from '../../support/use.ts'
 import { anOrganization, manualClock, PASSWORD, START, tokensOf } from './fixtures.ts'
 
 const EMAIL = 'Ann@example.com'
@@ -16,16 +16,11 @@ const WRONG = { name: 'AppError', code: 'unauthenticated', message: 'wrong e-mai
 const THROTTLED = { name: 'AppError', code: 'too_many_requests' }
 const WINDOW_MS = 15 * 60_000
 
-let clock: ReturnType<typeof manualClock>
-let organization: Awaited<ReturnType<typeof anOrganization>>
-
 const test = use(createTestDatabase)
-beforeEach(async () => {
-  await test.clear()
-  clock = manualClock()
-  organization = await anOrganization(test.database)
-  await organization.addUser(EMAIL, 'write')
-})
+beforeEach(() => test.clear())
+const clock = useEach(manualClock)
+const organization = useEach(() => anOrganization(test.database))
+beforeEach(() => organization.addUser(EMAIL, 'write'))
 
 interface Attempt {
   email?: string

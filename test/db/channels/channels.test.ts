@@ -11,19 +11,18 @@ import { pruneHistory } from '../../../src/checks/prune-history.ts'
 import { MAX_CHANNELS } from '../../../src/domain/channel.ts'
 import { removeProject } from '../../../src/tenancy/projects.ts'
 import { createTestDatabase, untilWaiting } from '../../support/database.ts'
-import { use } from '../../support/use.ts'
+import { use, useEach } from '../../support/use.ts'
 import { anOrganization, START } from '../auth/fixtures.ts'
 import { aChannel, aDelivery, contextOf, manyDeliveries, openStored, readDeliveries } from './fixture.ts'
 
 let context: ReturnType<typeof contextOf>
-let acme: Awaited<ReturnType<typeof anOrganization>>
 
 const test = use(createTestDatabase)
 beforeEach(async () => {
   await test.clear()
   context = contextOf(test.database)
-  acme = await anOrganization(test.database)
 })
+const acme = useEach(() => anOrganization(test.database))
 
 describe('creating channels', () => {
   it('at the same time stops at the limit', async () => {

@@ -1,4 +1,4 @@
-import { beforeEach, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { createCheck } from '../../../src/checks/create-check.ts'
 import { getCheck } from '../../../src/checks/find-checks.ts'
 import { isUuid } from '../../../src/domain/ids.ts'
@@ -12,16 +12,12 @@ import {
   NOW,
   openTransaction,
   periodSpec,
-  type TestTenant,
   untilWaiting,
   useFixture,
 } from './fixture.ts'
 
 const fixture = useFixture()
-let tenant: TestTenant
-beforeEach(() => {
-  tenant = fixture.tenant
-})
+const { tenant } = fixture
 
 const firstPage = { limit: 100, after: null }
 const create = (given: object) => addCheck(fixture, tenant, given)

@@ -21,10 +21,9 @@ import {
 } from './fixture.ts'
 
 const fixture = useFixture()
-let tenant: TestTenant
 let exporter: Exporter
-beforeEach(async () => {
-  tenant = fixture.tenant
+const { tenant } = fixture
+beforeEach(() => {
   exporter = createExporter(fixture.context)
 })
 

@@ -1,4 +1,4 @@
-import { beforeEach, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { type CheckFilter, getCheck } from '../../../src/checks/find-checks.ts'
 import { pauseCheck } from '../../../src/checks/pause-resume.ts'
 import { removeCheck } from '../../../src/checks/remove-check.ts'
@@ -9,13 +9,10 @@ import { decodeCursor, encodeCursor, type Page } from '../../../src/domain/page.
 import type { CheckRecord } from '../../../src/store/checks/checks.ts'
 import { HOUR } from '../../support/builders.ts'
 import { listChecks, listFlips, listPings } from '../../support/lists.ts'
-import { addCheck, addPingRow, addProject, addTenant, NOW, ping, type TestTenant, useFixture } from './fixture.ts'
+import { addCheck, addPingRow, addProject, addTenant, NOW, ping, useFixture } from './fixture.ts'
 
 const fixture = useFixture()
-let tenant: TestTenant
-beforeEach(() => {
-  tenant = fixture.tenant
-})
+const { tenant } = fixture
 
 const everything = { limit: 1_000, after: null }
 const list = (filter: CheckFilter = {}, who: Tenant = tenant) =>

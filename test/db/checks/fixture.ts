@@ -1,6 +1,6 @@
 /** What the tests of the verbs start from: a database, a clock moved by hand, tenants, and checks that were pinged. */
 
-import { afterAll, beforeAll, beforeEach } from 'vitest'
+import { beforeEach } from 'vitest'
 import { type Change, decideChanges } from '../../../src/checks/change.ts'
 import type { NewCheck } from '../../../src/checks/create-check.ts'
 import {
@@ -22,6 +22,7 @@ import type { Queryable } from '../../../src/store/postgres/database.ts'
 import { addCheck as seedCheck } from '../../support/check.ts'
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts'
 import { addTenant, type TestTenant } from '../../support/tenant.ts'
+import { use, useEach } from '../../support/use.ts'
 
 export { untilWaiting } from '../../support/database.ts'
 export { addProject, addTenant, type TestTenant } from '../../support/tenant.ts'
@@ -41,17 +42,12 @@ export async function createFixture(): Promise<Fixture> {
 
 /** A fixture for all tests of a file. Before each of them its database is emptied and gets a tenant, and its clock shows NOW. */
 export function useFixture(): Fixture & { readonly tenant: TestTenant } {
-  const fixture = {} as Fixture & { tenant: TestTenant }
-  beforeAll(async () => {
-    Object.assign(fixture, await createFixture())
-  })
-  afterAll(() => fixture.close())
+  const fixture = use(createFixture)
   beforeEach(async () => {
     await fixture.clear()
     fixture.clock.time = NOW
-    fixture.tenant = await addTenant(fixture)
   })
-  return fixture
+  return Object.assign(fixture, { tenant: useEach(() => addTenant(fixture)) })
 }
 
 /** Context whose verbs join the transaction at hand, so that a test can hold one open in the middle of its effects. */

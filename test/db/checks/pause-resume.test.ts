@@ -14,16 +14,14 @@ import {
   NOW,
   openTransaction,
   ping,
-  type TestTenant,
   untilWaiting,
   useFixture,
 } from './fixture.ts'
 
 const fixture = useFixture()
-let tenant: TestTenant
 let check: CheckRecord
+const { tenant } = fixture
 beforeEach(async () => {
-  tenant = fixture.tenant
   check = await addCheck(fixture, tenant)
 })
 

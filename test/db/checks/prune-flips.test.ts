@@ -5,10 +5,10 @@ import { beforeEach, describe, expect, it } from 'vitest'
 import { createPingCounts } from '../../../src/checks/ping/counts.ts'
 import { createBusyPruner } from '../../../src/checks/prune-busy.ts'
 import { newId } from '../../../src/runtime/ids.ts'
-import type { CheckRecord } from '../../../src/store/checks/checks.ts'
 import { listFlipEnds, pruneFlipsBefore } from '../../../src/store/history/flip-pruning.ts'
 import { COUNTED_ROWS, countHistoryRows } from '../../../src/store/history/sizes.ts'
 import { MINUTE } from '../../support/builders.ts'
+import { useEach } from '../../support/use.ts'
 import {
   addCheck,
   addPingRow,
@@ -17,17 +17,14 @@ import {
   openTransaction,
   ping,
   pruneAll,
-  type TestTenant,
   untilWaiting,
   useFixture,
 } from './fixture.ts'
 
 const fixture = useFixture()
-let tenant: TestTenant
-let check: CheckRecord
+const { tenant } = fixture
+const check = useEach(() => addCheck(fixture, tenant))
 beforeEach(async () => {
-  tenant = fixture.tenant
-  check = await addCheck(fixture, tenant)
   // Without the flip of its creation, so that tests count their own.
   await fixture.database.query('delete from flips where check_key = $1', [check.key])
 })

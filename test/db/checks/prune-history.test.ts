@@ -1,23 +1,19 @@
 import { randomUUID } from 'node:crypto'
-import { beforeEach, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import type { PruneLimits } from '../../../src/checks/prune-history.ts'
 import { removeCheck } from '../../../src/checks/remove-check.ts'
 import type { PingType } from '../../../src/domain/check.ts'
 import { newId } from '../../../src/runtime/ids.ts'
-import type { CheckRecord } from '../../../src/store/checks/checks.ts'
 import { DAY, HOUR, MINUTE } from '../../support/builders.ts'
 import { listFlips, listPings } from '../../support/lists.ts'
-import { addCheck, addPingRow, countRows, NOW, ping, pruneAll, type TestTenant, useFixture } from './fixture.ts'
+import { useEach } from '../../support/use.ts'
+import { addCheck, addPingRow, countRows, NOW, ping, pruneAll, useFixture } from './fixture.ts'
 
 const MICROSECOND_MS = 0.001
 
 const fixture = useFixture()
-let tenant: TestTenant
-let check: CheckRecord
-beforeEach(async () => {
-  tenant = fixture.tenant
-  check = await addCheck(fixture, tenant)
-})
+const { tenant } = fixture
+const check = useEach(() => addCheck(fixture, tenant))
 
 const pinged = (type: PingType, at: number, given = {}, of = check) =>
   fixture.database.transaction((tx) => ping(tx, of, type, at, given))

@@ -1,4 +1,4 @@
-import { beforeEach, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import {
   createPruner,
   PRUNE_START,
@@ -7,10 +7,10 @@ import {
   pruneHistory,
 } from '../../../src/checks/prune-history.ts'
 import { removeCheck } from '../../../src/checks/remove-check.ts'
-import type { CheckRecord } from '../../../src/store/checks/checks.ts'
 import { lockStates } from '../../../src/store/checks/states.ts'
 import { tryPruneLock } from '../../../src/store/history/pruning.ts'
 import { listPings } from '../../support/lists.ts'
+import { useEach } from '../../support/use.ts'
 import {
   addCheck,
   addPingRow,
@@ -21,18 +21,13 @@ import {
   openTransaction,
   ping,
   pruneAll,
-  type TestTenant,
   untilWaiting,
   useFixture,
 } from './fixture.ts'
 
 const fixture = useFixture()
-let tenant: TestTenant
-let check: CheckRecord
-beforeEach(async () => {
-  tenant = fixture.tenant
-  check = await addCheck(fixture, tenant)
-})
+const { tenant } = fixture
+const check = useEach(() => addCheck(fixture, tenant))
 
 const prune = (limits: Partial<PruneLimits>, batch?: PruneBatch) => pruneAll(fixture, limits, batch)
 const pings = async (of = check) =>

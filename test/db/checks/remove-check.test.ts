@@ -1,9 +1,10 @@
-import { beforeEach, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { getCheck } from '../../../src/checks/find-checks.ts'
 import { pauseCheck } from '../../../src/checks/pause-resume.ts'
 import { PRUNE_START, pruneHistory } from '../../../src/checks/prune-history.ts'
 import { removeCheck } from '../../../src/checks/remove-check.ts'
 import type { CheckRecord } from '../../../src/store/checks/checks.ts'
+import { useEach } from '../../support/use.ts'
 import {
   addCheck,
   addPingRow,
@@ -14,18 +15,13 @@ import {
   NOW,
   openTransaction,
   ping,
-  type TestTenant,
   untilWaiting,
   useFixture,
 } from './fixture.ts'
 
 const fixture = useFixture()
-let tenant: TestTenant
-let check: CheckRecord
-beforeEach(async () => {
-  tenant = fixture.tenant
-  check = await addCheck(fixture, tenant)
-})
+const { tenant } = fixture
+const check = useEach(() => addCheck(fixture, tenant))
 
 const remove = (who: Parameters<typeof removeCheck>[1] = tenant) => removeCheck(fixture.context, who, check.id)
 const pinged = (type: 'success' | 'fail', given = {}) =>

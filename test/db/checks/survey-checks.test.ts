@@ -1,4 +1,4 @@
-import { beforeEach, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { pauseCheck } from '../../../src/checks/pause-resume.ts'
 import { removeCheck } from '../../../src/checks/remove-check.ts'
 import { SURVEY_LIMIT, type SurveyRequest, surveyChecks } from '../../../src/checks/survey-checks.ts'
@@ -18,15 +18,11 @@ import {
   NOW,
   periodSpec,
   ping,
-  type TestTenant,
   useFixture,
 } from './fixture.ts'
 
 const fixture = useFixture()
-let tenant: TestTenant
-beforeEach(() => {
-  tenant = fixture.tenant
-})
+const { tenant } = fixture
 
 const survey = (request: SurveyRequest = {}, who: Tenant = tenant) => surveyChecks(fixture.context, who, request)
 const namesOf = async (request: SurveyRequest, who?: Tenant) =>

@@ -14,20 +14,16 @@ import { WITHOUT_SPOOL } from '../../support/beats.ts'
 import { createManualClock } from '../../support/manual-clock.ts'
 import { createRandom } from '../../support/random.ts'
 import { replayAll } from '../../support/replay.ts'
-import { use } from '../../support/use.ts'
+import { use, useEach } from '../../support/use.ts'
 import { clock, createPingFixture, LEFT, PLAIN, pingOf, type Replica } from '../pings/fixture.ts'
 
 const SEED = Number(process.env.TEST_SEED ?? 20_261_122)
 const TEN_SECONDS = { spec: { periodSeconds: 10, graceSeconds: 0 } }
 
-let one: Replica
-let two: Replica
 const t = use(createPingFixture)
-beforeEach(async () => {
-  await t.clear()
-  one = t.addReplica('one')
-  two = t.addReplica('two')
-})
+beforeEach(() => t.clear())
+const one = useEach(() => t.addReplica('one'))
+const two = useEach(() => t.addReplica('two'))
 afterEach(() => t.cleanUp())
 
 /** Evaluates until nothing is overdue. Returns the reasons of the flips. No search counts as a stall, however long it takes. */

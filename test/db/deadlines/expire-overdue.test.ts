@@ -1,19 +1,16 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { afterAll, beforeEach, describe, expect, it } from 'vitest'
 import { keepBeat } from '../../../src/checks/deadlines/beat.ts'
 import { expireOverdue } from '../../../src/checks/deadlines/expire-overdue.ts'
 import { systemClock } from '../../../src/runtime/clock.ts'
 import { WITHOUT_SPOOL } from '../../support/beats.ts'
 import type { CheckInput } from '../../support/check.ts'
 import { use } from '../../support/use.ts'
-import { createPingFixture, pingOf, type Replica } from '../pings/fixture.ts'
+import { createPingFixture, pingOf } from '../pings/fixture.ts'
 
 const well = { isWell: () => true, recovered: () => {} }
-let replica: Replica
 
 const t = use(createPingFixture)
-beforeAll(async () => {
-  replica = t.addReplica('pings')
-})
+const replica = use(async () => t.addReplica('pings'))
 afterAll(async () => {
   await t.cleanUp()
 })

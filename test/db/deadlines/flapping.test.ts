@@ -1,6 +1,6 @@
 /** A check that goes down and up all the time, in the database: what is sent, and the end of its flapping. */
 
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { afterAll, beforeEach, describe, expect, it } from 'vitest'
 import { expireOverdue } from '../../../src/checks/deadlines/expire-overdue.ts'
 import { getCheck } from '../../../src/checks/find-checks.ts'
 import { systemClock } from '../../../src/runtime/clock.ts'
@@ -9,13 +9,9 @@ import { MINUTE, SECOND } from '../../support/builders.ts'
 import { use } from '../../support/use.ts'
 import { createPingFixture, pingOf, type Replica } from '../pings/fixture.ts'
 
-let replica: Replica
-let other: Replica
 const t = use(createPingFixture)
-beforeAll(async () => {
-  replica = t.addReplica('one')
-  other = t.addReplica('two')
-})
+const replica = use(async () => t.addReplica('one'))
+const other = use(async () => t.addReplica('two'))
 afterAll(async () => {
   await t.cleanUp()
 })

@@ -6,10 +6,9 @@ import { BATCH, createEvaluator } from '../../../src/checks/deadlines/evaluator.
 import { oldestOverdueSeconds } from '../../../src/store/checks/states.ts'
 import { createDatabase, type Database } from '../../../src/store/postgres/database.ts'
 import { createTestDatabase } from '../../support/database.ts'
-import { addTenant, type TestTenant } from '../../support/tenant.ts'
-import { use } from '../../support/use.ts'
+import { addTenant } from '../../support/tenant.ts'
+import { use, useEach } from '../../support/use.ts'
 
-let tenant: TestTenant
 let database: Database
 const test = use(createTestDatabase)
 beforeAll(async () => {
@@ -18,10 +17,8 @@ beforeAll(async () => {
 afterAll(async () => {
   await database.close()
 })
-beforeEach(async () => {
-  await test.clear()
-  tenant = await addTenant(test)
-})
+beforeEach(() => test.clear())
+const tenant = useEach(() => addTenant(test))
 
 /** Checks whose deadlines passed from 100 to 50 seconds ago, in an order of their own; the first key has none special. */
 async function seedOverdue(count: number): Promise<void> {

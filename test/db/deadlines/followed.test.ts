@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { afterAll, beforeEach, describe, expect, it } from 'vitest'
 import { type Change, decideChanges } from '../../../src/checks/change.ts'
 import { keepBeat } from '../../../src/checks/deadlines/beat.ts'
 import { expireOverdue } from '../../../src/checks/deadlines/expire-overdue.ts'
@@ -9,16 +9,12 @@ import { lockDueStates, lockStates, oldestOverdueSeconds } from '../../../src/st
 import type { Queryable } from '../../../src/store/postgres/database.ts'
 import { WITHOUT_SPOOL } from '../../support/beats.ts'
 import { use } from '../../support/use.ts'
-import { createPingFixture, pingOf, type Replica } from '../pings/fixture.ts'
+import { createPingFixture, pingOf } from '../pings/fixture.ts'
 
 /** Deadlines of checks that follow a source wait until all Jobs of their cluster up to then are recorded. */
 
-let replica: Replica
-
 const t = use(createPingFixture)
-beforeAll(async () => {
-  replica = t.addReplica('pings')
-})
+const replica = use(async () => t.addReplica('pings'))
 afterAll(async () => {
   await t.cleanUp()
 })

@@ -5,16 +5,14 @@ import type { AlertmanagerSettings } from '../../../src/channels/kinds/alertmana
 import { createAlertmanagerSender } from '../../../src/channels/kinds/alertmanager/send.ts'
 import { createLinks } from '../../../src/channels/kinds/kind.ts'
 import type { OpenChannel } from '../../../src/domain/channel.ts'
-import type { CheckRecord } from '../../../src/store/checks/checks.ts'
 import { createDatabase } from '../../../src/store/postgres/database.ts'
 import { MINUTE, SECOND } from '../../support/builders.ts'
 import { aFlipEvent, aTestEvent } from '../../support/events.ts'
 import { createFakeAlertmanagers, type FakeAlertmanagers } from '../../support/fake-alertmanagers.ts'
-import { use } from '../../support/use.ts'
+import { use, useEach } from '../../support/use.ts'
 import { createFixture } from './fixture.ts'
 
 let fakes: FakeAlertmanagers
-let check: CheckRecord
 let channel: OpenChannel<AlertmanagerSettings>
 const fixture = use(createFixture)
 beforeEach(async () => {
@@ -27,9 +25,9 @@ beforeEach(async () => {
   } as const
   const id = await fixture.addChannel({ settings })
   channel = { id, name: 'Team', isTrusted: false, settings }
-  check = await fixture.addCheck()
-  await fixture.ping(check, { type: 'fail' })
 })
+const check = useEach(() => fixture.addCheck())
+beforeEach(() => fixture.ping(check, { type: 'fail' }))
 
 const links = createLinks(() => 'https://heartbeat.example.com/api/v1', true)
 const createSender = (database = fixture.database) =>

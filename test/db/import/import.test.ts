@@ -15,19 +15,18 @@ import {
   type RecordedCheck,
   startFakeHealthchecks,
 } from '../../support/fake-healthchecks.ts'
-import { addProject, addTenant, NOW, type TestTenant, useFixture } from '../checks/fixture.ts'
+import { addProject, addTenant, NOW, useFixture } from '../checks/fixture.ts'
 
 const recorded = RECORDED.checks
 
 const fixture = useFixture()
-let tenant: TestTenant
 let source: FakeHealthchecks
 beforeAll(async () => {
   source = await startFakeHealthchecks(RECORDED)
 })
 afterAll(() => source[Symbol.asyncDispose]())
+const { tenant } = fixture
 beforeEach(() => {
-  tenant = fixture.tenant
   source.lists = RECORDED
   source.faults = []
 })

@@ -1,21 +1,18 @@
 import { copyFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { beforeEach, expect, it } from 'vitest'
+import { expect, it } from 'vitest'
 import { runImport } from '../../../src/import/run-import.ts'
 import { SourceError } from '../../../src/import/source.ts'
 import { findPushed } from '../../../src/store/checks/push-tokens.ts'
 import { type KumaMonitor, type KumaOptions, tokenOf, writeKumaDatabase } from '../../support/kuma-database.ts'
 import { makeTempFolder } from '../../support/temp-folder.ts'
 import { use } from '../../support/use.ts'
-import { addProject, addTenant, NOW, type TestTenant, useFixture } from '../checks/fixture.ts'
+import { addProject, addTenant, NOW, useFixture } from '../checks/fixture.ts'
 
 const fixture = useFixture()
-let tenant: TestTenant
 let count = 0
 const temp = use(makeTempFolder)
-beforeEach(() => {
-  tenant = fixture.tenant
-})
+const { tenant } = fixture
 
 function write(monitors: readonly KumaMonitor[], options?: KumaOptions) {
   count += 1

@@ -23,18 +23,14 @@ import type { Session } from '../../../src/store/postgres/database.ts'
 import { DAY, HOUR, MINUTE, NOON, SECOND } from '../../support/builders.ts'
 import { createRandom } from '../../support/random.ts'
 import { replayAll } from '../../support/replay.ts'
-import { use } from '../../support/use.ts'
-import { clock, createPingFixture, LEFT, LOCKED, PLAIN, pingOf, type Replica } from './fixture.ts'
+import { use, useEach } from '../../support/use.ts'
+import { clock, createPingFixture, LEFT, LOCKED, PLAIN, pingOf } from './fixture.ts'
 
 const SEED = Number(process.env.TEST_SEED ?? 20_261_122)
-let one: Replica
-let two: Replica
 const t = use(createPingFixture)
-beforeEach(async () => {
-  await t.clear()
-  one = t.addReplica('one')
-  two = t.addReplica('two')
-})
+beforeEach(() => t.clear())
+const one = useEach(() => t.addReplica('one'))
+const two = useEach(() => t.addReplica('two'))
 afterEach(() => t.cleanUp())
 
 const commit = (check: CheckRecord, overrides: Partial<Ping> = {}) => one.commit([pingOf(check, overrides)])

@@ -13,11 +13,10 @@ import { SpoolBroken, SpoolFull } from '../../../src/spool/errors.ts'
 import { openSpool } from '../../../src/spool/open-spool.ts'
 import type { Spool } from '../../../src/spool/spool.ts'
 import { createDatabase, type Database } from '../../../src/store/postgres/database.ts'
-import { use } from '../../support/use.ts'
-import { createPingFixture, pingOf, type Replica } from './fixture.ts'
+import { use, useEach } from '../../support/use.ts'
+import { createPingFixture, pingOf } from './fixture.ts'
 
 let folder: string
-let replica: Replica
 let spool: Spool
 let pings: PingSpool
 let dropped: [DropReason, number][]
@@ -30,7 +29,9 @@ const t = use(createPingFixture)
 beforeEach(async () => {
   await t.clear()
   folder = await mkdtemp(join(tmpdir(), 'heartbeat-spool-'))
-  replica = t.addReplica('spooling')
+})
+const replica = useEach(() => t.addReplica('spooling'))
+beforeEach(async () => {
   dropped = []
   ends = []
   recoveries = 0

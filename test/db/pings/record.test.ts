@@ -5,15 +5,12 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { pauseCheck } from '../../../src/checks/pause-resume.ts'
 import { removeCheck } from '../../../src/checks/remove-check.ts'
 import { eventually } from '../../support/until.ts'
-import { use } from '../../support/use.ts'
-import { clock, createPingFixture, pingOf, type Replica } from './fixture.ts'
+import { use, useEach } from '../../support/use.ts'
+import { clock, createPingFixture, pingOf } from './fixture.ts'
 
-let one: Replica
 const t = use(createPingFixture)
-beforeEach(async () => {
-  await t.clear()
-  one = t.addReplica('one')
-})
+beforeEach(() => t.clear())
+const one = useEach(() => t.addReplica('one'))
 afterEach(() => t.cleanUp())
 
 const UNKNOWN = { publicId: randomUUID() }

@@ -7,19 +7,18 @@ import { removeCheck } from '../../../src/checks/remove-check.ts'
 import { pause } from '../../../src/runtime/clock.ts'
 import type { CheckRecord } from '../../../src/store/checks/checks.ts'
 import { makeTempFolder, type TempFolder } from '../../support/temp-folder.ts'
-import { use } from '../../support/use.ts'
-import { clock, createPingFixture, pingOf, type Replica } from './fixture.ts'
+import { use, useEach } from '../../support/use.ts'
+import { clock, createPingFixture, pingOf } from './fixture.ts'
 import { openSpoolReplica, type SpoolReplicaOptions, withUnknownCommits } from './spool-fixture.ts'
 
 let folder: TempFolder
 /** A replica that reaches the database all the time. */
-let other: Replica
 const t = use(createPingFixture)
 beforeEach(async () => {
   await t.clear()
   folder = await makeTempFolder()
-  other = t.addReplica('other')
 })
+const other = useEach(() => t.addReplica('other'))
 afterEach(async () => {
   await t.cleanUp()
   await folder.remove()

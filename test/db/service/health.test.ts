@@ -6,23 +6,21 @@ import { findHealth, MAX_WAITING } from '../../../src/service/find-health.ts'
 import { createReporter, type ReporterOptions } from '../../../src/service/report.ts'
 import { takeClusterName } from '../../../src/store/leases/clusters.ts'
 import { createTestDatabase } from '../../support/database.ts'
-import { use } from '../../support/use.ts'
+import { use, useEach } from '../../support/use.ts'
 import { anOrganization, manualClock, START } from '../auth/fixtures.ts'
 import { aChannel, contextOf, manyDeliveries } from '../channels/fixture.ts'
 
 const PACKAGE = (await import('../../../package.json', { with: { type: 'json' } })).default
 
 let context: ReturnType<typeof contextOf>
-let clock: ReturnType<typeof manualClock>
-let acme: Awaited<ReturnType<typeof anOrganization>>
 
 const test = use(createTestDatabase)
-beforeEach(async () => {
-  await test.clear()
-  clock = manualClock()
+beforeEach(() => test.clear())
+const clock = useEach(manualClock)
+beforeEach(() => {
   context = contextOf(test.database, { clock })
-  acme = await anOrganization(test.database)
 })
+const acme = useEach(() => anOrganization(test.database))
 
 const reporter = (options: Partial<ReporterOptions> = {}) =>
   createReporter({ ...context, role: 'api', cluster: null, isLeading: () => false, host: 'api-1', ...options })

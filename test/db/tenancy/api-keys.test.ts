@@ -3,24 +3,18 @@ import { beforeEach, describe, expect, it } from 'vitest'
 import { createAuthenticate } from '../../../src/auth/authenticate.ts'
 import { createApiKey, insertKey, listApiKeys, revokeApiKey } from '../../../src/tenancy/api-keys.ts'
 import { createTestDatabase } from '../../support/database.ts'
-import { use } from '../../support/use.ts'
+import { use, useEach } from '../../support/use.ts'
 import { anOrganization, manualClock, START, tokensOf } from '../auth/fixtures.ts'
 
 const ALL = { limit: 100, after: null }
 const NO_KEY = { name: 'AppError', code: 'not_found', message: 'API key not found' }
 const NO_PROJECT = { name: 'AppError', code: 'not_found', message: 'project not found' }
 
-let clock: ReturnType<typeof manualClock>
-let acme: Awaited<ReturnType<typeof anOrganization>>
-let other: Awaited<ReturnType<typeof anOrganization>>
-
 const test = use(createTestDatabase)
-beforeEach(async () => {
-  await test.clear()
-  clock = manualClock()
-  acme = await anOrganization(test.database)
-  other = await anOrganization(test.database, 'other')
-})
+beforeEach(() => test.clear())
+const clock = useEach(manualClock)
+const acme = useEach(() => anOrganization(test.database))
+const other = useEach(() => anOrganization(test.database, 'other'))
 
 const context = () => ({ database: test.database, clock })
 const listNames = async (caller = acme.caller) =>

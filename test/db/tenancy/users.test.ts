@@ -8,7 +8,7 @@ import { describeCaller } from '../../../src/tenancy/me.ts'
 import { createUser, listUsers, removeUser, updateUser } from '../../../src/tenancy/users.ts'
 import { createTestDatabase, untilWaiting } from '../../support/database.ts'
 import { LOW_COST } from '../../support/passwords.ts'
-import { use } from '../../support/use.ts'
+import { use, useEach } from '../../support/use.ts'
 import { anOrganization, manualClock, PASSWORD, START, tokensOf } from '../auth/fixtures.ts'
 
 const ALL = { limit: 100, after: null }
@@ -19,17 +19,11 @@ const LAST_ADMIN = {
   message: expect.stringContaining('this is the last admin of the organization'),
 }
 
-let clock: ReturnType<typeof manualClock>
-let acme: Awaited<ReturnType<typeof anOrganization>>
-let other: Awaited<ReturnType<typeof anOrganization>>
-
 const test = use(createTestDatabase)
-beforeEach(async () => {
-  await test.clear()
-  clock = manualClock()
-  acme = await anOrganization(test.database)
-  other = await anOrganization(test.database, 'other')
-})
+beforeEach(() => test.clear())
+const clock = useEach(manualClock)
+const acme = useEach(() => anOrganization(test.database))
+const other = useEach(() => anOrganization(test.database, 'other'))
 
 const context = () => ({ database: test.database, clock, passwordCost: LOW_COST })
 const create = (input: { email?: string; password?: string } = {}, caller = acme.caller) =>

@@ -1,15 +1,14 @@
 import { beforeAll, describe, expect, it } from 'vitest'
 import { includesScope, SCOPES } from '../../../src/domain/access.ts'
 import { ROUTES } from '../../../src/http/api/routes.ts'
-import { startTestApi, type TestOrganization } from '../../support/service.ts'
+import { startTestApi } from '../../support/service.ts'
 import { use } from '../../support/use.ts'
 
-let foreign: TestOrganization
 let checkId: string
 
 const api = use(startTestApi)
+const foreign = use(() => api.addOrganization())
 beforeAll(async () => {
-  foreign = await api.addOrganization()
   checkId = (await api.client.post('/checks', { project_id: api.project, name: 'ours' })).body.id
 })
 

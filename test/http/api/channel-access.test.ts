@@ -1,17 +1,16 @@
 import { beforeAll, describe, expect, it } from 'vitest'
 import { INSTALLATION_CHANNEL_ID } from '../../../src/domain/channel.ts'
 import { STANDARD_EVENT_TYPES } from '../../../src/domain/event.ts'
-import { startTestApi, type TestOrganization } from '../../support/service.ts'
+import { startTestApi } from '../../support/service.ts'
 import { use } from '../../support/use.ts'
 
-let foreign: TestOrganization
 /** Bound to the project of the organization. */
 let boundKey: string
 let otherProject: string
 
 const api = use(startTestApi)
+const foreign = use(() => api.addOrganization())
 beforeAll(async () => {
-  foreign = await api.addOrganization()
   boundKey = (await api.client.post('/api-keys', { name: 'bound', scope: 'admin', project_id: api.project })).body.key
   otherProject = (await api.client.post('/projects', { name: 'Other' })).body.id
 })

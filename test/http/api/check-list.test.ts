@@ -1,18 +1,15 @@
-import { beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { beforeEach, describe, expect, it } from 'vitest'
 import { CHECK_SORTS } from '../../../src/domain/check-order.ts'
 import { LABEL_NAME_RULE, LABEL_VALUE_RULE } from '../../../src/domain/labels.ts'
 import { HOUR } from '../../support/builders.ts'
-import { startTestApi, type TestOrganization } from '../../support/service.ts'
+import { startTestApi } from '../../support/service.ts'
 import { use } from '../../support/use.ts'
 
-let foreign: TestOrganization
 /** A project of its own for each test. */
 let project: string
 
 const api = use(startTestApi)
-beforeAll(async () => {
-  foreign = await api.addOrganization()
-})
+const foreign = use(() => api.addOrganization())
 beforeEach(async () => {
   project = (await api.client.post('/projects', { name: 'Test' })).body.id
 })

@@ -1,18 +1,17 @@
 import { beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { HOUR } from '../../support/builders.ts'
 import { ISO, UUID } from '../../support/patterns.ts'
-import { startTestApi, type TestOrganization } from '../../support/service.ts'
+import { startTestApi } from '../../support/service.ts'
 import { use } from '../../support/use.ts'
 
 const UNKNOWN = '01999999-9999-7999-8999-999999999999'
 
-let foreign: TestOrganization
 let boundKey: string
 let otherProject: string
 
 const api = use(startTestApi)
+const foreign = use(() => api.addOrganization())
 beforeAll(async () => {
-  foreign = await api.addOrganization()
   boundKey = (await api.client.post('/api-keys', { name: 'bound', scope: 'write', project_id: api.project })).body.key
   otherProject = (await api.client.post('/projects', { name: 'Other' })).body.id
 })

@@ -2,7 +2,7 @@ import { beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { KINDS } from '../../../src/channels/kinds/index.ts'
 import { CHANNEL_KINDS, INSTALLATION_CHANNEL_ID } from '../../../src/domain/channel.ts'
 import { readForm } from '../../support/form.ts'
-import { startTestApi, type TestOrganization } from '../../support/service.ts'
+import { startTestApi } from '../../support/service.ts'
 import { eventually } from '../../support/until.ts'
 import { use } from '../../support/use.ts'
 import { type Fields, type Visitor, visit } from '../../support/visitor.ts'
@@ -16,14 +16,13 @@ const ESCAPED = HOSTILE.replaceAll('"', '&quot;')
 const SECRET = /whsec_[\w+/=]+/
 const STANDARD = ['check.down', 'check.up', 'check.paused', 'check.resumed', 'check.flapping']
 
-let foreign: TestOrganization
 let admin: Visitor
 let writer: Visitor
 let reader: Visitor
 
 const api = use(startTestApi)
+const foreign = use(() => api.addOrganization())
 beforeAll(async () => {
-  foreign = await api.addOrganization()
   ;[admin, writer, reader] = await Promise.all([visit(api), visit(api, 'write'), visit(api, 'read')])
 })
 beforeEach(async () => {

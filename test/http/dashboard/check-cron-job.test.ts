@@ -1,6 +1,6 @@
 /** The page of a check that follows a CronJob: its last run, why it is down, and which entry of its history is from whom. */
 
-import { beforeAll, expect, it } from 'vitest'
+import { expect, it } from 'vitest'
 import { abandonRuns } from '../../../src/checks/jobs/abandon-runs.ts'
 import type { JobEntry } from '../../../src/checks/jobs/job-report.ts'
 import { recordJobs } from '../../../src/checks/jobs/record-jobs.ts'
@@ -8,14 +8,10 @@ import type { LastRun } from '../../../src/domain/last-run.ts'
 import { MINUTE } from '../../support/builders.ts'
 import { startTestApi } from '../../support/service.ts'
 import { use } from '../../support/use.ts'
-import { type Visitor, visit } from '../../support/visitor.ts'
-
-let visitor: Visitor
+import { visit } from '../../support/visitor.ts'
 
 const api = use(() => startTestApi({ kept: { days: 90, flips: 1_000 } }))
-beforeAll(async () => {
-  visitor = await visit(api)
-})
+const visitor = use(() => visit(api))
 
 const HOSTILE = `<script>alert("1")</script>'&\u202Eevil`
 let count = 0

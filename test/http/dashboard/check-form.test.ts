@@ -1,4 +1,4 @@
-import { beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { beforeEach, describe, expect, it } from 'vitest'
 import { parseAllDocuments } from 'yaml'
 import { declareCheck } from '../../../src/checks/declare/declare-check.ts'
 import { NO_SPEC } from '../../../src/checks/read-spec.ts'
@@ -7,14 +7,10 @@ import { resolveProject } from '../../../src/tenancy/namespace-projects.ts'
 import { decodeHtml, readFields, readForm } from '../../support/form.ts'
 import { startTestApi } from '../../support/service.ts'
 import { use } from '../../support/use.ts'
-import { type Visitor, visit } from '../../support/visitor.ts'
-
-let visitor: Visitor
+import { visit } from '../../support/visitor.ts'
 
 const api = use(startTestApi)
-beforeAll(async () => {
-  visitor = await visit(api, 'write')
-})
+const visitor = use(() => visit(api, 'write'))
 
 /** Fills in the form of a new check as a browser does, and follows to the created check. */
 async function create(fields: Record<string, string>) {
@@ -121,7 +117,6 @@ describe('the form of a new check', () => {
 
   it.each<[string, Record<string, string>, string]>([
     ['name', { name: ' ' }, 'Name is required.'],
-    ['name', { name: 'x'.repeat(101) }, 'Name must be text of 1 to 100 characters, without control characters.'],
     [
       'slug',
       { slug: 'Not a slug' },
@@ -155,7 +150,6 @@ describe('the form of a new check', () => {
       { schedule: '61 * * * *' },
       'Schedule has "61" as minute: 61 is too large; give values from 0 to 59, such as 0, 0,30 or */15.',
     ],
-    ['schedule', { schedule: '0 0 31 2 *' }, 'Schedule must come at some time: "0 0 31 2 *" names no real date.'],
     [
       'schedule',
       { schedule: '@every 5m' },
@@ -173,7 +167,6 @@ describe('the form of a new check', () => {
     ],
     ['period_seconds', { period_seconds: 'often' }, 'Every must be a length of time such as 15 min or 1h30m.'],
     ['period_seconds', { period_seconds: '9' }, 'Every must be from 10 seconds to 365 days.'],
-    ['period_seconds', { period_seconds: '366d' }, 'Every must be from 10 seconds to 365 days.'],
     ['grace_seconds', { grace_seconds: '-1' }, 'Grace must be a length of time such as 15 min or 1h30m.'],
     ['grace_seconds', { grace_seconds: '31536001' }, 'Grace must be from 0 seconds to 365 days.'],
     ['max_runtime_seconds', { max_runtime_seconds: '0' }, 'Maximum run time must be from 1 second to 365 days.'],

@@ -6,15 +6,15 @@ import { saveChanges } from '../../../src/store/checks/change-sets.ts'
 import { lockStates } from '../../../src/store/checks/states.ts'
 import { HOUR, MINUTE } from '../../support/builders.ts'
 import { startTestApi, type TestApi } from '../../support/service.ts'
-import { createVisitor, type Visitor, visit } from '../../support/visitor.ts'
+import { use } from '../../support/use.ts'
+import { createVisitor, visit } from '../../support/visitor.ts'
 
 let api: TestApi
-let visitor: Visitor
 
 beforeAll(async () => {
   api = await startTestApi({ kept: { days: 90, flips: 1_000 } })
-  visitor = await visit(api)
 })
+const visitor = use(() => visit(api))
 afterAll(() => api.close())
 
 const HOSTILE = `<script>alert("1")</script>'&\u202Eevil`

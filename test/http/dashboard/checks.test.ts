@@ -1,4 +1,4 @@
-import { beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { beforeEach, describe, expect, it } from 'vitest'
 import { parse } from 'yaml'
 import { pauseCheck } from '../../../src/checks/pause-resume.ts'
 import { Spec } from '../../../src/operator/schema/spec.ts'
@@ -8,15 +8,17 @@ import { addCheck } from '../../support/check.ts'
 import { startTestApi } from '../../support/service.ts'
 import { addProject, addTenant, anAdmin, type TestTenant } from '../../support/tenant.ts'
 import { use } from '../../support/use.ts'
-import { type Visitor, visit } from '../../support/visitor.ts'
+import { visit } from '../../support/visitor.ts'
 
-let visitor: Visitor
-let tenant: TestTenant
 const api = use(startTestApi)
-beforeAll(async () => {
-  tenant = { ...anAdmin(api.organizationId), projectId: null, project: api.project }
-  visitor = await visit(api)
-})
+const tenant = use(
+  async (): Promise<TestTenant> => ({
+    ...anAdmin(api.organizationId),
+    projectId: null,
+    project: api.project,
+  }),
+)
+const visitor = use(() => visit(api))
 beforeEach(() => api.database.query('delete from checks'))
 
 const add = (check: Parameters<typeof addCheck>[2] = {}, who = tenant) => addCheck(api.context, who, check)

@@ -6,16 +6,15 @@ import { valuesOfCheck } from '../../../src/http/dashboard/pages/checks/check-va
 import { digestValues, WAS } from '../../../src/http/dashboard/ui/form.ts'
 import { startTestApi } from '../../support/service.ts'
 import { use } from '../../support/use.ts'
-import { type Visitor, visit } from '../../support/visitor.ts'
+import { visit } from '../../support/visitor.ts'
 
-let visitor: Visitor
 let own: string
 let shared: string
 let elsewhere: string
 let id: string
 const api = use(startTestApi)
+const visitor = use(() => visit(api, 'write'))
 beforeAll(async () => {
-  visitor = await visit(api, 'write')
   const otherProject = (await api.client.post('/projects', { name: 'Other' })).body.id
   own = await addChannel('Own <b>', api.project)
   shared = await addChannel('Shared')

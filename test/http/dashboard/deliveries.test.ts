@@ -1,21 +1,15 @@
-import { beforeAll, beforeEach, describe, expect, it } from 'vitest'
-import { startTestApi, type TestOrganization } from '../../support/service.ts'
+import { beforeEach, describe, expect, it } from 'vitest'
+import { startTestApi } from '../../support/service.ts'
 import { use } from '../../support/use.ts'
-import { type Visitor, visit } from '../../support/visitor.ts'
+import { visit } from '../../support/visitor.ts'
 
 const UNKNOWN = '01999999-9999-7999-8999-999999999999'
 const HOSTILE = `"><script>alert(1)</script>'\u202e${'🦊'.repeat(50)}`
 
-let foreign: TestOrganization
-let reader: Visitor
-let writer: Visitor
-
 const api = use(startTestApi)
-beforeAll(async () => {
-  foreign = await api.addOrganization()
-  reader = await visit(api, 'read')
-  writer = await visit(api, 'write')
-})
+const foreign = use(() => api.addOrganization())
+const reader = use(() => visit(api, 'read'))
+const writer = use(() => visit(api, 'write'))
 beforeEach(async () => {
   await api.database.query('truncate deliveries, channels, events')
 })

@@ -5,14 +5,15 @@ import { use } from '../../support/use.ts'
 import { createVisitor, type Visitor, visit } from '../../support/visitor.ts'
 
 let origin: string
-let visitor: Visitor
 /** What every statement fails with meanwhile. */
 let fault: Error | null = null
 
 const api = use(startTestApi)
-beforeAll(async () => {
+beforeAll(() => {
   origin = new URL(api.url).origin
-  visitor = await visit(api)
+})
+const visitor = use(() => visit(api))
+beforeAll(() => {
   const { database } = api.context
   for (const name of ['query', 'transaction'] as const) {
     const works = database[name] as (...args: unknown[]) => unknown

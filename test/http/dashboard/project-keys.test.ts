@@ -1,17 +1,14 @@
 /** The ping key and the badges of a project, in the settings. */
 
-import { beforeAll, expect, it } from 'vitest'
+import { expect, it } from 'vitest'
 import { startTestApi } from '../../support/service.ts'
 import { use } from '../../support/use.ts'
-import { createVisitor, type Visitor, visit } from '../../support/visitor.ts'
+import { createVisitor, visit } from '../../support/visitor.ts'
 
 const USER = { email: 'ann@example.com', password: 'a long enough password' }
 
-let admin: Visitor
 const api = use(startTestApi)
-beforeAll(async () => {
-  admin = await visit(api)
-})
+const admin = use(() => visit(api))
 
 it('the page of a project has its keys, where an admin creates, replaces and revokes them', async () => {
   const { id } = (await api.client.post('/projects', { name: 'Shop [a](b) <b>' })).body

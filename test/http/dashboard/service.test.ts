@@ -1,8 +1,8 @@
-import { beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { beforeEach, describe, expect, it } from 'vitest'
 import { createReporter, type ReporterOptions } from '../../../src/service/report.ts'
 import { startTestApi } from '../../support/service.ts'
 import { use } from '../../support/use.ts'
-import { type Visitor, visit } from '../../support/visitor.ts'
+import { visit } from '../../support/visitor.ts'
 
 const PACKAGE = (await import('../../../package.json', { with: { type: 'json' } })).default
 const HOSTILE = `"><script>alert(1)</script>'\u202e${'🦊'.repeat(50)}`
@@ -11,12 +11,8 @@ const ESCAPED = HOSTILE.replaceAll('"', '&quot;')
   .replaceAll('>', '&gt;')
   .replaceAll("'", '&#39;')
 
-let reader: Visitor
-
 const api = use(startTestApi)
-beforeAll(async () => {
-  reader = await visit(api, 'read')
-})
+const reader = use(() => visit(api, 'read'))
 beforeEach(async () => {
   await api.database.query('truncate replicas, clusters, gaps, ping_beats, deliveries, channels, events')
 })

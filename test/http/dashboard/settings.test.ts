@@ -1,6 +1,6 @@
 /** `/settings`: each list and form, by scope. The rules of the verbs are tested with them (test/db/tenancy). */
 
-import { beforeAll, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { hashPassword } from '../../../src/auth/passwords.ts'
 import { beginSession } from '../../../src/auth/sessions.ts'
 import { newId } from '../../../src/runtime/ids.ts'
@@ -14,11 +14,8 @@ const HOSTILE = `<script>alert("1")</script>'&\u202E${'x'.repeat(50)}`
 const ESCAPED = '&lt;script&gt;alert(&quot;1&quot;)&lt;/script&gt;&#39;&amp;\u202E'
 const PASSWORD = 'a long enough password'
 
-let admin: Visitor
 const api = use(startTestApi)
-beforeAll(async () => {
-  admin = await visit(api)
-})
+const admin = use(() => visit(api))
 
 /** The part of `/settings` with this id. */
 const partOf = (text: string, id: string) => text.slice(text.indexOf(`<section id="${id}"`)).split('</section>')[0]!

@@ -1,19 +1,16 @@
-import { beforeAll, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { createTurns } from '../../../src/http/dashboard/turns.ts'
 import { startTestApi } from '../../support/service.ts'
 import { anAdmin } from '../../support/tenant.ts'
 import { eventually } from '../../support/until.ts'
 import { use } from '../../support/use.ts'
-import { createVisitor, type Visitor, visit } from '../../support/visitor.ts'
+import { createVisitor, visit } from '../../support/visitor.ts'
 import { createHeldTurns } from './held-turns.ts'
 
 const { turns, held, hold, release } = createHeldTurns()
-let visitor: Visitor
 
 const api = use(() => startTestApi({ turns }))
-beforeAll(async () => {
-  visitor = await visit(api)
-})
+const visitor = use(() => visit(api))
 
 describe('pages', () => {
   it('of one user wait behind each other, not before those of other users', async () => {

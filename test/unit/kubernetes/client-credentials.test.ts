@@ -17,8 +17,9 @@ import {
   type ServerCertificate,
   startFakeApiServer,
 } from '../../support/fake-api-server.ts'
-import { createManualClock, type ManualClock } from '../../support/manual-clock.ts'
+import { createManualClock } from '../../support/manual-clock.ts'
 import { eventually } from '../../support/until.ts'
+import { useEach } from '../../support/use.ts'
 import { untilDone } from './until-done.ts'
 
 const authority = createAuthority('first')
@@ -26,7 +27,6 @@ const nextAuthority = createAuthority('second')
 const clientAuthority = createAuthority('clients')
 
 let folder: string
-let clock: ManualClock
 let stack: AsyncDisposableStack
 let attempts: number
 
@@ -34,7 +34,9 @@ beforeEach(async () => {
   stack = new AsyncDisposableStack()
   folder = await mkdtemp(join(tmpdir(), 'heartbeat-client-'))
   stack.defer(() => rm(folder, { recursive: true }))
-  clock = createManualClock()
+})
+const clock = useEach(createManualClock)
+beforeEach(async () => {
   attempts = 0
   await write('ca.crt', authority.certificate)
 })

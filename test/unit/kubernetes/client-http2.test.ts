@@ -13,8 +13,9 @@ import { createClient, type KubernetesClient } from '../../../src/kubernetes/cli
 import { TransportError } from '../../../src/kubernetes/errors.ts'
 import { createAuthority, signServer } from '../../../tools/cluster/control-plane-certificates.ts'
 import { CONFIG_MAPS } from '../../support/fake-api-server.ts'
-import { createManualClock, type ManualClock } from '../../support/manual-clock.ts'
+import { createManualClock } from '../../support/manual-clock.ts'
 import { eventually } from '../../support/until.ts'
+import { useEach } from '../../support/use.ts'
 import { aConfigMap, failureOf } from './calling.ts'
 
 type Handle = (request: Http2ServerRequest, response: Http2ServerResponse) => void
@@ -25,16 +26,17 @@ let seen: string[]
 /** What the server does with the next requests; then it answers. */
 let next: Handle[]
 let client: KubernetesClient
-let clock: ManualClock
 
 const authority = createAuthority('first')
 
-beforeEach(async () => {
+beforeEach(() => {
   stack = new AsyncDisposableStack()
   sessions = []
   seen = []
   next = []
-  clock = createManualClock()
+})
+const clock = useEach(createManualClock)
+beforeEach(async () => {
   const { certificate, key } = signServer(authority, ['127.0.0.1'])
   const server = createSecureServer({ cert: certificate, key, allowHTTP1: true }, (request, response) => {
     seen.push(`${request.httpVersion} ${request.method}`)

@@ -14,8 +14,9 @@ import { createMetrics, type Metrics } from '../../../../src/roles/metrics.ts'
 import type { BackoffSteps } from '../../../../src/runtime/backoff.ts'
 import { createLoop } from '../../../../src/runtime/loop.ts'
 import { aHeartbeatCheck } from '../../../support/builders.ts'
-import { createManualClock, type ManualClock } from '../../../support/manual-clock.ts'
+import { createManualClock } from '../../../support/manual-clock.ts'
 import { silentLog } from '../../../support/silent-log.ts'
+import { useEach } from '../../../support/use.ts'
 
 const LABEL = 'heartbeat-operator.io/watch'
 const OURS = 'our-installation'
@@ -28,7 +29,6 @@ interface Call {
   readonly at: number
 }
 
-let clock: ManualClock
 let calls: Call[]
 let sources: Map<string, Source>
 let checks: Map<string, HeartbeatCheck>
@@ -49,8 +49,8 @@ let deleted: unknown[]
 let asked: string[]
 let instead: Record<'cached' | 'now', readonly string[] | null>
 
+const clock = useEach(createManualClock)
 beforeEach(() => {
-  clock = createManualClock()
   calls = []
   sources = new Map()
   checks = new Map()

@@ -3,7 +3,8 @@ import { createSourceChanges } from '../../../../src/operator/reconcile/on-sourc
 import type { Source } from '../../../../src/operator/sources/source-kind.ts'
 import type { SourceListener } from '../../../../src/operator/sources/watch-sources.ts'
 import { aHeartbeatCheck, aSource } from '../../../support/builders.ts'
-import { createManualClock, type ManualClock } from '../../../support/manual-clock.ts'
+import { createManualClock } from '../../../support/manual-clock.ts'
+import { useEach } from '../../../support/use.ts'
 
 let did: string[]
 let listed: Set<string>
@@ -11,7 +12,6 @@ let missing: Map<string, string>
 let rightListeners: Set<(namespace: string | undefined) => void>
 let listeners: Set<SourceListener>
 let found: Source | undefined
-let clock: ManualClock
 let changes: ReturnType<typeof createSourceChanges>
 
 beforeEach(() => {
@@ -21,7 +21,9 @@ beforeEach(() => {
   rightListeners = new Set()
   listeners = new Set()
   found = undefined
-  clock = createManualClock(1_000_000)
+})
+const clock = useEach(() => createManualClock(1_000_000))
+beforeEach(() => {
   changes = createSourceChanges({
     sources: {
       areaOf: () => 'default',
