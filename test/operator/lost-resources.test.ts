@@ -22,12 +22,7 @@ async function startOperator(changes: Partial<OperatorOptions> = {}) {
   return startTestOperator({
     connection: cluster.connection,
     testDatabase: await testDatabaseOf(app),
-    changes: {
-      namespaces: [place.name],
-      pollMs: 100,
-      pingUrl: () => app.pingUrl,
-      ...changes,
-    },
+    changes: { namespaces: [place.name], pollMs: 100, pingUrl: () => app.pingUrl, ...changes },
   })
 }
 

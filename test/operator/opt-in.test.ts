@@ -19,9 +19,7 @@ import { useEach } from '../support/use.ts'
 import { openWorkplace, workIn } from '../support/workplace.ts'
 import { useScene } from './scene.ts'
 
-const watching = (watch: CronJobSettings['watch']) => ({
-  cronJobs: { ...LABELLED, watch },
-})
+const watching = (watch: CronJobSettings['watch']) => ({ cronJobs: { ...LABELLED, watch } })
 const t = useScene(watching('labelled'))
 
 let cronJobs: CronJobs

@@ -21,10 +21,7 @@ const LOST = {
   message:
     'this sign-in began in another browser, at another address of this service, or more than ten minutes ago: sign in again',
 }
-const USED = {
-  code: 'unauthenticated',
-  message: 'this sign-in was finished before, or took too long: sign in again',
-}
+const USED = { code: 'unauthenticated', message: 'this sign-in was finished before, or took too long: sign in again' }
 
 let provider: TestProvider
 const onProblem = vi.fn()

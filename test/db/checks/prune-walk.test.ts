@@ -97,10 +97,7 @@ describe('the pruner', () => {
   it('does a batch a run and says when there is more', async () => {
     for (let i = 0; i < 3; i += 1) await addPingRow(fixture, check.key, NOW + i)
     const pruned: number[] = []
-    const run = createPruner(fixture.context, {
-      ...LIMITS,
-      onPruned: (rows) => pruned.push(rows),
-    })
+    const run = createPruner(fixture.context, { ...LIMITS, onPruned: (rows) => pruned.push(rows) })
     const outcomes: unknown[] = []
     do outcomes.push(await run(going))
     while (outcomes.at(-1) === 'again')

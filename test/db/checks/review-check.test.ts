@@ -57,12 +57,7 @@ describe('a review', () => {
       ['success', 3 * MINUTE],
       ['success', MINUTE],
     ])
-    expect(found.durations).toEqual({
-      count: 2,
-      medianMs: 2 * MINUTE,
-      p95Ms: 3 * MINUTE,
-      longestMs: 3 * MINUTE,
-    })
+    expect(found.durations).toEqual({ count: 2, medianMs: 2 * MINUTE, p95Ms: 3 * MINUTE, longestMs: 3 * MINUTE })
     expect(found.cause).toMatchObject({ type: 'fail', createdAt: NOW + HOUR + 11 * MINUTE })
     expect(found.lastText).toMatchObject({ ping: { type: 'success' }, text: { size: 11, isTruncated: false } })
     expect(found.uptimes[0]).toMatchObject({

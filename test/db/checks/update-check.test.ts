@@ -162,18 +162,13 @@ describe('an update of the schedule', () => {
     ['timeZone', { timeZone: 'UTC' }],
   ])('is rejected with a fault of %s: %j', async (field, given) => {
     const check = await addCheck(fixture, tenant)
-    await expect(update(check, { ...given, name: 'Other' })).rejects.toMatchObject({
-      code: 'invalid_request',
-      field,
-    })
+    await expect(update(check, { ...given, name: 'Other' })).rejects.toMatchObject({ code: 'invalid_request', field })
     expect(await read(check)).toEqual({ ...check, kubernetesSuspend: null })
   })
 
   it('is rejected with a zone beside a period that replaces a schedule', async () => {
     const check = await addCheck(fixture, tenant, { spec: cronSpec('0 2 * * *') })
-    await expect(update(check, { periodSeconds: 60, timeZone: 'UTC' })).rejects.toMatchObject({
-      field: 'timeZone',
-    })
+    await expect(update(check, { periodSeconds: 60, timeZone: 'UTC' })).rejects.toMatchObject({ field: 'timeZone' })
   })
 
   it('can replace a stored schedule that cannot be read', async () => {

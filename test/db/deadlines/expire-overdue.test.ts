@@ -244,9 +244,7 @@ describe('a gap', () => {
       await other.query('lock table check_states in access exclusive mode')
       await expect(
         keepBeat({ ...WITHOUT_SPOOL, database: replica.database, recorder, onGap: () => {} }),
-      ).rejects.toMatchObject({
-        cause: { code: '55P03' },
-      })
+      ).rejects.toMatchObject({ cause: { code: '55P03' } })
       expect(isWell).toBe(false)
       // The beat's own row is not what is locked.
       await keepBeat({ ...WITHOUT_SPOOL, database: replica.database, recorder: well, onGap: () => {} })

@@ -304,12 +304,7 @@ describe('declarations and others at the same time', () => {
     await t.declare()
     const projectId = await addProject(t, t.tenant)
     const creating = await openTransaction(t, (tx) =>
-      createCheck(contextWithin(t, tx), t.tenant, {
-        projectId,
-        name: 'X',
-        slug: 'nightly-backup',
-        spec: periodSpec(),
-      }),
+      createCheck(contextWithin(t, tx), t.tenant, { projectId, name: 'X', slug: 'nightly-backup', spec: periodSpec() }),
     )
     const moving = t.declare({ projectId })
     await untilWaiting(t, 1)

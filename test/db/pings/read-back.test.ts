@@ -123,10 +123,7 @@ describe('the read-back', () => {
     // The commit is known to the database alone.
     const unreleased = { ...pings, forget: () => Promise.reject(new Error('killed')) }
     await expect(
-      aReadBack({
-        ...unreleased,
-        forget: (upTo) => (upTo === 0 ? pings.forget(0, []) : unreleased.forget()),
-      }).drain(),
+      aReadBack({ ...unreleased, forget: (upTo) => (upTo === 0 ? pings.forget(0, []) : unreleased.forget()) }).drain(),
     ).rejects.toThrow('killed')
     await reopen()
     expect(pings.pings()).toBe(2)

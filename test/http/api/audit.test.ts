@@ -218,11 +218,7 @@ describe('the audit log', () => {
     const { key } = await make('/api-keys', { name: 'bound', scope: 'admin', project_id })
     const { id } = await make('/checks', { project_id, name: 'theirs' })
     const { id: channel } = (
-      await api.client.post('/channels', {
-        kind: 'email',
-        name: 'Mail',
-        config: { to: ['a@example.com'] },
-      })
+      await api.client.post('/channels', { kind: 'email', name: 'Mail', config: { to: ['a@example.com'] } })
     ).body
     const seen = await entries('', key)
     expect(seen.map(({ target }) => target!.id)).toEqual(expect.arrayContaining([id, project_id]))

@@ -27,22 +27,13 @@ beforeEach(async () => {
 })
 
 async function declare(given: Partial<GivenDeclaration> = {}): Promise<StoredCheck> {
-  const spec = {
-    ...NO_SPEC,
-    schedule: '0 2 * * *',
-    graceSeconds: 60,
-  }
+  const spec = { ...NO_SPEC, schedule: '0 2 * * *', graceSeconds: 60 }
   const declaration = { resource: RESOURCE, projectId, name: 'Nightly', ...NO_TEXTS, spec, suspend: null }
   return (await declareCheck(api.context, { ...declaration, adoptId: null, ...given })).check
 }
 
 describe('a check that follows a CronJob', () => {
-  const spec = {
-    ...NO_SPEC,
-    schedule: '0 2 * * *',
-    graceSeconds: 300,
-    jobArea: RESOURCE.cluster,
-  }
+  const spec = { ...NO_SPEC, schedule: '0 2 * * *', graceSeconds: 300, jobArea: RESOURCE.cluster }
   const ENDED = '2026-06-15T02:01:33Z'
   const FAILED = {
     job: 'nightly-backup-1',

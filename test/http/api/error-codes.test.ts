@@ -14,11 +14,7 @@ const api = use(startTestApi)
 
 type Answer = Promise<{ readonly status: number; readonly body: unknown }>
 const NO_ID = '01999999-9999-7999-8999-999999999999'
-const SPEC = {
-  ...NO_SPEC,
-  periodSeconds: 3_600,
-  graceSeconds: 60,
-}
+const SPEC = { ...NO_SPEC, periodSeconds: 3_600, graceSeconds: 60 }
 const SLACK = { kind: 'slack', config: { url: 'https://hooks.slack.com/services/T/B/x' } }
 
 const create = async (fields: object = {}) =>

@@ -466,11 +466,7 @@ describe('a check that Kubernetes manages', () => {
   let id: string
   const declare = async (texts: CheckTexts) => {
     const projectId = (await resolveProject(api.context, { ...RESOURCE, allowed: null, wanted: null })).id
-    const spec = {
-      ...NO_SPEC,
-      schedule: '0 2 * * *',
-      graceSeconds: 60,
-    }
+    const spec = { ...NO_SPEC, schedule: '0 2 * * *', graceSeconds: 60 }
     const declaration = { resource: RESOURCE, projectId, ...texts, spec, suspend: null, adoptId: null }
     return (await declareCheck(api.context, declaration)).check.id
   }

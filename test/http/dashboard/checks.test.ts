@@ -12,11 +12,7 @@ import { visit } from '../../support/visitor.ts'
 
 const api = use(startTestApi)
 const tenant = use(
-  async (): Promise<TestTenant> => ({
-    ...anAdmin(api.organizationId),
-    projectId: null,
-    project: api.project,
-  }),
+  async (): Promise<TestTenant> => ({ ...anAdmin(api.organizationId), projectId: null, project: api.project }),
 )
 const visitor = use(() => visit(api))
 beforeEach(() => api.database.query('delete from checks'))

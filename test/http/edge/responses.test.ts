@@ -56,10 +56,7 @@ it.each(['/login', '/login?next=%2Fchannels', '/no-such-page'])(
 
 it('the log-in takes turns: one address waits for itself, and others pass', async () => {
   const { turns, held, hold, release } = createHeldTurns()
-  await using api = await startTestApi({
-    turns,
-    findClientAddress: ({ headers }) => String(headers['x-address']),
-  })
+  await using api = await startTestApi({ turns, findClientAddress: ({ headers }) => String(headers['x-address']) })
   const open = (address: string) => get(`${siteOf(api)}/login`, { 'x-address': address })
   hold()
   const first = [open('192.0.2.1'), open('192.0.2.1'), open('192.0.2.1')]

@@ -87,10 +87,7 @@ describe('borders', () => {
       for (const { keys } of [other, foreign])
         expect(
           await call(method, pathOf(path), { key: keys.write, ...(method === 'POST' ? { json: {} } : {}) }),
-        ).toMatchObject({
-          status: 404,
-          body: error('check not found'),
-        })
+        ).toMatchObject({ status: 404, body: error('check not found') })
     },
   )
 

@@ -74,10 +74,7 @@ describe('while the database is unavailable', () => {
       await eventually('the service says that it spools', async () =>
         (await readiness()).text === 'ok\n' ? null : readiness(),
       ),
-    ).toEqual({
-      status: 200,
-      text: 'database unavailable; spooling\n',
-    })
+    ).toEqual({ status: 200, text: 'database unavailable; spooling\n' })
 
     await proxy.accept()
     const types = async () => (await app.storedPings(publicId)).map(({ type }) => type)

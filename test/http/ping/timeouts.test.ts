@@ -133,10 +133,7 @@ describe('close', () => {
     const connection = openConnection(url)
     connection.send(Array.from({ length: count }, () => writeHead('GET', TARGET)).join(''))
     await allBegun.promise
-    return {
-      connection,
-      go: (index: number, result: 'stored' | 'unknown') => goings[index]!.resolve(result),
-    }
+    return { connection, go: (index: number, result: 'stored' | 'unknown') => goings[index]!.resolve(result) }
   }
 
   it.each([

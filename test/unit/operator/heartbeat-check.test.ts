@@ -29,11 +29,7 @@ describe('reading a HeartbeatCheck', () => {
       channels: null,
       labels: {},
       droppedLabels: [],
-      spec: {
-        ...NO_SPEC,
-        periodSeconds: 3_600,
-        graceSeconds: 360,
-      },
+      spec: { ...NO_SPEC, periodSeconds: 3_600, graceSeconds: 360 },
       suspend: null,
       project: null,
       deletionPolicy: 'Delete',

@@ -33,12 +33,7 @@ function createScene({ takeOver = null as string | null, answer = null as ApiErr
     asked += 1
     return null
   }
-  const claims = {
-    installation: 'i1',
-    takeOver,
-    takenOver: new Set<string>(),
-    reported: new Map<string, string>(),
-  }
+  const claims = { installation: 'i1', takeOver, takenOver: new Set<string>(), reported: new Map<string, string>() }
   const options = {
     client: {
       async mergePatch(_type: unknown, _place: unknown, patch: Patch) {

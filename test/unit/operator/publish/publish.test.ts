@@ -119,10 +119,7 @@ describe('a refused write', () => {
       create: () => Promise.reject(refusal(409, 'AlreadyExists')),
       get: () => Promise.reject(refusal(403, 'Forbidden')),
     })
-    expect(result).toEqual({
-      reason: 'PublishRefused',
-      message: 'Secret nightly-heartbeat cannot be written: no',
-    })
+    expect(result).toEqual({ reason: 'PublishRefused', message: 'Secret nightly-heartbeat cannot be written: no' })
   })
 
   it.each([

@@ -29,12 +29,7 @@ function record(state: Partial<CheckState> = {}): CheckRecord {
     kubernetes: { cluster: 'default', namespace: 'shop', name: 'nightly' },
     createdAt: NOW,
     updatedAt: NOW,
-    spec: {
-      ...NO_SPEC,
-      periodSeconds: 3_600,
-      dialect: null,
-      graceSeconds: 600,
-    },
+    spec: { ...NO_SPEC, periodSeconds: 3_600, dialect: null, graceSeconds: 600 },
     state: aState({
       since: NOW - 5_000,
       lastPingAt: NOW - 5_000,
