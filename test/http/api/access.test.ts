@@ -9,7 +9,7 @@ let checkId: string
 const api = use(startTestApi)
 const foreign = use(() => api.addOrganization())
 beforeAll(async () => {
-  checkId = (await api.client.post('/checks', { project_id: api.project, name: 'ours' })).body.id
+  checkId = (await api.addCheck({ name: 'ours' })).id
 })
 
 const UNKNOWN = '01999999-9999-7999-8999-999999999999'

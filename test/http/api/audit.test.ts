@@ -24,7 +24,7 @@ const entries = async (query = '', key = api.keys.admin): Promise<Entry[]> =>
 const newest = async (query = '') => (await entries(`?limit=1${query}`))[0]!
 const make = async (path: string, json: object) => (await api.client.post(path, json)).body
 
-const aCheck = async () => `/checks/${(await make('/checks', { project_id: api.project, name: 'Backup' })).id}`
+const aCheck = async () => `/checks/${(await api.addCheck({ name: 'Backup' })).id}`
 const aChannel = async (fields = {}) => {
   const config = { url: 'https://example.com/hooks/T0CKEN?key=s3cret' }
   return `/channels/${(await make('/channels', { kind: 'webhook', name: 'Pager', config, ...fields })).id}`

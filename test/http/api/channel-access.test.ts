@@ -16,11 +16,7 @@ beforeAll(async () => {
 })
 
 const aWebhook = { kind: 'webhook', name: 'Pager', config: { url: 'https://example.com/hook' } }
-const make = async (fields: object = {}, key = api.keys.admin) => {
-  const { status, body } = await api.client.post('/channels', { ...aWebhook, ...fields }, { key })
-  expect({ status, body }).toMatchObject({ status: 201 })
-  return body
-}
+const make = (fields?: object, key?: string) => api.addChannel(fields, key)
 const get = async (id: string) => (await api.client.get(`/channels/${id}`)).body
 
 describe('a channel', () => {

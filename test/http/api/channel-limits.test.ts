@@ -19,7 +19,7 @@ beforeEach(async () => {
 const aWebhook = { kind: 'webhook', name: 'Pager', config: { url: 'https://example.com/hook' } }
 const post = (fields: object = {}, key = api.keys.admin) =>
   api.client.post('/channels', { ...aWebhook, ...fields }, { key })
-const make = async (fields: object = {}) => (await post(fields)).body.id as string
+const make = async (fields?: object): Promise<string> => (await api.addChannel(fields)).id
 
 describe('a channel that cannot work', () => {
   it.each([
@@ -76,7 +76,7 @@ describe('a key that is bound to a project', () => {
   it('does not see the responses of channels of the whole organization', async () => {
     const wide = await make()
     const own = await make({ project_id: api.project })
-    const { body: check } = await api.client.post('/checks', { project_id: api.project, name: 'Backup' })
+    const check = await api.addCheck()
     await api.ping(check.public_id, { type: 'fail', exitCode: null })
     await api.database.query("update deliveries set last_status = 500, last_error = 'responded 500: theirs'")
     const responses = async (key: string) => {

@@ -17,12 +17,7 @@ beforeEach(async () => {
   await api.database.query('delete from channels')
 })
 
-const aWebhook = { kind: 'webhook', name: 'Pager', config: { url: 'https://example.com/hook' } }
-const make = async (fields: object = {}, key = api.keys.admin) => {
-  const { status, body } = await api.client.post('/channels', { ...aWebhook, ...fields }, { key })
-  expect({ status, body }).toMatchObject({ status: 201 })
-  return body
-}
+const make = (fields?: object, key?: string) => api.addChannel(fields, key)
 /** The unsealed settings. */
 async function openSettings(id: string) {
   const { rows } = await api.database.query<{ sealed: Buffer; sealedWith: Buffer }>(

@@ -14,11 +14,7 @@ beforeEach(async () => {
   project = (await api.client.post('/projects', { name: 'Test' })).body.id
 })
 
-const created = async (fields: object = {}) => {
-  const { status, body } = await api.client.post('/checks', { project_id: project, name: 'Nightly backup', ...fields })
-  expect(status, JSON.stringify(body)).toBe(201)
-  return body
-}
+const created = (fields: object = {}) => api.addCheck({ project_id: project, ...fields })
 const list = (query = '') => api.client.get(`/checks?project_id=${project}${query}`)
 
 describe('listing checks', () => {
@@ -267,10 +263,10 @@ describe('a page of large checks', () => {
 describe('a key that is bound to a project', () => {
   it('sees that project and nothing else', async () => {
     const inside = await created()
-    const outside = await api.client.post('/checks', { project_id: api.project, name: 'elsewhere' })
+    const outside = await api.addCheck({ name: 'elsewhere' })
     const { key } = (await api.client.post('/api-keys', { name: 'bound', scope: 'admin', project_id: project })).body
     expect((await api.client.get(`/checks/${inside.id}`, { key })).status).toBe(200)
-    expect((await api.client.get(`/checks/${outside.body.id}`, { key })).body).toMatchObject({
+    expect((await api.client.get(`/checks/${outside.id}`, { key })).body).toMatchObject({
       error: 'check not found',
     })
     expect((await api.client.get(`/checks?project_id=${api.project}`, { key })).body).toMatchObject({

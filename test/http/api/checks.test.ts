@@ -18,11 +18,7 @@ beforeEach(async () => {
 
 const create = (fields: object = {}) =>
   api.client.post('/checks', { project_id: project, name: 'Nightly backup', ...fields })
-const created = async (fields: object = {}) => {
-  const { status, body } = await create(fields)
-  expect(status, JSON.stringify(body)).toBe(201)
-  return body
-}
+const created = (fields: object = {}) => api.addCheck({ project_id: project, ...fields })
 
 describe('creating a check', () => {
   it('answers with the full check, and defaults for what was left out', async () => {

@@ -15,10 +15,7 @@ beforeAll(async () => {
   foreign = await addChannel({}, (await api.addOrganization()).keys.admin)
 })
 
-async function addChannel(fields: object = {}, key = api.keys.admin): Promise<string> {
-  const channel = { kind: 'slack', name: 'Team', config: { url: 'https://hooks.example.com/x' }, ...fields }
-  return (await api.client.post('/channels', channel, { key })).body.id
-}
+const addChannel = async (fields?: object, key?: string): Promise<string> => (await api.addChannel(fields, key)).id
 const create = (fields: object = {}, key = api.keys.admin) =>
   api.client.post('/checks', { project_id: api.project, name: 'Backup', ...fields }, { key })
 

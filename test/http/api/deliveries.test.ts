@@ -19,15 +19,12 @@ beforeEach(async () => {
   await api.database.query('truncate deliveries, channels, events')
 })
 
-const makeChannel = async (fields: object = {}, key = api.keys.admin): Promise<string> => {
-  const channel = { kind: 'webhook', name: 'Pager', config: { url: 'https://example.com/hook' }, ...fields }
-  return (await api.client.post('/channels', channel, { key })).body.id
-}
+const makeChannel = async (fields?: object, key?: string): Promise<string> => (await api.addChannel(fields, key)).id
 /** A check that goes down: one delivery for each channel that serves it. */
 const makeDown = async (project = api.project, key = api.keys.admin): Promise<string> => {
-  const { body } = await api.client.post('/checks', { project_id: project, name: 'Backup' }, { key })
-  await api.ping(body.public_id, { type: 'fail', exitCode: null })
-  return body.id
+  const { id, public_id } = await api.addCheck({ project_id: project, name: 'Backup' }, key)
+  await api.ping(public_id, { type: 'fail', exitCode: null })
+  return id
 }
 const list = async (query = '', key = api.keys.read) => {
   const { status, body } = await api.client.get(`/deliveries${query}`, { key })

@@ -17,9 +17,8 @@ const NO_ID = '01999999-9999-7999-8999-999999999999'
 const SPEC = { ...NO_SPEC, periodSeconds: 3_600, graceSeconds: 60 }
 const SLACK = { kind: 'slack', config: { url: 'https://hooks.slack.com/services/T/B/x' } }
 
-const create = async (fields: object = {}) =>
-  (await api.client.post('/checks', { project_id: api.project, name: 'Backup', ...fields })).body
-const addChannel = async (): Promise<string> => (await api.client.post('/channels', { ...SLACK, name: 'Shop' })).body.id
+const create = (fields: object = {}) => api.addCheck({ name: 'Backup', ...fields })
+const addChannel = async (): Promise<string> => (await api.addChannel(SLACK)).id
 
 async function declare(suspend: boolean | null): Promise<string> {
   const resource = { cluster: 'main', namespace: 'shop', name: `backup-${suspend}` }

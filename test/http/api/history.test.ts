@@ -11,9 +11,7 @@ let publicId: string
 
 const api = use(startTestApi)
 beforeEach(async () => {
-  const { body } = await api.client.post('/checks', { project_id: api.project, name: 'job' })
-  id = body.id
-  publicId = body.public_id
+  ;({ id, public_id: publicId } = await api.addCheck({ name: 'job' }))
 })
 
 const pings = async (query = '') => (await api.client.get(`/checks/${id}/pings${query}`)).body
@@ -157,7 +155,7 @@ describe('one ping', () => {
   it.each(['', '/body'])('that is unknown, or of another check, is 404 (%s)', async (rest) => {
     await api.ping(publicId)
     const [ping] = (await pings()).pings
-    const other = (await api.client.post('/checks', { project_id: api.project, name: 'other' })).body
+    const other = await api.addCheck({ name: 'other' })
     for (const path of [`${id}/pings/${RUN}`, `${id}/pings/1`, `${other.id}/pings/${ping.id}`]) {
       const { status, body } = await api.client.get(`/checks/${path}${rest}`)
       expect([path, status, body]).toEqual([path, 404, { error: 'ping not found', code: 'not_found' }])

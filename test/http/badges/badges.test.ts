@@ -24,8 +24,8 @@ beforeEach(async () => {
   key = (await api.client.get(`/projects/${project}/badge-key`)).body.badge_key
 })
 
-const create = async (slug: string, fields: object = {}) =>
-  (await api.client.post('/checks', { project_id: project, name: `The ${slug}`, slug, ...fields })).body
+const create = (slug: string, fields: object = {}) =>
+  api.addCheck({ project_id: project, name: `The ${slug}`, slug, ...fields })
 const get = async (rest: string, init: RequestInit = {}) => fetch(`${origin}/badge/${rest}`, init)
 const read = async (rest: string) => (await get(rest)).json()
 

@@ -35,12 +35,8 @@ const CONFIGS = {
   email: { to: ['ops@example.com', 'dba@example.com'] },
   alertmanager: { urls: ['https://u:s3cret@alerts.example.com'], labels: { team: 'payments' } },
 }
-const makeChannel = async (fields: object = {}, key = api.keys.admin): Promise<string> => {
-  const channel = { kind: 'webhook', name: 'Pager', config: CONFIGS.webhook, ...fields }
-  const { status, body } = await api.client.post('/channels', channel, { key })
-  expect(status).toBe(201)
-  return body.id
-}
+const makeChannel = async (fields: object = {}, key?: string): Promise<string> =>
+  (await api.addChannel({ config: CONFIGS.webhook, ...fields }, key)).id
 const read = async (id: string) => (await api.client.get(`/channels/${id}`)).body
 /** The fields of a form as a browser would send them. */
 const FORM: Fields = {
@@ -60,7 +56,7 @@ describe('/channels', () => {
     const fails = await makeChannel({ name: 'Fails', kind: 'slack', config: CONFIGS.slack })
     await makeChannel({ name: 'Idle', kind: 'email', config: CONFIGS.email })
     await makeChannel({ name: 'Quiet', muted: true, project_id: api.project })
-    const { body } = await api.client.post('/checks', { project_id: api.project, name: 'Backup' })
+    const body = await api.addCheck({ name: 'Backup' })
     await api.ping(body.public_id, { type: 'fail', exitCode: null })
     const sent = 'attempts = 1, next_attempt_at = null'
     await api.database.query(`update deliveries set status = 1, ${sent} where channel_id = $1`, [works])
@@ -298,7 +294,7 @@ describe('/channels/{id}', () => {
 
   it('has the last deliveries with their responses, and sends one again', async () => {
     const id = await makeChannel()
-    const { body } = await api.client.post('/checks', { project_id: api.project, name: 'Backup' })
+    const body = await api.addCheck({ name: 'Backup' })
     await api.ping(body.public_id, { type: 'fail', exitCode: null })
     await api.database.query(
       `update deliveries set status = 2, attempts = 2, next_attempt_at = null, last_status = 503, last_error = 'hooks.example.com responded 503'`,
@@ -355,7 +351,7 @@ describe('/channels/{id}', () => {
     expect((await admin.post(`/channels/${id}/unmute`)).location).toBe(`/channels/${id}?done=channel-unmuted`)
     expect(await read(id)).toMatchObject({ muted: false })
 
-    const { body } = await api.client.post('/checks', { project_id: api.project, name: 'Backup' })
+    const body = await api.addCheck({ name: 'Backup' })
     await api.ping(body.public_id, { type: 'fail', exitCode: null })
     const { text } = await admin.get(`/channels/${id}`)
     expect(text).not.toContain(`action="/channels/${id}/mute"`)
@@ -433,7 +429,7 @@ describe('/channels/{id}', () => {
   it('does not move while checks of other projects have chosen it, and the form says which', async () => {
     const id = await makeChannel()
     const other = (await api.client.post('/projects', { name: 'Other' })).body.id
-    await api.client.post('/checks', { project_id: api.project, name: 'Backup <1>', channels: [id] })
+    await api.addCheck({ name: 'Backup <1>', channels: [id] })
     const { status, text } = await admin.post(`/channels/${id}/edit`, {
       name: 'Pager',
       project_id: other,

@@ -65,7 +65,7 @@ describe('the form of a new check', () => {
 
   it('creates a check of a name alone, with the defaults of the API, and leads to how it pings', async () => {
     const { name, ...made } = await create({ name: 'Nightly backup' })
-    const { body: other } = await api.client.post('/checks', { name: 'Other', project_id: api.project })
+    const other = await api.addCheck({ name: 'Other' })
     expect(name).toBe('Nightly backup')
     const { grace_seconds, period_seconds, schedule, time_zone, description, tags, labels, max_runtime_seconds } = other
     expect(made).toMatchObject({ grace_seconds, period_seconds, schedule, time_zone, description, tags, labels })
@@ -370,7 +370,7 @@ describe('the form of a change', () => {
     ['schedule', { period_seconds: '', schedule: 'x' }, 'Schedule must have 5 fields'],
     ['slug', { slug: 'taken-by-another' }, 'Another check of the project has the slug'],
   ])('rejects a fault of %s beside the field, and saves nothing: %j', async (field, fields, expected) => {
-    await api.client.post('/checks', { project_id: api.project, name: 'Taken', slug: 'taken-by-another' })
+    await api.addCheck({ name: 'Taken', slug: 'taken-by-another' })
     const { id, updated_at } = await create({ name: 'Unchanged', period_seconds: '1h' })
     const { status, text } = await edit(id, { description: 'kept', ...fields })
     expect([status, faultOf(text, field)]).toEqual([422, expect.stringContaining(expected)])

@@ -20,12 +20,7 @@ afterAll(() => api.close())
 const HOSTILE = `<script>alert("1")</script>'&\u202Eevil`
 const ESCAPED = '&lt;script&gt;alert(&quot;1&quot;)&lt;/script&gt;&#39;&amp;'
 
-async function addCheck(fields: object = {}): Promise<{ id: string; public_id: string }> {
-  const standard = { project_id: api.project, name: 'Nightly backup', period_seconds: 3_600, grace_seconds: 300 }
-  const { status, body } = await api.client.post('/checks', { ...standard, ...fields })
-  if (status !== 201) throw new Error(JSON.stringify(body))
-  return body
-}
+const addCheck = (fields: object = {}) => api.addCheck({ period_seconds: 3_600, grace_seconds: 300, ...fields })
 
 /** The evaluator reads the check now. */
 async function evaluate(id: string): Promise<void> {

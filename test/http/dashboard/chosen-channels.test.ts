@@ -21,13 +21,11 @@ beforeAll(async () => {
   elsewhere = await addChannel('Elsewhere', otherProject)
 })
 beforeEach(async () => {
-  id = (await api.client.post('/checks', { project_id: api.project, name: 'Backup' })).body.id
+  id = (await api.addCheck()).id
 })
 
-async function addChannel(name: string, projectId?: string): Promise<string> {
-  const config = { url: 'https://hooks.example.com/x' }
-  return (await api.client.post('/channels', { kind: 'slack', name, project_id: projectId, config })).body.id
-}
+const addChannel = async (name: string, project_id?: string): Promise<string> =>
+  (await api.addChannel({ name, project_id })).id
 const check = async () => (await api.client.get(`/checks/${id}`)).body
 const editPage = async () => (await visitor.get(`/checks/${id}/edit`)).text
 const boxesOf = (page: string) =>

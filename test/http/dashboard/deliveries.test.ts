@@ -14,15 +14,12 @@ beforeEach(async () => {
   await api.database.query('truncate deliveries, channels, events')
 })
 
-const makeChannel = async (name = 'Pager', key = api.keys.admin): Promise<string> => {
-  const channel = { kind: 'webhook', name, config: { url: 'https://example.com/hook' } }
-  return (await api.client.post('/channels', channel, { key })).body.id
-}
+const makeChannel = async (name = 'Pager', key?: string): Promise<string> => (await api.addChannel({ name }, key)).id
 /** A check that goes down: one delivery for each channel. */
 const makeDown = async (name = 'Backup', project = api.project, key = api.keys.admin): Promise<string> => {
-  const { body } = await api.client.post('/checks', { project_id: project, name }, { key })
-  await api.ping(body.public_id, { type: 'fail', exitCode: null })
-  return body.id
+  const { id, public_id } = await api.addCheck({ project_id: project, name }, key)
+  await api.ping(public_id, { type: 'fail', exitCode: null })
+  return id
 }
 const listed = async (key = api.keys.read) => (await api.client.get('/deliveries', { key })).body.deliveries
 const set = (id: string, assignments: string, values: unknown[] = []) =>

@@ -55,9 +55,6 @@ const untilAfter = (look: () => boolean, withinMs = 60_000) => {
   return eventually(`after a while, ${look}`, step, { retryErrors: false })
 }
 
-const addCheck = async (fields: object = {}) =>
-  (await api.client.post('/checks', { project_id: api.project, name: 'Nightly backup', ...fields })).body
-
 const changedIn = ({ events }: EventStream) =>
   events.filter(({ event }) => event === 'change').flatMap(({ data }) => data.checks as string[])
 
@@ -86,7 +83,7 @@ describe('a stream', () => {
   })
 
   it('names a check that flips to all of its organization and to no other', async () => {
-    const check = await addCheck({ period_seconds: 60, grace_seconds: 600 })
+    const check = await api.addCheck({ period_seconds: 60, grace_seconds: 600 })
     const [admin, reader] = [await openLive(await visit(api)), await openLive(await visit(api, 'read'))]
     const other = await openLive(await visit({ ...api, ...(await api.addOrganization()) }, 'admin'))
     await untilAfter(() => [admin, reader, other].every(({ events }) => events.some(({ event }) => event === 'reload')))
@@ -97,7 +94,7 @@ describe('a stream', () => {
   })
 
   it('of one check names its pings', async () => {
-    const [check, other] = [await addCheck({ name: 'This one' }), await addCheck({ name: 'Another one' })]
+    const [check, other] = [await api.addCheck({ name: 'This one' }), await api.addCheck({ name: 'Another one' })]
     await api.ping(check.public_id)
     const since = new Date(api.context.clock.now() + 2_000).toISOString()
     const stream = await openLive(await visit(api, 'read'), `?since=${since}&check=${check.id.toUpperCase()}`)
@@ -111,7 +108,7 @@ describe('a stream', () => {
   it('says at once that what the page shows is older than the last change', async () => {
     const keeper = await openLive(await visit(api))
     await eventually('the first event', () => keeper.events.length > 0)
-    const check = await addCheck()
+    const check = await api.addCheck()
     await untilAfter(() => changedIn(keeper).includes(check.id))
     const read = new Date(api.context.clock.now() - 5_000).toISOString()
     const { events } = await openLive(await visit(api), `?since=${read}`)
@@ -315,7 +312,7 @@ describe('pages of a list that are open', () => {
     expect((await reader.get('/checks', before)).text).not.toContain('New check')
     expect((await other.get('/checks', before)).text).not.toBe(text)
     expect((await first.get('/checks?q=x', before)).text).not.toBe(text)
-    const added = await addCheck({ name: 'Added a moment ago' })
+    const added = await api.addCheck({ name: 'Added a moment ago' })
     expect((await second.get('/checks', since(0))).text).toContain(added.id)
     expect((await first.get('/checks')).text).toContain(api.admin.email)
   })

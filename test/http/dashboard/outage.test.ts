@@ -57,7 +57,7 @@ it('browsers without scripts come back at different times', async () => {
 })
 
 it('a form is not loaded again: its page is a link away', async () => {
-  const { id } = (await api.client.post('/checks', { project_id: api.project, name: 'Nightly' })).body
+  const { id } = await api.addCheck({ name: 'Nightly' })
   fault = OUTAGE
   for (const [referer, back] of [
     [`${origin}/checks/${id}?tab=a`, `/checks/${id}?tab=a`],

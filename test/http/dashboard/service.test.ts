@@ -100,7 +100,7 @@ describe('/service', () => {
     // No controller has reported: the database alone says it.
     expect(await ofCheck()).toContain('This check is not evaluated.')
     expect(await ofCheck()).toMatch(words)
-    const other = (await api.client.post('/checks', { project_id: api.project, name: 'pinged' })).body.id
+    const other = (await api.addCheck({ name: 'pinged' })).id
     expect((await reader.get(`/checks/${other}`)).text).not.toContain('not evaluated')
     await api.client.delete(`/checks/${other}`)
     await api.database.query('delete from seen_areas')
@@ -156,7 +156,7 @@ describe('/service', () => {
   })
 
   it('says that deadlines are late', async () => {
-    const { body } = await api.client.post('/checks', { project_id: api.project, name: 'Late' })
+    const body = await api.addCheck({ name: 'Late' })
     await api.ping(body.public_id)
     expect(await show()).toContain('evaluated on time')
     await api.database.query("update check_states set wake_at = now() - interval '61 seconds'")

@@ -308,7 +308,7 @@ describe('a project', () => {
   })
 
   it('with checks stays', async () => {
-    await api.client.post('/checks', { project_id: api.project, name: 'Nightly backup' })
+    await api.addCheck()
     const { status, text } = await admin.post(`/settings/projects/${api.project}/remove`)
     expect(status).toBe(409)
     expect(text).toContain('The project holds 1 check: delete them first.')
