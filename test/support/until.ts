@@ -32,7 +32,7 @@ export async function eventually<T>(
     if (performance.now() - startedAt > withinMs)
       throw new Error(`not within ${withinMs} ms: ${what} (last: ${last})`, { cause: last })
     // What comes soon is seen soon; what takes long is not asked all the time.
-    await sleep(looks < 50 ? 5 : 20)
+    await sleep(looks < 10 ? 5 : 20)
   }
 }
 
