@@ -35,7 +35,7 @@ describe('a new check', () => {
       managedBy: 'api',
       kubernetes: null,
       createdAt: NOW + 0.123,
-      spec: { periodSeconds: 3_600, schedule: null, timeZone: null, graceSeconds: 600, maxRuntimeSeconds: 60 },
+      spec: { periodSeconds: 3_600, schedule: null, timeZone: null, graceSeconds: 300, maxRuntimeSeconds: 60 },
     })
     expect([made.id, made.publicId].every(isUuid)).toBe(true)
     expect(made.id[14]).toBe('7')

@@ -120,7 +120,7 @@ describe('what is exported', () => {
       deadlineAt: null,
       lastDurationMs: null,
       periodSeconds: 3_600,
-      graceSeconds: 600,
+      graceSeconds: 300,
       isRunning: false,
       isFlapping: false,
       labels: [],
@@ -150,7 +150,7 @@ describe('what is exported', () => {
 
   it('has no period for a cron schedule', async () => {
     await addCheck(fixture, tenant, { spec: cronSpec('0 2 * * *') })
-    expect(await read()).toMatchObject({ periodSeconds: null, graceSeconds: 600 })
+    expect(await read()).toMatchObject({ periodSeconds: null, graceSeconds: 300 })
   })
 
   it('follows pings: the last one, the last that succeeded, and how long the last run took', async () => {
@@ -160,7 +160,7 @@ describe('what is exported', () => {
     expect(await read()).toMatchObject({ status: 'new', isRunning: true, lastPingAt: null, lastDurationMs: null })
     await pinged(check, 'success', NOW + 5 * second)
     const succeeded = { lastPingAt: NOW + 5 * second, lastSuccessAt: NOW + 5 * second, lastDurationMs: 5 * second }
-    const deadlineAt = NOW + 5 * second + HOUR + 10 * MINUTE
+    const deadlineAt = NOW + 5 * second + HOUR + 5 * MINUTE
     expect(await read()).toMatchObject({ ...succeeded, status: 'up', isRunning: false, deadlineAt })
     await pinged(check, 'log', NOW + 6 * second)
     await pinged(check, 'start', NOW + 7 * second)
@@ -210,7 +210,7 @@ describe('what is exported', () => {
     expect(await read()).toMatchObject({ ...paused, status: 'paused', downReason: null })
     fixture.clock.time = NOW + HOUR
     await resumeCheck(fixture.context, tenant, check.id)
-    const resumed = { lastPingAt: NOW + MINUTE, lastSuccessAt: NOW, deadlineAt: NOW + 2 * HOUR + 10 * MINUTE }
+    const resumed = { lastPingAt: NOW + MINUTE, lastSuccessAt: NOW, deadlineAt: NOW + 2 * HOUR + 5 * MINUTE }
     expect(await read()).toMatchObject({ ...resumed, status: 'new' })
   })
 
@@ -220,7 +220,7 @@ describe('what is exported', () => {
     fixture.clock.time = NOW + HOUR - 1
     expect(await read()).toMatchObject({ status: 'up' })
     fixture.clock.time = NOW + HOUR
-    expect(await read()).toMatchObject({ status: 'late', deadlineAt: NOW + HOUR + 10 * MINUTE })
+    expect(await read()).toMatchObject({ status: 'late', deadlineAt: NOW + HOUR + 5 * MINUTE })
   })
 
   it('has the deadline of the run that ends first, and is running until that has passed', async () => {

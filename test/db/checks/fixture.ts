@@ -2,7 +2,6 @@
 
 import { beforeEach } from 'vitest'
 import { type Change, decideChanges } from '../../../src/checks/change.ts'
-import type { NewCheck } from '../../../src/checks/create-check.ts'
 import {
   PRUNE_START,
   type PruneBatch,
@@ -19,11 +18,11 @@ import type { StoredSpec } from '../../../src/store/checks/columns.ts'
 import { lockStates } from '../../../src/store/checks/states.ts'
 import type { Context } from '../../../src/store/context.ts'
 import type { Queryable } from '../../../src/store/postgres/database.ts'
-import { addCheck as seedCheck } from '../../support/check.ts'
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts'
 import { addTenant, type TestTenant } from '../../support/tenant.ts'
 import { use, useEach } from '../../support/use.ts'
 
+export { addCheck } from '../../support/check.ts'
 export { untilWaiting } from '../../support/database.ts'
 export { addProject, addTenant, type TestTenant } from '../../support/tenant.ts'
 
@@ -60,7 +59,7 @@ export function periodSpec(spec: Partial<StoredSpec> = {}): StoredSpec {
     ...NO_SPEC,
     periodSeconds: 3_600,
     dialect: null,
-    graceSeconds: 600,
+    graceSeconds: 300,
     ...spec,
   }
 }
@@ -68,10 +67,6 @@ export function periodSpec(spec: Partial<StoredSpec> = {}): StoredSpec {
 export function cronSpec(schedule: string, spec: Partial<StoredSpec> = {}): StoredSpec {
   return periodSpec({ periodSeconds: null, schedule, timeZone: 'UTC', dialect: 'cron', ...spec })
 }
-
-/** Grace time here: ten minutes. */
-export const addCheck = ({ context }: Fixture, tenant: TestTenant, check: Partial<NewCheck> = {}) =>
-  seedCheck(context, tenant, { spec: periodSpec(), ...check })
 
 export async function manageByKubernetes(
   { database }: Fixture,

@@ -125,7 +125,7 @@ describe('resuming', () => {
       since: NOW + 24 * HOUR,
       lastPingAt: NOW,
       expectedAt: NOW + 25 * HOUR,
-      dueAt: NOW + 25 * HOUR + 10 * MINUTE,
+      dueAt: NOW + 25 * HOUR + 5 * MINUTE,
     })
     expect(await getCheck(fixture.context, tenant, check.id)).toEqual(resumed)
     expect((await reasons())[0]).toEqual(['paused', 'new', 'resumed'])

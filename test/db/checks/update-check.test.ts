@@ -110,7 +110,7 @@ describe('an update that changes nothing', () => {
         slug: 'nightly-backup',
         description: null,
         periodSeconds: 3_600,
-        graceSeconds: 600,
+        graceSeconds: 300,
         maxRuntimeSeconds: null,
       },
     ],
@@ -193,7 +193,7 @@ describe('the deadline after an update', () => {
       status: 'up',
       lastPingAt: NOW,
       expectedAt: NOW + DAY,
-      dueAt: NOW + DAY + 10 * MINUTE,
+      dueAt: NOW + DAY + 5 * MINUTE,
     })
     expect(await read(check)).toEqual(longer)
     expect(await wakeOf(check)).toBe(longer.state.expectedAt)
@@ -273,7 +273,7 @@ describe('at the same time', () => {
       status: 'up',
       lastPingAt: NOW,
       expectedAt: NOW + MINUTE,
-      dueAt: NOW + 11 * MINUTE,
+      dueAt: NOW + 6 * MINUTE,
     })
   })
 

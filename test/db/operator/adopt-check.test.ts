@@ -43,7 +43,7 @@ describe('adopting a check of the API', () => {
 
   it('arms a check that was never pinged', async () => {
     expect(own.state.dueAt).toBeNull()
-    expect((await adopt()).check.state).toMatchObject({ status: 'new', dueAt: NOW + HOUR + 10 * MINUTE })
+    expect((await adopt()).check.state).toMatchObject({ status: 'new', dueAt: NOW + HOUR + 5 * MINUTE })
   })
 
   it('gives up the fields that only the API has, once and for all', async () => {

@@ -32,7 +32,7 @@ describe('a check whose URL is not published', () => {
     const armed = await armCheck(t.context, RESOURCE, check)
     expect(armed).toEqual({
       ...check,
-      state: { ...check.state, expectedAt: LATER + HOUR, dueAt: LATER + HOUR + 10 * MINUTE },
+      state: { ...check.state, expectedAt: LATER + HOUR, dueAt: LATER + HOUR + 5 * MINUTE },
     })
     expect(await t.read()).toEqual(armed)
     expect(await wakeAt(check.key)).not.toBeNull()
@@ -47,7 +47,7 @@ describe('a check whose URL is not published', () => {
     const versions = await t.versionsOf(check.key)
     t.clock.time = LATER
     expect((await armCheck(t.context, RESOURCE, check)).state.dueAt).toBeNull()
-    expect([one!.state.dueAt, other!.state.dueAt]).toContain(NOW + HOUR + 10 * MINUTE)
+    expect([one!.state.dueAt, other!.state.dueAt]).toContain(NOW + HOUR + 5 * MINUTE)
     await armCheck(t.context, RESOURCE, (await t.read())!)
     expect(await t.versionsOf(check.key)).toEqual(versions)
   })
@@ -57,8 +57,8 @@ describe('a check whose URL is not published', () => {
     const spec = { ...check.spec, periodSeconds: 60 }
     await t.declare({ isPublished: false, spec })
     // A former leader that is still at work knows the old one.
-    expect((await armCheck(t.context, RESOURCE, check)).state.dueAt).toBe(NOW + 11 * MINUTE)
-    expect((await t.read())!.state).toMatchObject({ expectedAt: NOW + MINUTE, dueAt: NOW + 11 * MINUTE })
+    expect((await armCheck(t.context, RESOURCE, check)).state.dueAt).toBe(NOW + 6 * MINUTE)
+    expect((await t.read())!.state).toMatchObject({ expectedAt: NOW + MINUTE, dueAt: NOW + 6 * MINUTE })
   })
 
   it('is left alone when a ping came first, or when it is gone', async () => {
@@ -79,7 +79,7 @@ describe('a check whose URL is not published', () => {
     const { check, change } = await t.declare({ isPublished: false, spec })
     expect(change).toBe('revived')
     expect(check.state.dueAt).toBeNull()
-    expect((await armCheck(t.context, RESOURCE, check)).state.dueAt).toBe(NOW + 11 * MINUTE)
+    expect((await armCheck(t.context, RESOURCE, check)).state.dueAt).toBe(NOW + 6 * MINUTE)
   })
 
   it('is disarmed when something else armed it, unless its job has reported', async () => {
@@ -104,7 +104,7 @@ describe('a check whose URL is not published', () => {
     const { check } = await t.declare({ isPublished: false, suspend: false })
     expect(check.state.status).toBe('paused')
     const resumed = await armCheck(t.context, RESOURCE, check)
-    expect(resumed.state).toMatchObject({ status: 'new', dueAt: NOW + HOUR + 10 * MINUTE })
+    expect(resumed.state).toMatchObject({ status: 'new', dueAt: NOW + HOUR + 5 * MINUTE })
     expect(await t.read()).toEqual(resumed)
     expect(await actions()).toEqual(expect.arrayContaining(['check.created', 'check.resumed']))
     expect(await t.flipsOf(check.key)).toEqual([

@@ -57,7 +57,7 @@ describe('a new resource', () => {
         lastDurationMs: null,
         lastStartAt: null,
         expectedAt: NOW + HOUR,
-        dueAt: NOW + HOUR + 10 * MINUTE,
+        dueAt: NOW + HOUR + 5 * MINUTE,
         runs: [],
         pingsTotal: 0,
         incidentSince: null,
@@ -184,7 +184,7 @@ describe('a changed resource', () => {
     const resumed = await t.declare({ suspend: false })
     expect(resumed).toMatchObject({
       change: 'updated',
-      check: { kubernetesSuspend: false, state: { status: 'new', dueAt: NOW + 2 * HOUR + 10 * MINUTE } },
+      check: { kubernetesSuspend: false, state: { status: 'new', dueAt: NOW + 2 * HOUR + 5 * MINUTE } },
     })
     expect(await t.read()).toEqual(resumed.check)
     expect((await t.declare({ suspend: true })).check.state.status).toBe('paused')

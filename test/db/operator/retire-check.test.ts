@@ -123,7 +123,7 @@ describe('a re-created resource', () => {
           lastDurationMs: 600,
           lastStartAt: NOW + 2_400,
           expectedAt: NOW + DAY + 2 * HOUR,
-          dueAt: NOW + DAY + 2 * HOUR + 10 * MINUTE,
+          dueAt: NOW + DAY + 2 * HOUR + 5 * MINUTE,
           runs: [],
           pingsTotal: 4,
           incidentSince: NOW + 3_000,
