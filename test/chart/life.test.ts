@@ -6,8 +6,9 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { FINALIZER } from '../../src/operator/names.ts'
 import { type ControlPlane, startControlPlane } from '../../tools/cluster/control-plane.ts'
-import { type Cluster, openCluster, waitFor } from '../support/cluster-client.ts'
+import { type Cluster, openCluster } from '../support/cluster-client.ts'
 import { spawnService } from '../support/service-process.ts'
+import { eventually } from '../support/until.ts'
 import { CHART, type HelmOutput, helm, NAMESPACE, RELEASE, type Values } from './chart.ts'
 
 let plane: ControlPlane
@@ -53,7 +54,7 @@ async function readSecrets(): Promise<Record<string, Kept>> {
 }
 
 const claim = () =>
-  waitFor('the claim of PostgreSQL', async () => {
+  eventually('the claim of PostgreSQL', async () => {
     const { status, body } = await cluster.api('GET', within('persistentvolumeclaims/data-heartbeat-postgresql-0'))
     return status === 200 && (body.metadata.uid as string)
   })
@@ -63,7 +64,7 @@ async function playPod(
   labels: string,
   program: (pod: Pod) => Promise<{ status: number | null; stdout: string }>,
 ): Promise<string> {
-  const pod = await waitFor(
+  const pod = await eventually(
     `a pod with ${labels}`,
     async () => {
       const { body } = await cluster.api('GET', `${within('pods')}?labelSelector=${encodeURIComponent(labels)}`)
@@ -143,7 +144,7 @@ describe('a release', () => {
   it('brings the kind HeartbeatCheck, which takes what its notes apply', async () => {
     const { stdout } = await helm(['get', 'notes', RELEASE, '-n', NAMESPACE, '--kubeconfig', plane.kubeconfigPath])
     const [, check, apply] = /echo '(.*)' \|\n\s+kubectl -n default (apply -f -)/.exec(stdout)!
-    await waitFor('the kind is there', async () => (await cluster.api('GET', CHECKS)).status === 200)
+    await eventually('the kind is there', async () => (await cluster.api('GET', CHECKS)).status === 200)
     expect(await cluster.kubectlWith({ input: check! }, '-n', 'default', ...apply!.split(' '))).toContain(
       'hello created',
     )
@@ -180,12 +181,12 @@ describe('a release', () => {
     const claims = ['spool-heartbeat-api-0', 'spool-heartbeat-api-1']
     const withVolumes = (enabled: boolean) => ({ api: { spool: { persistentVolume: { enabled } } } })
     await run('upgrade', withVolumes(true))
-    await waitFor('only the StatefulSet is there', async () => (await kinds()).join() === 'statefulsets')
+    await eventually('only the StatefulSet is there', async () => (await kinds()).join() === 'statefulsets')
     // At the same time: podManagementPolicy is Parallel, and no pod becomes ready here.
-    await waitFor('two claims', async () => (await readClaims()).length === 2)
+    await eventually('two claims', async () => (await readClaims()).length === 2)
     expect(await readClaims()).toEqual(claims)
     await run('upgrade', withVolumes(false))
-    await waitFor('only the Deployment is there', async () => (await kinds()).join() === 'deployments')
+    await eventually('only the Deployment is there', async () => (await kinds()).join() === 'deployments')
     expect(await readClaims()).toEqual(claims)
     expect(await claim()).toBe(volume)
   })
@@ -208,7 +209,7 @@ describe('a release', () => {
     const test = run('test')
     await playPod('app.kubernetes.io/component=test', async () => ({ status: 0, stdout: '' }))
     expect((await test).stdout).toContain('Phase:          Succeeded')
-    await waitFor('the pod is gone', async () => (await cluster.api('GET', path)).status === 404)
+    await eventually('the pod is gone', async () => (await cluster.api('GET', path)).status === 404)
     const failing = run('test')
     const [, outcome] = await Promise.all([
       playPod('app.kubernetes.io/component=test', async () => ({ status: 1, stdout: '' })),
@@ -231,7 +232,7 @@ describe('a release', () => {
     expect((await cluster.api('GET', CRD)).status).toBe(200)
     expect(await readSecrets()).toEqual(secrets)
     expect(await claim()).toBe(volume)
-    await waitFor('the hooks are gone', async () => (await listHookObjects()).length === 0)
+    await eventually('the hooks are gone', async () => (await listHookObjects()).length === 0)
     const { body } = await cluster.api('GET', `/apis/apps/v1/namespaces/${NAMESPACE}/deployments`)
     expect(body.items).toEqual([])
   })

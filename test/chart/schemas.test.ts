@@ -7,8 +7,9 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { parse, stringify } from 'yaml'
 import { applyCrds } from '../../tools/cluster/control-plane-crds.ts'
 import { findTool } from '../../tools/programs/tools.ts'
-import { cluster, waitFor } from '../support/cluster.ts'
+import { cluster } from '../support/cluster.ts'
 import { makeTempFolder, type TempFolder } from '../support/temp-folder.ts'
+import { eventually } from '../support/until.ts'
 import { EACH_CASE } from './cases.ts'
 import { CHART, renderText } from './chart.ts'
 import { type OpenApiDocuments, readOpenApi, writeSchemas } from './schemas.ts'
@@ -51,7 +52,7 @@ beforeAll(async () => {
   folder = await makeTempFolder()
   await applyCrds(cluster, [fixture('crds')])
   // The server documents a new kind a moment after it accepts objects of it.
-  const running = await waitFor('the API server documents all kinds', async () => {
+  const running = await eventually('the API server documents all kinds', async () => {
     const documents = await readOpenApi(cluster)
     return CUSTOM.every((path) => documents[path] !== undefined) && documents
   })

@@ -1,19 +1,18 @@
 /** The lines of curl that healthchecks' documentation shows, with another host and another key. */
 
 import { tmpdir } from 'node:os'
-import { afterAll, beforeAll, expect, it } from 'vitest'
-import { startTestApp, type TestApp } from './service.ts'
+import { beforeAll, expect, it } from 'vitest'
+import { use } from '../support/use.ts'
+import { startTestApp } from './service.ts'
 import { call } from './tools.ts'
 
-let app: TestApp
 let key: string
 let pingKey: string
+const app = use(startTestApp)
 beforeAll(async () => {
-  app = await startTestApp()
   key = (await app.call('POST', '/api-keys', { name: 'hc', scope: 'write', project_id: app.projectId })).body.key
   pingKey = (await app.call('POST', `/projects/${app.projectId}/ping-key`)).body.ping_key
 })
-afterAll(() => app?.close())
 
 /** As a shell runs it. The addresses are in the environment, as jobs have them. */
 function sh(line: string, env: Record<string, string> = {}): Promise<string> {

@@ -2,9 +2,10 @@
 
 import { copyFile, cp, mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { type Block, listBlocksOf } from '../support/documents.ts'
-import { environmentOf, startTestApp, type TestApp } from './service.ts'
+import { use } from '../support/use.ts'
+import { environmentOf, startTestApp } from './service.ts'
 import { call, HERE, installFromNpm, makeRunFolder } from './tools.ts'
 
 const TIMEOUT_MS = 300_000
@@ -23,15 +24,13 @@ const EXPECTED = {
   deleted: 204,
 }
 
-let app: TestApp
 let npm: string
 let run: Awaited<ReturnType<typeof makeRunFolder>>
 
+const app = use(startTestApp)
 beforeAll(async () => {
-  app = await startTestApp()
   npm = await installFromNpm()
 })
-afterAll(() => app?.close())
 
 /** The block of the document that contains `word`, with the addresses and the key of this service. */
 function readBlock(language: string, word: string): string {

@@ -1,18 +1,17 @@
 /** Clients that were written for healthchecks, with their defaults: no signal is lost, however much text comes with it. */
 
 import { dirname, join } from 'node:path'
-import { afterAll, beforeAll, expect, it } from 'vitest'
-import { environmentOf, startTestApp, type TestApp } from './service.ts'
+import { beforeAll, expect, it } from 'vitest'
+import { use } from '../support/use.ts'
+import { environmentOf, startTestApp } from './service.ts'
 import { buildWithCargo, call, HERE, installFromPyPi } from './tools.ts'
 
-let app: TestApp
 let python: string
 
+const app = use(startTestApp)
 beforeAll(async () => {
-  app = await startTestApp()
   python = await installFromPyPi()
 })
-afterAll(() => app?.close())
 
 async function runProgram(name: string) {
   const { id, publicId } = await app.createCheck({ name })

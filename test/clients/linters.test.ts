@@ -3,20 +3,19 @@
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, it } from 'vitest'
-import { startTestApp, type TestApp, writeDocument } from './service.ts'
+import { use } from '../support/use.ts'
+import { startTestApp, writeDocument } from './service.ts'
 import { call, installFromNpm, makeRunFolder } from './tools.ts'
 
-let app: TestApp
 let run: Awaited<ReturnType<typeof makeRunFolder>>
 
+const app = use(startTestApp)
 beforeAll(async () => {
-  app = await startTestApp()
   run = await makeRunFolder(await installFromNpm())
   await writeDocument(app, run.path)
 })
 afterAll(async () => {
   await run?.[Symbol.asyncDispose]()
-  await app?.close()
 })
 
 it('Redocly, recommended-strict, reports nothing', async () => {

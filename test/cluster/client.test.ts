@@ -5,9 +5,10 @@ import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import type { KubernetesClient } from '../../src/kubernetes/client.ts'
 import { ApiError } from '../../src/kubernetes/errors.ts'
-import { cluster, waitFor } from '../support/cluster.ts'
+import { cluster } from '../support/cluster.ts'
 import { clientOf, connectionOf } from '../support/operator.ts'
 import { startTcpProxy } from '../support/tcp-proxy.ts'
+import { eventually } from '../support/until.ts'
 
 const CONFIG_MAPS = { group: '', version: 'v1', plural: 'configmaps' }
 const WHO = '/apis/authentication.k8s.io/v1/selfsubjectreviews'
@@ -61,7 +62,7 @@ describe('the client', () => {
     await using client = await connectBy(await cluster.writeKubeconfig({ credential: { tokenFile } }))
     const robot = `system:serviceaccount:${namespace.name}:robot`
     expect(await askWho(client)).toBe(robot)
-    const refusal = await waitFor(
+    const refusal = await eventually(
       'the token expires',
       () =>
         askWho(client).then(

@@ -13,9 +13,9 @@ import { snippetsOf } from '../../src/http/dashboard/pages/checks/snippets.ts'
 import { type HeartbeatCheck, readHeartbeatCheck } from '../../src/operator/heartbeat-check.ts'
 import { type ControlPlane, startControlPlane } from '../../tools/cluster/control-plane.ts'
 import { startTestApp, type TestApp } from '../support/app.ts'
-import { waitFor } from '../support/cluster.ts'
 import { type Cluster, openCluster } from '../support/cluster-client.ts'
 import { listBlocksOf } from '../support/documents.ts'
+import { eventually } from '../support/until.ts'
 
 const FOLDER = new URL('../../manifests/examples/', import.meta.url).pathname
 const DEMO = new URL('../../manifests/demo/cronjobs.yaml', import.meta.url).pathname
@@ -117,7 +117,7 @@ describe('on an API server that has never seen us', () => {
   it.each(examples)('$file: its pod is let in under the Pod Security standard restricted', async ({ cronJob }) => {
     const { name } = cronJob.metadata
     await kubectl('create', 'job', `${name}-by-hand`, `--from=cronjob/${name}`)
-    const pod = await waitFor('the pod', async () => {
+    const pod = await eventually('the pod', async () => {
       const { body } = await cluster.api('GET', `/api/v1/namespaces/jobs/pods?labelSelector=job-name%3D${name}-by-hand`)
       return body.items[0] ?? null
     })
@@ -140,7 +140,7 @@ describe('on an API server that has never seen us', () => {
     expect(await cluster.kubectl(...restricted, '--dry-run=server', '--warnings-as-errors')).toContain('labeled')
     await cluster.kubectl(...restricted)
     await cluster.kubectl('-n', 'payments', 'create', 'job', 'by-hand', '--from=cronjob/suspended')
-    await waitFor('the pod', async () => {
+    await eventually('the pod', async () => {
       const { body } = await cluster.api('GET', '/api/v1/namespaces/payments/pods?labelSelector=job-name%3Dby-hand')
       return body.items[0] ?? null
     })
@@ -159,7 +159,7 @@ describe('on an API server that has never seen us', () => {
     const name = parseAllDocuments(input).at(-1)!.toJS().metadata.name
     await cluster.kubectlWith({ input }, '-n', 'jobs', 'apply', ...strictly, '-f', '-')
     await kubectl('create', 'job', 'by-dashboard', `--from=cronjob/${name}`)
-    await waitFor('the pod', async () => {
+    await eventually('the pod', async () => {
       const { body } = await cluster.api('GET', '/api/v1/namespaces/jobs/pods?labelSelector=job-name%3Dby-dashboard')
       return body.items[0] ?? null
     })

@@ -6,8 +6,8 @@ import { parseAllDocuments } from 'yaml'
 import { readConfig } from '../../src/config/config.ts'
 import { type ControlPlane, startControlPlane } from '../../tools/cluster/control-plane.ts'
 import { requestApi } from '../../tools/cluster/control-plane-access.ts'
-import { waitFor } from '../support/cluster.ts'
 import { type Cluster, openCluster } from '../support/cluster-client.ts'
+import { eventually } from '../support/until.ts'
 
 const NAMESPACE = 'heartbeat-operator'
 const CONTROLLER = `${NAMESPACE}/heartbeat-operator-controller`
@@ -101,7 +101,7 @@ describe('install.yaml', () => {
   })
 
   it('makes pods that the Pod Security standard restricted lets in', async () => {
-    const pods = await waitFor('two pods of each Deployment', async () => {
+    const pods = await eventually('two pods of each Deployment', async () => {
       const { body } = await cluster.api('GET', `/api/v1/namespaces/${NAMESPACE}/pods`)
       return body.items.length === 4 ? (body.items as { spec: PodSpec; metadata: { labels: object } }[]) : null
     })
@@ -156,7 +156,7 @@ describe('install.yaml', () => {
       const rules: { apiGroups?: string[]; resources?: string[]; verbs: string[] }[] = body.rules ?? []
       return rules.some(({ resources = [], verbs }) => resources.includes('heartbeatchecks') && verbs.includes(verb))
     }
-    await waitFor('the roles are put together', () => can('admin', 'create'))
+    await eventually('the roles are put together', () => can('admin', 'create'))
     expect(await can('edit', 'create')).toBe(true)
     expect(await can('view', 'list')).toBe(true)
     expect(await can('view', 'create')).toBe(false)

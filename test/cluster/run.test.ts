@@ -8,7 +8,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { afterEach, beforeEach, expect, it } from 'vitest'
-import { cluster, waitFor } from '../support/cluster.ts'
+import { cluster } from '../support/cluster.ts'
+import { eventually } from '../support/until.ts'
 
 const RUN = fileURLToPath(new URL('../../tools/cluster/run.ts', import.meta.url))
 /** A busy machine takes longer than usual to start a control plane. */
@@ -33,7 +34,7 @@ function startRun(...args: string[]) {
     said.stderr += text
   })
   const ended = once(child, 'close').then(([status]) => status as number)
-  const ready = () => waitFor('ready', () => /^ready (https:\S+)$/m.exec(said.stdout)?.[1], READY_MS)
+  const ready = () => eventually('ready', () => /^ready (https:\S+)$/m.exec(said.stdout)?.[1], READY_MS)
   const end = (signal: NodeJS.Signals) => {
     child.kill(signal)
     return ended
@@ -77,7 +78,7 @@ it('keeps objects with --keep, also over a kill -9', TWO_STARTS, async () => {
 
 it('ends at once when it is stopped while it starts', async () => {
   await using run = startRun()
-  await waitFor('it has begun', () => existsSync(join(folder, '.cluster', 'lock')))
+  await eventually('it has begun', () => existsSync(join(folder, '.cluster', 'lock')))
   expect(await run.end('SIGTERM')).toBe(0)
   expect(existsSync(join(folder, '.cluster'))).toBe(false)
 })

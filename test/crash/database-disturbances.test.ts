@@ -1,7 +1,7 @@
 import type pg from 'pg'
 import { describe, expect, it } from 'vitest'
 import { aPing, createAgent, type Outcome, sendPing } from '../support/sent-pings.ts'
-import { until } from '../support/until.ts'
+import { eventually } from '../support/until.ts'
 import { connect, liveThroughFaults, OURS } from './life.ts'
 
 /** What another client does in the database while it serves us: locks, cancelled statements, broken connections. */
@@ -14,7 +14,8 @@ describe('another client', () => {
     await using stack = new AsyncDisposableStack()
     const holder = await lockRow(stack)
     const startedAt = performance.now()
-    await until(
+    await eventually(
+      'three pings of the held check have been refused',
       () =>
         life.trickle.since(startedAt).filter(({ ping, status }) => ping.publicId === held!.publicId && status === 503)
           .length >= 3,
@@ -38,7 +39,10 @@ describe('another client', () => {
     await holder.query('begin')
     await holder.query('lock table pings in access exclusive mode')
     const startedAt = performance.now()
-    await until(() => life.trickle.since(startedAt).filter(({ status }) => status === 503).length >= 20)
+    await eventually(
+      'twenty pings have been refused',
+      () => life.trickle.since(startedAt).filter(({ status }) => status === 503).length >= 20,
+    )
     await holder.query('rollback')
     await life.assertServing()
   })
@@ -51,7 +55,9 @@ describe('another client', () => {
       )
       return rows.length > 0
     })
-    await until(() => life.trickle.since(startedAt).some(({ status }) => status === 503))
+    await eventually('a ping has been refused', () =>
+      life.trickle.since(startedAt).some(({ status }) => status === 503),
+    )
     await life.assertServing()
   })
 
@@ -95,7 +101,7 @@ describe('another client', () => {
     await lockRow(stack)
     const admin = await connect(life.server.adminUrl)
     stack.defer(() => admin.end())
-    await until(() => act(admin))
+    await eventually('a statement of ours waits for the row', () => act(admin), { retryErrors: false })
   }
 
   /** Locks the row of the first check until its client rolls back. The end of the test ends the client, also after a failure. */

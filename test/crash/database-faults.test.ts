@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { query } from '../support/embedded.ts'
-import { until } from '../support/until.ts'
+import { eventually } from '../support/until.ts'
 import { connect, liveThroughFaults, OURS } from './life.ts'
 
 /** Everything that can be wrong with the database as a whole, one after the other, in one life of the service. */
@@ -16,7 +16,7 @@ describe('the database', () => {
     await life.assertServing()
     const startedAt = performance.now()
     await life.server.pause()
-    await until(() => performance.now() - startedAt > 1_500)
+    await eventually('1.5 s have passed', () => performance.now() - startedAt > 1_500)
     await life.server.resume()
     await life.assertServing()
     await life.trickle.stop()
@@ -50,7 +50,7 @@ describe('the database', () => {
       async begin() {
         // Each of the service's that ends leaves a place, a little after it is gone from the view; the service and we race for it.
         let refusals = 0
-        await until(async () => {
+        await eventually('the server refuses all connections, twenty times in a row', async () => {
           const { rowCount } = await admin.query(`select pg_terminate_backend(pid) from pg_stat_activity where ${OURS}`)
           const place = await connect(life.server.url).catch(() => null)
           if (place !== null) hogs.push(place)

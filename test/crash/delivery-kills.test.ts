@@ -2,13 +2,14 @@ import { createServer, type IncomingMessage } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { text } from 'node:stream/consumers'
 import { Webhook } from 'standardwebhooks'
-import { afterAll, beforeAll, expect, it } from 'vitest'
+import { expect, it } from 'vitest'
 import { createApiClient } from '../support/api-client.ts'
-import { createTestDatabase, type TestDatabase } from '../support/database.ts'
+import { createTestDatabase } from '../support/database.ts'
 import { createRandom, type Random } from '../support/random.ts'
 import { aPing, sendPing } from '../support/sent-pings.ts'
 import { API_KEY, databaseEnvironment, PROJECT_ID } from '../support/service-process.ts'
-import { until } from '../support/until.ts'
+import { eventually } from '../support/until.ts'
+import { use } from '../support/use.ts'
 import { wait } from './job.ts'
 import { createReplica } from './replica.ts'
 
@@ -26,11 +27,7 @@ const CHECKS_OF_A_JOB = 80
 const SEED = Number(process.env.TEST_SEED ?? 20_261_121)
 const PATIENCE_MS = 90_000
 
-let server: TestDatabase
-beforeAll(async () => {
-  server = await createTestDatabase()
-})
-afterAll(() => server.close())
+const server = use(createTestDatabase)
 
 interface Arrival {
   readonly id: string
@@ -174,20 +171,24 @@ it(`${KILLS} kills lose no delivery and spoil no order`, async () => {
   await expireClaims()
   for (const replica of replicas) replica.start()
   await Promise.all(replicas.map((replica) => replica.started()))
-  await until(async () => {
-    // What failed often waits for minutes by now. Younger ones of the same sequence become due by themselves.
-    await database.query(
-      `update deliveries set next_attempt_at = now() where (event_id, channel_id) in (
+  await eventually(
+    'no delivery waits',
+    async () => {
+      // What failed often waits for minutes by now. Younger ones of the same sequence become due by themselves.
+      await database.query(
+        `update deliveries set next_attempt_at = now() where (event_id, channel_id) in (
         select event_id, channel_id from deliveries d
         where status = 0 and claimed_until is null and next_attempt_at > now() + interval '2 seconds'
           and not exists (select from deliveries o
             where o.status = 0 and o.channel_id = d.channel_id and o.check_key = d.check_key and o.event_id < d.event_id)
         for update skip locked)`,
-    )
-    const { rowCount } = await database.query('select from deliveries where status = 0 limit 1')
-    await wait(100)
-    return rowCount === 0
-  }, PATIENCE_MS)
+      )
+      const { rowCount } = await database.query('select from deliveries where status = 0 limit 1')
+      await wait(100)
+      return rowCount === 0
+    },
+    PATIENCE_MS,
+  )
   await stopAll()
 
   const { rows: events } = await database.query<{ id: string; check_key: number }>(

@@ -3,23 +3,20 @@
  * again, none is lost, and what the receiver saw last of each check is true.
  */
 
-import { afterAll, beforeAll, expect, it } from 'vitest'
+import { expect, it } from 'vitest'
 import { createApiClient } from '../support/api-client.ts'
-import { createTestDatabase, type TestDatabase } from '../support/database.ts'
+import { createTestDatabase } from '../support/database.ts'
 import { startReceiver } from '../support/receiver.ts'
 import { aPing, sendPing } from '../support/sent-pings.ts'
 import { API_KEY, databaseEnvironment, PROJECT_ID } from '../support/service-process.ts'
-import { until } from '../support/until.ts'
+import { eventually } from '../support/until.ts'
+import { use } from '../support/use.ts'
 import { createReplica } from './replica.ts'
 
 const KILLS = 3
 const CHECKS = 40
 
-let server: TestDatabase
-beforeAll(async () => {
-  server = await createTestDatabase()
-})
-afterAll(() => server.close())
+const server = use(createTestDatabase)
 
 it(`${KILLS} kills lose no delivery of a digest`, async () => {
   const { database } = server
@@ -51,13 +48,13 @@ it(`${KILLS} kills lose no delivery of a digest`, async () => {
     const overrides = kill % 2 === 1 ? ({ type: 'fail', exitCode: 1 } as const) : {}
     const pings = publicIds.map((publicId) => sendPing(replica.ping()!, aPing(publicId, overrides)))
     for (const { status } of await Promise.all(pings)) expect(status).toBe(200)
-    await until(() => digests().length > before)
+    await eventually('another digest has come', () => digests().length > before)
     await replica.kill()
     const text = 'update deliveries set claimed_until = null where claimed_until is not null and status = 0'
     expired += (await database.query(text)).rowCount
     const left = await pending()
     await replica.started()
-    await until(async () => (await pending()) === 0)
+    await eventually('no delivery waits for a digest', async () => (await pending()) === 0)
     // Each delivery of a digest counts, in whatever number of messages they came.
     const metrics = await (await fetch(`${replica.ops()}/metrics`)).text()
     const counted = /^heartbeat_deliveries_total\{channel="slack",result="delivered"\} (\d+)$/m.exec(metrics)?.[1]

@@ -3,26 +3,25 @@ import { readdir, rm, writeFile } from 'node:fs/promises'
 import { createServer } from 'node:net'
 import { join } from 'node:path'
 import pg from 'pg'
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { beforeAll, expect, it } from 'vitest'
 import { createDataDirs, failureOf, query, start, startEmbeddedChild } from '../support/embedded.ts'
 import { listProcesses, startPostgresServer } from '../support/postgres-server.ts'
-import { makeTempFolder, type TempFolder } from '../support/temp-folder.ts'
-import { until } from '../support/until.ts'
+import { makeTempFolder } from '../support/temp-folder.ts'
+import { eventually } from '../support/until.ts'
+import { use } from '../support/use.ts'
 
 /** kill -9 of our process and of the server, during the first start and in service. */
 
-let temp: TempFolder
 let dirs: ReturnType<typeof createDataDirs>
 
+const temp = use(makeTempFolder)
 beforeAll(async () => {
-  temp = await makeTempFolder()
   dirs = createDataDirs(temp.path)
 })
-afterAll(() => temp.remove())
 
 const isAlive = async (pid: number) => (await listProcesses()).some((one) => one.pid === pid && one.command !== '')
 
-test('after a kill -9 of the service the next start uses its server, and stops it', async () => {
+it('after a kill -9 of the service the next start uses its server, and stops it', async () => {
   const dataDir = await dirs.newDatabase()
   await using child = startEmbeddedChild(dataDir)
   const { url, serverPid } = await child.waitFor((line) => line.ready)
@@ -40,7 +39,7 @@ test('after a kill -9 of the service the next start uses its server, and stops i
   expect(await isAlive(serverPid)).toBe(false)
 })
 
-test('reports how a server ended that an earlier run had left behind', async () => {
+it('reports how a server ended that an earlier run had left behind', async () => {
   const dataDir = await dirs.newDatabase()
   await using child = startEmbeddedChild(dataDir)
   const { serverPid } = await child.waitFor((line) => line.ready)
@@ -50,7 +49,7 @@ test('reports how a server ended that an earlier run had left behind', async () 
   expect(await server.exited).toMatchObject({ reason: 'failed', message: expect.stringContaining('connection closed') })
 })
 
-test('of several starts at the same time one owns the server, and the others do not disturb it', async () => {
+it('of several starts at the same time one owns the server, and the others do not disturb it', async () => {
   const dataDir = dirs.newFolder()
   const starts = Array.from({ length: 3 }, () => startEmbeddedChild(dataDir))
   await using stack = new AsyncDisposableStack()
@@ -63,20 +62,22 @@ test('of several starts at the same time one owns the server, and the others do 
   expect(await query(ready!.url, 'select 1 as one')).toEqual([{ one: 1 }])
 })
 
-test('after a kill -9 during the first start the next one works', async () => {
+it('after a kill -9 during the first start the next one works', async () => {
   const dataDir = dirs.newFolder()
   await using child = startEmbeddedChild(dataDir)
   const setsUp = async () => (await readdir(dataDir)).find((entry) => entry.startsWith('postgres-new-')) ?? null
-  const staging = join(dataDir, await until(() => setsUp().catch(() => null)))
+  const staging = join(dataDir, await eventually('initdb has its folder', () => setsUp().catch(() => null)))
   // The moment when the folder holds most of a cluster and initdb still writes.
-  await until(() => readdir(join(staging, 'data', 'base', '1')).catch(() => null))
+  await eventually('initdb has made most of a cluster', () =>
+    readdir(join(staging, 'data', 'base', '1')).catch(() => null),
+  )
   await child.kill()
   await using server = await start(dataDir)
   expect(await query(server.url, 'select 1 as one')).toEqual([{ one: 1 }])
   expect(await setsUp()).toBeNull()
 })
 
-test('a pid file that names a server of another folder leads to no use of it', async () => {
+it('a pid file that names a server of another folder leads to no use of it', async () => {
   const dataDir = await dirs.newDatabase()
   // The likeliest stranger to be mistaken: a server of the same account and password, of another data folder.
   await using stranger = await startPostgresServer()
@@ -96,7 +97,7 @@ test('a pid file that names a server of another folder leads to no use of it', a
   expect(await query(server.url, 'select 1 as one')).toEqual([{ one: 1 }])
 })
 
-test('a pid file of a server that is gone does not hold a start up', async () => {
+it('a pid file of a server that is gone does not hold a start up', async () => {
   const dataDir = await dirs.newDatabase()
   const first = await start(dataDir)
   process.kill(first.pid, 'SIGKILL')
@@ -106,7 +107,7 @@ test('a pid file of a server that is gone does not hold a start up', async () =>
   expect(await query(second.url, 'select 1 as one')).toEqual([{ one: 1 }])
 })
 
-test('what listens on the port of a server that is gone is not asked, and gets no password', async () => {
+it('what listens on the port of a server that is gone is not asked, and gets no password', async () => {
   const dataDir = await dirs.newDatabase()
   const first = await start(dataDir)
   process.kill(first.pid, 'SIGKILL')
@@ -124,7 +125,7 @@ test('what listens on the port of a server that is gone is not asked, and gets n
   expect([connections, second.port === first.port]).toEqual([0, false])
 }, 30_000)
 
-test('Ctrl-C in the terminal reaches the service, but not its server', async () => {
+it('Ctrl-C in the terminal reaches the service, but not its server', async () => {
   await using child = startEmbeddedChild(await dirs.newDatabase())
   const { url } = await child.waitFor((line) => line.ready)
   const client = new pg.Client({ connectionString: url })
@@ -136,7 +137,7 @@ test('Ctrl-C in the terminal reaches the service, but not its server', async () 
   await client.end()
 })
 
-test('a stop with connected clients takes a bounded time', async () => {
+it('a stop with connected clients takes a bounded time', async () => {
   const server = await start(await dirs.newDatabase())
   const client = new pg.Client({ connectionString: server.url })
   await client.connect()

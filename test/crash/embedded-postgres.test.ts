@@ -1,6 +1,6 @@
 import { readdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { beforeAll, describe, expect, it } from 'vitest'
 import { readPidFile } from '../../src/embedded-postgres/postmaster.ts'
 import { createDatabase } from '../../src/store/postgres/database.ts'
 import { MIGRATION_LOCK } from '../../src/store/postgres/locks.ts'
@@ -20,8 +20,9 @@ import {
   stopAll,
   withoutAudit,
 } from '../support/service-process.ts'
-import { makeTempFolder, type TempFolder } from '../support/temp-folder.ts'
-import { until } from '../support/until.ts'
+import { makeTempFolder } from '../support/temp-folder.ts'
+import { eventually } from '../support/until.ts'
+import { use } from '../support/use.ts'
 
 /** Signals and faults at bad moments of a service that runs its own PostgreSQL. */
 
@@ -29,14 +30,10 @@ const ENDED_WELL = { status: 0, signal: null }
 /** Several start at the same time. */
 const START_MS = 60_000
 
-let temp: TempFolder
 let count = 0
 const newDataDir = () => join(temp.path, `data-${count++}`)
 
-beforeAll(async () => {
-  temp = await makeTempFolder()
-})
-afterAll(() => temp.remove())
+const temp = use(makeTempFolder)
 
 describe('a signal during the start', () => {
   const moments: [string, (dataDir: string, service: ServiceProcess) => Promise<unknown>][] = [
@@ -44,7 +41,7 @@ describe('a signal during the start', () => {
     [
       'while initdb works',
       (dataDir) =>
-        until(() =>
+        eventually('the set-up has its folder', () =>
           readdir(dataDir).then(
             (names) => names.find((name) => name.startsWith('postgres-new-')) ?? null,
             () => null,
@@ -54,11 +51,20 @@ describe('a signal during the start', () => {
     [
       'while the server starts',
       (dataDir) =>
-        until(() => readFile(join(dataDir, 'postgres', 'postmaster.pid'), 'utf8').catch(() => null), START_MS),
+        eventually(
+          'PostgreSQL has its postmaster.pid',
+          () => readFile(join(dataDir, 'postgres', 'postmaster.pid'), 'utf8').catch(() => null),
+          START_MS,
+        ),
     ],
     [
       'while the schema is made',
-      (dataDir) => until(async () => (await readPidFile(join(dataDir, 'postgres'))).status === 'ready', START_MS),
+      (dataDir) =>
+        eventually(
+          'postmaster.pid says ready',
+          async () => (await readPidFile(join(dataDir, 'postgres'))).status === 'ready',
+          START_MS,
+        ),
     ],
   ]
 
@@ -85,7 +91,8 @@ describe('a signal during the start', () => {
     await other.transaction(async (tx) => {
       await tx.query('select pg_advisory_xact_lock($1)', [MIGRATION_LOCK])
       await using service = spawnService(databaseEnvironment(server.url))
-      await until(
+      await eventually(
+        'a session waits for the advisory lock',
         async () => (await tx.query(`select from pg_locks where locktype = 'advisory' and not granted`)).rowCount > 0,
       )
       expect(await service.stop()).toEqual(ENDED_WELL)
@@ -118,7 +125,7 @@ describe('kill -9', () => {
     expect(service.stderr).toContain(
       `the embedded PostgreSQL in ${dataDir} ended without being stopped (signal SIGKILL): start again; its log is `,
     )
-    await until(async () => (await listAlive(tree)).length === 0)
+    await eventually('no process of the service is left', async () => (await listAlive(tree)).length === 0)
     await using next = await startService(environment)
     const again = await createApiClient(next.api, API_KEY)
     expect((await again.get(`/checks/${check.id}/pings`)).body.pings).toHaveLength(1)

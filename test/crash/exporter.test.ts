@@ -4,7 +4,7 @@ import { startPostgresServer } from '../support/postgres-server.ts'
 import { ask } from '../support/sent-pings.ts'
 import type { Service } from '../support/service-process.ts'
 import { isReady, openStage, type Stage } from '../support/stage.ts'
-import { until } from '../support/until.ts'
+import { eventually } from '../support/until.ts'
 
 /** One of all replicas exports the series of the checks. Each test has a database of its own, so all wait for leases together. */
 
@@ -24,7 +24,7 @@ async function exports({ ops }: Service): Promise<boolean> {
 async function startExporter(stage: Stage, environment: Record<string, string> = {}): Promise<Service> {
   const first = await stage.startReplica(environment)
   await stage.makeCheck(first)
-  await until(() => exports(first), TAKEN_OVER_MS)
+  await eventually('the first replica exports', () => exports(first), TAKEN_OVER_MS)
   return first
 }
 
@@ -41,7 +41,7 @@ describe('the replica that exports', () => {
     await using stage = await openStage()
     const [killed, other] = await startTwo(stage)
     await killed.kill()
-    await until(() => exports(other), TAKEN_OVER_MS)
+    await eventually('the other replica exports', () => exports(other), TAKEN_OVER_MS)
     const again = await stage.startReplica()
     expect([await exports(again), await exports(other)]).toEqual([false, true])
   })
@@ -51,11 +51,17 @@ describe('the replica that exports', () => {
     const [leaving, other] = await startTwo(stage, { DRAIN_SECONDS: '300' })
     const [lease] = await stage.query('select holder from exporter')
     leaving.signal('SIGTERM')
-    await until(async () => {
-      // The lease never expires, so that the other one can have it only because it was released.
-      await stage.query(`update exporter set expires_at = now() + interval '1 hour' where holder = '${lease!.holder}'`)
-      return exports(other)
-    }, TAKEN_OVER_MS)
+    await eventually(
+      'the other replica exports',
+      async () => {
+        // The lease never expires, so that the other one can have it only because it was released.
+        await stage.query(
+          `update exporter set expires_at = now() + interval '1 hour' where holder = '${lease!.holder}'`,
+        )
+        return exports(other)
+      },
+      TAKEN_OVER_MS,
+    )
     expect(await exports(leaving)).toBe(false)
   })
 
@@ -63,7 +69,7 @@ describe('the replica that exports', () => {
     await using stage = await openStage()
     const [frozen, other] = await startTwo(stage)
     frozen.signal('SIGSTOP')
-    await until(() => exports(other), TAKEN_OVER_MS)
+    await eventually('the other replica exports', () => exports(other), TAKEN_OVER_MS)
     frozen.signal('SIGCONT')
     expect([await exports(frozen), await exports(other)]).toEqual([false, true])
   })
@@ -76,12 +82,12 @@ describe('the replica that exports', () => {
     await database.transaction(async (tx) => {
       // Without a beat it is not ready, though it could still write its lease.
       await tx.query('lock table service_beat in access exclusive mode')
-      await until(async () => !(await isReady(service)), TAKEN_OVER_MS)
+      await eventually('the service is not ready', async () => !(await isReady(service)), TAKEN_OVER_MS)
       const isFree = async () => (await stage.query('select from exporter where expires_at > now()')).length === 0
-      await until(isFree, TAKEN_OVER_MS)
+      await eventually('no lease is left', isFree, TAKEN_OVER_MS)
       expect(await exports(service)).toBe(false)
     })
-    await until(() => exports(service), TAKEN_OVER_MS)
+    await eventually('the service exports again', () => exports(service), TAKEN_OVER_MS)
     expect(await isReady(service)).toBe(true)
   })
 
@@ -92,6 +98,6 @@ describe('the replica that exports', () => {
     await server.kill()
     expect(await exports(service)).toBe(false)
     await server.start()
-    await until(() => exports(service), TAKEN_OVER_MS)
+    await eventually('the service exports again', () => exports(service), TAKEN_OVER_MS)
   })
 })

@@ -6,7 +6,7 @@ import { query } from '../support/embedded.ts'
 import { type PostgresServer, startPostgresServer } from '../support/postgres-server.ts'
 import { aPing, ask, findMissing, type Outcome, sendPing } from '../support/sent-pings.ts'
 import { API_KEY, databaseEnvironment, PROJECT_ID, type Service, startService } from '../support/service-process.ts'
-import { until } from '../support/until.ts'
+import { eventually } from '../support/until.ts'
 import { startTrickle, type Trickle } from './trickle.ts'
 
 /**
@@ -118,8 +118,8 @@ export function liveThroughFaults(): Life {
 
   async function assertServing(): Promise<void> {
     const since = performance.now()
-    await until(() => isServed(since), RECOVERY_MS)
-    await until(isReady, RECOVERY_MS)
+    await eventually('pings are served', () => isServed(since), RECOVERY_MS)
+    await eventually('the service is ready', isReady, RECOVERY_MS)
   }
 
   async function outlive({ begin, end, lastsMs = 0, isReadable = false }: Fault): Promise<void> {
@@ -127,11 +127,11 @@ export function liveThroughFaults(): Life {
     const startedAt = performance.now()
     await begin()
     try {
-      await until(() => trickle.since(startedAt).some(({ status }) => status === 503))
-      await until(async () => !(await isReady()))
+      await eventually('a ping is refused', () => trickle.since(startedAt).some(({ status }) => status === 503))
+      await eventually('the service is not ready', async () => !(await isReady()))
       await assertOut(isReadable)
       // Pings that are sent in the middle of it, too, not only those that it met.
-      await until(() => performance.now() - startedAt > lastsMs)
+      await eventually('the fault has lasted long enough', () => performance.now() - startedAt > lastsMs)
       await assertOut(isReadable)
     } finally {
       await end()

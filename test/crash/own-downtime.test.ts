@@ -3,7 +3,7 @@ import { type PostgresServer, startPostgresServer } from '../support/postgres-se
 import { ask } from '../support/sent-pings.ts'
 import type { Service } from '../support/service-process.ts'
 import { isReady, openStage, type Stage } from '../support/stage.ts'
-import { until } from '../support/until.ts'
+import { eventually } from '../support/until.ts'
 import { letTimePass } from './time-shift.ts'
 
 /** Our own downtime notifies no channel (design, section 4, "Own downtime"), and a job that is really dead is found afterwards. */
@@ -44,10 +44,10 @@ const listGaps = async (stage: Stage) =>
   )) as { startedAt: number; endedAt: number }[]
 
 const untilDown = (stage: Stage, check: { id: string }) =>
-  until(async () => (await stateOf(stage, check)).status === 'down', PATIENCE_MS)
+  eventually('the check is down', async () => (await stateOf(stage, check)).status === 'down', PATIENCE_MS)
 
 /** Long enough for a gap, which begins with the last beat. */
-const waitOutGap = (since: number) => until(() => performance.now() - since > 5_500)
+const waitOutGap = (since: number) => eventually('a gap has passed', () => performance.now() - since > 5_500)
 const EVERY_TEN_SECONDS = { period_seconds: 10, grace_seconds: 0 }
 
 describe('a database that is away for more than five seconds', () => {
@@ -72,17 +72,19 @@ describe('a database that is away for more than five seconds', () => {
     const [begunAt, startedAt] = [Date.now() + 1, performance.now()]
     await waitOutGap(startedAt)
     await end(server)
-    await until(() => isReady(service), PATIENCE_MS)
-    expect(await until(() => alive.ping(service))).toBe(200)
+    await eventually('the service is ready', () => isReady(service), PATIENCE_MS)
+    expect(await eventually('a ping is answered', () => alive.ping(service))).toBe(200)
 
-    const [gap, ...more] = await until(async () => ((await listGaps(stage)).length > 0 ? listGaps(stage) : null))
+    const [gap, ...more] = await eventually('a gap is stored', async () =>
+      (await listGaps(stage)).length > 0 ? listGaps(stage) : null,
+    )
     expect(more).toEqual([])
     expect(gap!.endedAt - gap!.startedAt).toBeGreaterThan(5_000)
     expect(gap!.startedAt).toBeGreaterThanOrEqual(before)
     expect(gap!.startedAt).toBeLessThanOrEqual(begunAt)
     expect((await ask(`${service.ops}/metrics`)).text).toMatch(counted)
     // The deadline was in the gap, and the evaluator has looked.
-    const { status } = await until(async () =>
+    const { status } = await eventually('the check is due a minute after the gap', async () =>
       (await stateOf(stage, dead)).due > gap!.endedAt + 59_000 ? stateOf(stage, dead) : null,
     )
     expect(status).toBe('up')
@@ -122,14 +124,16 @@ describe('every replica', () => {
     expect(gap!.endedAt - gap!.startedAt).toBeGreaterThan(599_000)
 
     // We cannot know whether it ran: that is on record, and no channel hears of it as of a failure.
-    await until(async () => (await listOf(stage, hidden, 'reason')).includes('outage'))
+    await eventually('the flip for the outage is stored', async () =>
+      (await listOf(stage, hidden, 'reason')).includes('outage'),
+    )
     const excused = await stateOf(stage, hidden)
     expect(excused.status).toBe('up')
     expect(excused.expected).toBeGreaterThan(gap!.endedAt)
     expect(excused.expected).toBeLessThanOrEqual(gap!.endedAt + 132_000)
     expect(await listOf(stage, hidden, 'type')).toEqual(['check.unknown'])
     // Its run may have ended while no replica listened, and its client tries again.
-    const spared = await until(async () =>
+    const spared = await eventually('the deadline of the run is after the gap', async () =>
       (await stateOf(stage, running)).runs![0]!.deadlineAt > gap!.endedAt ? stateOf(stage, running) : null,
     )
     expect(spared.status).toBe('new')

@@ -1,13 +1,14 @@
-import { afterAll, beforeAll, expect, it } from 'vitest'
+import { expect, it } from 'vitest'
 import { FLIP_REASONS } from '../../src/domain/check.ts'
 import { createDatabase } from '../../src/store/postgres/database.ts'
 import { createApiClient } from '../support/api-client.ts'
-import { type PostgresServer, startPostgresServer } from '../support/postgres-server.ts'
+import { startPostgresServer } from '../support/postgres-server.ts'
 import { createRandom } from '../support/random.ts'
 import { replayAll } from '../support/replay.ts'
 import { aPing, findMissing, sendPing } from '../support/sent-pings.ts'
 import { API_KEY, databaseEnvironment, PROJECT_ID } from '../support/service-process.ts'
-import { until } from '../support/until.ts'
+import { eventually } from '../support/until.ts'
+import { use } from '../support/use.ts'
 import { GIVEN_DURATION_MS, type Job, startJob, wait } from './job.ts'
 import { createReplica } from './replica.ts'
 
@@ -21,12 +22,7 @@ const KILL_POSTGRES_EVERY = 5
 const LONG_OUTAGE_AFTER = 10
 const SEED = Number(process.env.TEST_SEED ?? 20_261_121)
 
-let server: PostgresServer
-
-beforeAll(async () => {
-  server = await startPostgresServer()
-})
-afterAll(() => server.remove())
+const server = use(startPostgresServer)
 
 const environment = () => ({
   ...databaseEnvironment(server.url),
@@ -78,16 +74,25 @@ it(`${KILLS} kills lose nothing that was acknowledged, and leave exactly what th
   const waitForFlip = async (id: string, reason: string) => {
     const database = createDatabase({ url: server.url, name: 'test', connections: 1 })
     const sql = 'select from flips f join checks c on c.key = f.check_key where c.id = $1 and f.reason = $2'
-    await until(async () => (await database.query(sql, [id, reason])).rows.length > 0, 90_000)
+    await eventually(
+      `a flip for ${reason}`,
+      async () => (await database.query(sql, [id, reason])).rows.length > 0,
+      90_000,
+    )
     await database.close()
   }
   const startRun = (publicId: string) =>
-    until(async () => {
-      const replica = pickReplica()
-      return (
-        replica !== null && (await sendPing(replica, aPing(publicId, { type: 'start', exitCode: null }))).status === 200
-      )
-    })
+    eventually(
+      'a replica takes the start',
+      async () => {
+        const replica = pickReplica()
+        return (
+          replica !== null &&
+          (await sendPing(replica, aPing(publicId, { type: 'start', exitCode: null }))).status === 200
+        )
+      },
+      { retryErrors: false },
+    )
   const people = startTurning(
     checks.slice(0, 2).map(({ id }) => id),
     () => replicas.map(({ api }) => api()).find((address) => address !== null) ?? null,

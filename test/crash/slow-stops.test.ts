@@ -2,7 +2,7 @@ import { expect, it } from 'vitest'
 import { startPostgresServer } from '../support/postgres-server.ts'
 import { aPing, beginPing, sendPing } from '../support/sent-pings.ts'
 import { isReady, openStage } from '../support/stage.ts'
-import { until } from '../support/until.ts'
+import { eventually } from '../support/until.ts'
 
 /** Stops that have to wait for a limit of time. */
 
@@ -29,7 +29,7 @@ it.concurrent('a stop while the database is gone ends all the same', async () =>
   await server.pause()
   const pings = Array.from({ length: 5 }, () => sendPing(service.ping, aPing('00000000-0000-4000-8000-000000000000')))
   // By then they have long been read.
-  await until(async () => !(await isReady(service)))
+  await eventually('the service is not ready', async () => !(await isReady(service)))
   expect(await service.stop('SIGTERM', 15_000)).toEqual(ENDED_WELL)
   for (const { status, error } of await Promise.all(pings))
     expect({ status, error }).toEqual({ status: 503, error: null })

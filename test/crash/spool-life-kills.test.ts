@@ -5,7 +5,7 @@ import { chooseSeed, createRandom } from '../support/random.ts'
 import { databaseEnvironment, spawnService } from '../support/service-process.ts'
 import { openStage } from '../support/stage.ts'
 import { makeTempFolder } from '../support/temp-folder.ts'
-import { until } from '../support/until.ts'
+import { eventually } from '../support/until.ts'
 import { openLedger } from './ledger.ts'
 import { openLine, openLives, rejectedOf, spooledOf, spoolIn } from './spool-stage.ts'
 
@@ -34,7 +34,11 @@ it(`${KILLS} kills while pings are spooled lose none that was acknowledged, and 
     line.cut()
     const before = spooledOf(ledger).length
     const wanted = random.int(1, 200)
-    await until(() => spooledOf(ledger).length - before >= wanted, PATIENCE_MS)
+    await eventually(
+      `the spool has ${wanted} more pings`,
+      () => spooledOf(ledger).length - before >= wanted,
+      PATIENCE_MS,
+    )
     await lives.kill()
     await line.mend()
   }

@@ -9,7 +9,7 @@ import { aPing, ask, sendPing } from '../support/sent-pings.ts'
 import { databaseEnvironment, spawnService } from '../support/service-process.ts'
 import { openStage } from '../support/stage.ts'
 import { makeTempFolder } from '../support/temp-folder.ts'
-import { until } from '../support/until.ts'
+import { eventually } from '../support/until.ts'
 import { openLedger } from './ledger.ts'
 import { countSpooled, openLine, rejectedOf, spooledOf, spoolIn } from './spool-stage.ts'
 import { startStatementProxy } from './statement-proxy.ts'
@@ -30,9 +30,9 @@ it('an update during an outage keeps the spool; the next process is ready when a
   let base: string | null = before.ping
   const ledger = openLedger(() => base)
   ledger.run(publicIds, 10)
-  await until(() => ledger.entries.length > 50)
+  await eventually('more than 50 pings are answered', () => ledger.entries.length > 50)
   line.cut()
-  await until(() => spooledOf(ledger).length > 500, PATIENCE_MS)
+  await eventually('more than 500 pings are spooled', () => spooledOf(ledger).length > 500, PATIENCE_MS)
   expect((await before.stop()).status).toBe(0)
   base = null
 
@@ -44,12 +44,16 @@ it('an update during an outage keeps the spool; the next process is ready when a
   // Jobs need not wait until it is ready.
   base = `http://127.0.0.1:${ping}`
   const ready = () => ask(`http://127.0.0.1:${ops}/readyz`).catch(() => null)
-  await until(async () => (await ready())?.status === 200, PATIENCE_MS)
+  await eventually('the service is ready', async () => (await ready())?.status === 200, PATIENCE_MS)
   expect(await countSpooled({ ops: `http://127.0.0.1:${ops}` })).toBeLessThan(50)
   await ledger.stop()
   const stopped = spooledOf(ledger)
   expect(stopped.length).toBeGreaterThan(500)
-  await until(async () => (await countSpooled({ ops: `http://127.0.0.1:${ops}` })) === 0, PATIENCE_MS)
+  await eventually(
+    'the spool is empty',
+    async () => (await countSpooled({ ops: `http://127.0.0.1:${ops}` })) === 0,
+    PATIENCE_MS,
+  )
   expect(rejectedOf(ledger)).toEqual([])
   expect(await ledger.findFaults(stage)).toEqual([])
 })
@@ -67,16 +71,16 @@ it('a failover to another server loses no ping, and records none twice', async (
   while (publicIds.length < 10) publicIds.push((await stage.makeCheck(service)).publicId)
   const ledger = openLedger(() => service.ping)
   ledger.run(publicIds, 10)
-  await until(() => ledger.entries.length > 200, PATIENCE_MS)
+  await eventually('more than 200 pings are answered', () => ledger.entries.length > 200, PATIENCE_MS)
   await primary.kill()
-  await until(() => spooledOf(ledger).length > 200, PATIENCE_MS)
+  await eventually('more than 200 pings are spooled', () => spooledOf(ledger).length > 200, PATIENCE_MS)
   // What a standby has that is replicated synchronously.
   await promisify(execFile)('cp', ['-a', dataDir, standbyDir])
   await using standby = await startPostgresServer({ dataDir: standbyDir, port: await pickPort() })
   port = standby.port
-  await until(async () => (await countSpooled(service)) === 0, PATIENCE_MS)
+  await eventually('the spool is empty', async () => (await countSpooled(service)) === 0, PATIENCE_MS)
   await ledger.stop()
-  await until(async () => (await countSpooled(service)) === 0, PATIENCE_MS)
+  await eventually('the spool is empty', async () => (await countSpooled(service)) === 0, PATIENCE_MS)
   expect(rejectedOf(ledger)).toEqual([])
   expect(await ledger.findFaults(stage)).toEqual([])
 })
@@ -103,24 +107,28 @@ it('a full spool rejects pings, loses none that it took, and takes pings again a
   expect(rejected).toMatchObject({ status: 503, retryAfter: expect.stringMatching(/^\d+$/) })
   const spooled = await countSpooled(service)
   expect(spooled).toBeGreaterThan(700)
-  await until(async () => (await ask(`${service.ops}/readyz`)).status === 503)
+  await eventually('the service is not ready', async () => (await ask(`${service.ops}/readyz`)).status === 503)
   // So that the outage is a gap.
   const gaps = () => stage.query('select spooled from gaps')
   const cutAt = Date.now()
-  await until(() => Date.now() - cutAt > 6_000)
+  await eventually('six seconds have passed since the cut', () => Date.now() - cutAt > 6_000)
   await line.mend()
-  await until(async () => (await countSpooled(service)) === 0, PATIENCE_MS)
-  await until(async () => (await ask(`${service.ops}/readyz`)).status === 200)
-  expect(await until(async () => ((await gaps())[0]?.spooled === false ? gaps() : null), PATIENCE_MS)).toEqual([
-    { spooled: false },
-  ])
+  await eventually('the spool is empty', async () => (await countSpooled(service)) === 0, PATIENCE_MS)
+  await eventually('the service is ready', async () => (await ask(`${service.ops}/readyz`)).status === 200)
+  expect(
+    await eventually(
+      'the gap is stored, without the spool',
+      async () => ((await gaps())[0]?.spooled === false ? gaps() : null),
+      PATIENCE_MS,
+    ),
+  ).toEqual([{ spooled: false }])
   const [stored] = await stage.query('select count(*) from pings')
   expect(Number(stored!.count)).toBe(spooled + 1)
 
   line.cut()
-  await until(async () => (await ledger.send(publicId)).isSpooled)
+  await eventually('a ping is spooled', async () => (await ledger.send(publicId)).isSpooled, { retryErrors: false })
   await line.mend()
-  await until(async () => (await countSpooled(service)) === 0, PATIENCE_MS)
+  await eventually('the spool is empty', async () => (await countSpooled(service)) === 0, PATIENCE_MS)
   await ledger.stop()
   expect(await ledger.findFaults(stage)).toEqual([])
 })
@@ -138,7 +146,11 @@ it('ids that are not known are rejected in an outage and written nowhere, those 
   await ledger.send(publicId)
   const young = await stage.makeCheck(elsewhere)
   line.cut()
-  expect(await until(async () => ((await ledger.send(publicId)).isSpooled ? 'spooled' : null))).toBe('spooled')
+  expect(
+    await eventually('a ping is spooled', async () => ((await ledger.send(publicId)).isSpooled ? 'spooled' : null), {
+      retryErrors: false,
+    }),
+  ).toBe('spooled')
   const spooled = await countSpooled(service)
   for (const id of [UNKNOWN, young.publicId]) {
     for (let sent = 0; sent < 5; sent += 1) {
@@ -147,13 +159,16 @@ it('ids that are not known are rejected in an outage and written nowhere, those 
     }
   }
   expect(await sendPing(without.ping, aPing(publicId))).toMatchObject({ status: 503 })
-  await until(async () => (await ask(`${without.ops}/readyz`)).status === 503)
+  await eventually(
+    'the service without a spool is not ready',
+    async () => (await ask(`${without.ops}/readyz`)).status === 503,
+  )
   expect(await countSpooled(service)).toBe(spooled)
   expect((await readdir(folder.path)).sort()).toEqual(['spool'])
   await line.mend()
-  await until(async () => (await countSpooled(service)) === 0, PATIENCE_MS)
+  await eventually('the spool is empty', async () => (await countSpooled(service)) === 0, PATIENCE_MS)
   for (const id of [publicId, young.publicId])
-    await until(async () => (await sendPing(service.ping, aPing(id))).status === 200)
+    await eventually('a ping is stored', async () => (await sendPing(service.ping, aPing(id))).status === 200)
   expect((await sendPing(service.ping, aPing(UNKNOWN))).status).toBe(404)
   await ledger.stop()
   expect(await ledger.findFaults(stage)).toEqual([])

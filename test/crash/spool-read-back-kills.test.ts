@@ -4,7 +4,7 @@ import { chooseSeed, createRandom } from '../support/random.ts'
 import { databaseEnvironment } from '../support/service-process.ts'
 import { openStage } from '../support/stage.ts'
 import { makeTempFolder } from '../support/temp-folder.ts'
-import { until } from '../support/until.ts'
+import { eventually } from '../support/until.ts'
 import { openLine, openLives, rejectedOf, spooledOf, spoolIn } from './spool-stage.ts'
 import { type HoldPoint, startStatementProxy } from './statement-proxy.ts'
 
@@ -53,7 +53,11 @@ it(`${KILLS} kills while the spool is recorded lose no ping that was acknowledge
     line.cut()
     const before = spooledOf(ledger).length
     const wanted = random.int(1, 100)
-    await until(() => spooledOf(ledger).length - before >= wanted, PATIENCE_MS)
+    await eventually(
+      `the spool has ${wanted} more pings`,
+      () => spooledOf(ledger).length - before >= wanted,
+      PATIENCE_MS,
+    )
     await killAt(random.pick(POINTS), line.mend)
     // What that life did not record, the start of the next one does.
     while (kills < KILLS && random.chance(0.5)) {

@@ -2,7 +2,7 @@ import { join } from 'node:path'
 import { expect, it } from 'vitest'
 import { openStage } from '../support/stage.ts'
 import { makeTempFolder } from '../support/temp-folder.ts'
-import { until } from '../support/until.ts'
+import { eventually } from '../support/until.ts'
 import { openLedger } from './ledger.ts'
 import { countSpooled, openLine, rejectedOf, spooledOf, spoolIn } from './spool-stage.ts'
 
@@ -43,21 +43,23 @@ it('what two replicas spooled while a third one wrote is recorded once, at its o
     mixed.map(({ publicId }) => publicId),
     250,
   )
-  await until(() => ledger.entries.length > 100)
+  await eventually('more than 100 pings are answered', () => ledger.entries.length > 100)
 
   lines.cut()
-  await until(() => spooledOf(ledger).length > 300, PATIENCE_MS)
+  await eventually('more than 300 pings are spooled', () => spooledOf(ledger).length > 300, PATIENCE_MS)
   // Older than what the third replica then records.
   expect(await sendTo(one, lateFails!.publicId, true)).toMatchObject({ status: 200, isSpooled: true })
   expect(await sendTo(two, lateSucceeds!.publicId, true)).toMatchObject({ status: 200, isSpooled: true })
   expect(await sendTo(writing, lateFails!.publicId, false)).toMatchObject({ status: 200, isSpooled: false })
   // The newest one waits on disk.
   expect(await sendTo(one, lateSucceeds!.publicId, false)).toMatchObject({ status: 200, isSpooled: true })
-  await until(() => spooledOf(ledger).length > 600, PATIENCE_MS)
+  await eventually('more than 600 pings are spooled', () => spooledOf(ledger).length > 600, PATIENCE_MS)
   await lines.mend()
-  for (const replica of [one, two]) await until(async () => (await countSpooled(replica)) === 0, PATIENCE_MS)
+  for (const replica of [one, two])
+    await eventually('the spool is empty', async () => (await countSpooled(replica)) === 0, PATIENCE_MS)
   await ledger.stop()
-  for (const replica of [one, two]) await until(async () => (await countSpooled(replica)) === 0, PATIENCE_MS)
+  for (const replica of [one, two])
+    await eventually('the spool is empty', async () => (await countSpooled(replica)) === 0, PATIENCE_MS)
 
   expect(rejectedOf(ledger)).toEqual([])
   expect(await ledger.findFaults(stage)).toEqual([])
@@ -86,9 +88,17 @@ it('while no replica of three reaches the database all is spooled, time after ti
     for (const { publicId } of checks) await ledger.send(publicId)
     lines.cut()
     for (const { publicId } of [...checks, ...checks]) await ledger.send(publicId)
-    await until(async () => (await stage.query(SILENT)).length === 1, PATIENCE_MS)
+    await eventually(
+      'the silence has lasted long enough',
+      async () => (await stage.query(SILENT)).length === 1,
+      PATIENCE_MS,
+    )
     await lines.mend()
-    await until(async () => (await gaps()).length === round && (await gaps()).at(-1)!.spooled !== null, PATIENCE_MS)
+    await eventually(
+      `the gap of round ${round} is stored, with its spool`,
+      async () => (await gaps()).length === round && (await gaps()).at(-1)!.spooled !== null,
+      PATIENCE_MS,
+    )
   }
   await ledger.stop()
 

@@ -8,7 +8,7 @@ import { ask } from '../support/sent-pings.ts'
 import { API_KEY, type Service } from '../support/service-process.ts'
 import { openStage, type Stage } from '../support/stage.ts'
 import { makeTempFolder } from '../support/temp-folder.ts'
-import { until } from '../support/until.ts'
+import { eventually } from '../support/until.ts'
 import { openLedger } from './ledger.ts'
 
 /** While the database is unavailable pings are stored on disk (design, section 10): jobs get their 200, and nothing is lost or alarmed in vain. */
@@ -84,12 +84,12 @@ describe('a database that is unavailable for eight seconds', () => {
         50,
       )
       await ledger.send(failing!.publicId)
-      await until(async () => ledger.entries.length > 100)
+      await eventually('more than 100 pings are answered', async () => ledger.entries.length > 100)
 
       await begin()
       const begunAt = Date.now()
       const failed = await ledger.send(failing!.publicId, { type: 'fail', exitCode: null })
-      await until(() => Date.now() - begunAt > 8_000, PATIENCE_MS)
+      await eventually('the outage has lasted eight seconds', () => Date.now() - begunAt > 8_000, PATIENCE_MS)
       const readiness = await ask(`${service.ops}/readyz`)
       expect([readiness.status, readiness.text]).toEqual([200, 'database unavailable; spooling\n'])
       await end()
@@ -97,12 +97,12 @@ describe('a database that is unavailable for eight seconds', () => {
       const [alarm] = await receiver.waitFor(1)
       expect(Date.now() - endedAt).toBeLessThan(10_000)
       expect(JSON.parse(alarm!.body)).toMatchObject({ type: 'check.down', data: { check: { id: failing!.id } } })
-      await until(() => isDrained(service), PATIENCE_MS)
+      await eventually('the spool is drained', () => isDrained(service), PATIENCE_MS)
       await ledger.send(failing!.publicId)
       await receiver.waitFor(2)
       await ledger.stop()
       // On a busy machine some of the last ones may have taken the way over the disk, too.
-      await until(() => isDrained(service), PATIENCE_MS)
+      await eventually('the spool is drained', () => isDrained(service), PATIENCE_MS)
 
       const during = ledger.entries.filter(({ sentAt }) => sentAt > begunAt && sentAt < endedAt)
       expect(during.filter(({ isSpooled }) => isSpooled).length).toBeGreaterThan(500)
@@ -112,7 +112,9 @@ describe('a database that is unavailable for eight seconds', () => {
       expect(await ledger.findFaults(stage)).toEqual([])
       // The service had recorded all before it looked at a deadline: the gap hides nothing.
       const gaps = () => stage.query('select spooled from gaps where spooled is not null')
-      expect(await until(async () => ((await gaps()).length > 0 ? gaps() : null))).toEqual([{ spooled: true }])
+      expect(await eventually('a gap is stored', async () => ((await gaps()).length > 0 ? gaps() : null))).toEqual([
+        { spooled: true },
+      ])
       expect(await Promise.all(jobs.map((job) => statusOf(stage, job)))).toEqual(jobs.map(() => 'up'))
       expect(receiver.requests.map(({ body }) => JSON.parse(body).type)).toEqual(['check.down', 'check.up'])
     },

@@ -6,7 +6,7 @@ import { replayAll } from '../support/replay.ts'
 import { aPing, ask, findMissing, type SentPing, sendPing } from '../support/sent-pings.ts'
 import { API_KEY, type Service } from '../support/service-process.ts'
 import { openStage, type Stage } from '../support/stage.ts'
-import { until } from '../support/until.ts'
+import { eventually } from '../support/until.ts'
 import { type HoldPoint, startStatementProxy } from './statement-proxy.ts'
 
 /**
@@ -52,7 +52,8 @@ async function turn({ service, id }: Attempt, verb: 'pause' | 'resume'): Promise
   return response?.status === 200
 }
 
-const succeed = (attempt: Attempt) => until(() => send(attempt, aPing(attempt.publicId)))
+const succeed = (attempt: Attempt) =>
+  eventually('a success is acknowledged', () => send(attempt, aPing(attempt.publicId)), { retryErrors: false })
 
 const PATHS: [string, Path][] = [
   [
@@ -62,7 +63,10 @@ const PATHS: [string, Path][] = [
       spec: {},
       prepare: async (attempt) => void (await succeed(attempt)),
       act: (attempt) => send(attempt, { ...attempt.ping, type: 'fail', exitCode: 1 }),
-      complete: (attempt) => until(() => send(attempt, { ...attempt.ping, type: 'fail', exitCode: 1 })),
+      complete: (attempt) =>
+        eventually('the fail is acknowledged', () => send(attempt, { ...attempt.ping, type: 'fail', exitCode: 1 }), {
+          retryErrors: false,
+        }),
     },
   ],
   [
@@ -75,7 +79,8 @@ const PATHS: [string, Path][] = [
       },
       // Once: a second one would wait for the service that is started after it.
       act: (attempt) => send(attempt, attempt.ping),
-      complete: (attempt) => until(() => send(attempt, attempt.ping)),
+      complete: (attempt) =>
+        eventually('the ping is acknowledged', () => send(attempt, attempt.ping), { retryErrors: false }),
     },
   ],
   [
@@ -85,7 +90,8 @@ const PATHS: [string, Path][] = [
       spec: {},
       prepare: async (attempt) => void (await succeed(attempt)),
       act: (attempt) => turn(attempt, 'pause'),
-      complete: (attempt) => until(() => turn(attempt, 'pause')),
+      complete: (attempt) =>
+        eventually('the pause is acknowledged', () => turn(attempt, 'pause'), { retryErrors: false }),
     },
   ],
 ]
@@ -121,7 +127,7 @@ it.each(PATHS)('kill -9 between any two statements of %s loses and halves nothin
   async function untilAnswered(): Promise<void> {
     const busy = `select from pg_stat_activity where datname = current_database() and state = 'active'
       and application_name = 'heartbeat-operator ${path.pool}'`
-    await until(async () => (await stage.query(busy)).length === 0)
+    await eventually('no statement of ours runs', async () => (await stage.query(busy)).length === 0)
     await ask(`${service.ops}/livez`)
   }
 

@@ -1,20 +1,19 @@
-import { afterAll, beforeAll, expect, it } from 'vitest'
+import { beforeAll, expect, it } from 'vitest'
 import { createApp } from '../../src/app.ts'
 import { readConfig } from '../../src/config/config.ts'
 import type { Log } from '../../src/runtime/log.ts'
 import { createDatabase } from '../../src/store/postgres/database.ts'
 import { migrate } from '../../src/store/postgres/migrate.ts'
-import { type PostgresServer, startPostgresServer } from '../support/postgres-server.ts'
+import { startPostgresServer } from '../support/postgres-server.ts'
 import { silentLog } from '../support/silent-log.ts'
+import { use } from '../support/use.ts'
 
-let server: PostgresServer
+const server = use(startPostgresServer)
 beforeAll(async () => {
-  server = await startPostgresServer()
   const database = createDatabase({ url: server.url, name: 'migrate', connections: 1, patient: true })
   await migrate(database)
   await database.close()
 })
-afterAll(() => server.remove())
 
 function createTestApp(environment = {}, log = silentLog) {
   const config = readConfig(

@@ -1,5 +1,5 @@
 import fc from 'fast-check'
-import { afterAll, beforeAll, expect, it } from 'vitest'
+import { expect, it } from 'vitest'
 import {
   byteaArray,
   instantArray,
@@ -10,13 +10,10 @@ import {
   textArray,
   uuidArray,
 } from '../../src/store/postgres/binary-arrays.ts'
-import { createTestDatabase, type TestDatabase } from '../support/database.ts'
+import { createTestDatabase } from '../support/database.ts'
+import { use } from '../support/use.ts'
 
-let test: TestDatabase
-beforeAll(async () => {
-  test = await createTestDatabase()
-})
-afterAll(() => test.close())
+const test = use(createTestDatabase)
 
 /** The elements as PostgreSQL has received them. */
 async function roundTrip(type: string, parameter: Buffer): Promise<unknown[]> {

@@ -1,16 +1,15 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { createDatabase, type Database } from '../../src/store/postgres/database.ts'
-import { createTestDatabase, PATIENT_MS, type TestDatabase } from '../support/database.ts'
+import { createTestDatabase, PATIENT_MS } from '../support/database.ts'
+import { use } from '../support/use.ts'
 
-let test: TestDatabase
 let database: Database
+const test = use(createTestDatabase)
 beforeAll(async () => {
-  test = await createTestDatabase()
   database = createDatabase({ url: test.url, name: 'rows', connections: 1, statementMs: PATIENT_MS })
 })
 afterAll(async () => {
   await database.close()
-  await test.close()
 })
 
 /** Three columns, the middle one null in every other row. */

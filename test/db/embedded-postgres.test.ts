@@ -2,22 +2,21 @@ import { once } from 'node:events'
 import { appendFile, lstat, mkdir, readdir, readFile, stat, writeFile } from 'node:fs/promises'
 import { createServer } from 'node:net'
 import { join } from 'node:path'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import type { EmbeddedPostgres } from '../../src/embedded-postgres/start.ts'
 import { createDataDirs, failureOf, query, start, startEmbeddedChild } from '../support/embedded.ts'
 import { listProcesses } from '../support/postgres-server.ts'
-import { makeTempFolder, type TempFolder } from '../support/temp-folder.ts'
-import { until } from '../support/until.ts'
+import { makeTempFolder } from '../support/temp-folder.ts'
+import { eventually } from '../support/until.ts'
+import { use } from '../support/use.ts'
 
 const isRoot = process.geteuid?.() === 0
-let temp: TempFolder
 let dirs: ReturnType<typeof createDataDirs>
 
+const temp = use(makeTempFolder)
 beforeAll(async () => {
-  temp = await makeTempFolder()
   dirs = createDataDirs(temp.path)
 })
-afterAll(() => temp.remove())
 
 describe('the first start', () => {
   let server: EmbeddedPostgres
@@ -40,7 +39,7 @@ describe('the first start', () => {
   })
   afterAll(() => server.stop())
 
-  test('makes a UTF-8 database in UTC with durable commits', async () => {
+  it('makes a UTF-8 database in UTC with durable commits', async () => {
     const [row] = await query(
       server.url,
       `select current_database() as database, current_setting('server_encoding') as encoding, lower('ÄÖ') as lower,
@@ -51,7 +50,7 @@ describe('the first start', () => {
     expect(row).toEqual({ database: 'heartbeat', encoding: 'UTF8', lower: 'äö', ...settings })
   })
 
-  test('makes a role that owns the database and is not a superuser', async () => {
+  it('makes a role that owns the database and is not a superuser', async () => {
     const [row] = await query(
       server.url,
       `select rolsuper, pg_get_userbyid(datdba) = current_user as owner from pg_roles, pg_database
@@ -61,7 +60,7 @@ describe('the first start', () => {
     await query(server.url, 'create table mine (); drop table mine')
   })
 
-  test('listens on 127.0.0.1 only, with a password', async () => {
+  it('listens on 127.0.0.1 only, with a password', async () => {
     const [row] = await query(
       server.adminUrl,
       `select current_setting('listen_addresses') as addresses, current_setting('unix_socket_directories') as sockets,
@@ -71,11 +70,11 @@ describe('the first start', () => {
     await expect(query(server.url.replace(password, 'wrong'), 'select 1')).rejects.toThrow(/password authentication/)
   })
 
-  test('notes one line', () => {
+  it('notes one line', () => {
     expect(notes).toEqual([`setting up the embedded PostgreSQL 18 in ${dataDir} (first start)`])
   })
 
-  test('shows the password in no argument list, and gives other accounts no file', async () => {
+  it('shows the password in no argument list, and gives other accounts no file', async () => {
     expect([...commands].filter((command) => command.includes('initdb'))).not.toEqual([])
     expect([...commands].filter((command) => command.includes(password))).toEqual([])
     const open: string[] = []
@@ -88,12 +87,12 @@ describe('the first start', () => {
     expect(await readFile(join(dataDir, 'postgres.log'), 'utf8')).not.toContain(password)
   })
 
-  test('runs under an unprivileged account', async () => {
+  it('runs under an unprivileged account', async () => {
     expect((await stat(join(dataDir, 'postgres'))).uid).not.toBe(0)
   })
 })
 
-test('a second start keeps the data and the port', async () => {
+it('a second start keeps the data and the port', async () => {
   const dataDir = dirs.newFolder()
   const first = await start(dataDir)
   await query(first.url, `create table kept as select 'here' as word`)
@@ -106,7 +105,7 @@ test('a second start keeps the data and the port', async () => {
   expect(notes).toEqual([])
 })
 
-test('takes another port when its last one is in use, and fails when a given one is', async () => {
+it('takes another port when its last one is in use, and fails when a given one is', async () => {
   const dataDir = await dirs.newDatabase()
   const first = await start(dataDir)
   await first.stop()
@@ -123,7 +122,7 @@ test('takes another port when its last one is in use, and fails when a given one
   }
 })
 
-test('rejects a folder that another live process uses, and names the process', async () => {
+it('rejects a folder that another live process uses, and names the process', async () => {
   const dataDir = await dirs.newDatabase()
   await using holder = startEmbeddedChild(dataDir)
   const { url } = await holder.waitFor((line) => line.ready)
@@ -132,13 +131,13 @@ test('rejects a folder that another live process uses, and names the process', a
   expect(await query(url, 'select 1 as one')).toEqual([{ one: 1 }])
 })
 
-test('rejects a second use within one process', async () => {
+it('rejects a second use within one process', async () => {
   const dataDir = await dirs.newDatabase()
   await using _first = await start(dataDir)
   expect((await failureOf(dataDir)).message).toContain(`process ${process.pid}:`)
 })
 
-test('rejects a database of another major version', async () => {
+it('rejects a database of another major version', async () => {
   const dataDir = await dirs.newDatabase()
   await writeFile(join(dataDir, 'postgres', 'PG_VERSION'), '16\n')
   const failure = await failureOf(dataDir)
@@ -148,7 +147,7 @@ test('rejects a database of another major version', async () => {
   })
 })
 
-test('rejects a folder that holds something else, and changes nothing in it', async () => {
+it('rejects a folder that holds something else, and changes nothing in it', async () => {
   const dataDir = dirs.newFolder()
   await mkdir(join(dataDir, 'postgres'), { recursive: true })
   await writeFile(join(dataDir, 'postgres', 'thesis.txt'), 'chapter 1')
@@ -156,21 +155,21 @@ test('rejects a folder that holds something else, and changes nothing in it', as
   expect(await readdir(dataDir, { recursive: true })).toEqual(['postgres', join('postgres', 'thesis.txt')])
 })
 
-test('rejects a data folder that is a file, or below one', async () => {
+it('rejects a data folder that is a file, or below one', async () => {
   const file = dirs.newFolder()
   await writeFile(file, '')
   expect((await failureOf(file)).message).toContain('is not a folder')
   expect((await failureOf(join(file, 'data'))).message).toContain('is not a folder')
 })
 
-test('rejects a folder that it cannot write', async () => {
+it('rejects a folder that it cannot write', async () => {
   // Modes do not hold root back; sysfs does.
   const dataDir = isRoot ? '/sys/kernel' : dirs.newFolder()
   if (!isRoot) await mkdir(dataDir, { mode: 0o555 })
   expect((await failureOf(dataDir)).message).toMatch(/is not writable/)
 })
 
-test('names the file of the password when it is missing or wrong', async () => {
+it('names the file of the password when it is missing or wrong', async () => {
   const dataDir = await dirs.newDatabase()
   const file = join(dataDir, 'postgres-password')
   const password = await readFile(file, 'utf8')
@@ -186,7 +185,7 @@ test('names the file of the password when it is missing or wrong', async () => {
   expect(await query(server.url, 'select 1 as one')).toEqual([{ one: 1 }])
 })
 
-test('quotes the server when it does not start, and names its log', async () => {
+it('quotes the server when it does not start, and names its log', async () => {
   const dataDir = await dirs.newDatabase()
   await appendFile(join(dataDir, 'postgres', 'postgresql.conf'), 'nonsense = 1\n')
   const failure = await failureOf(dataDir)
@@ -194,24 +193,24 @@ test('quotes the server when it does not start, and names its log', async () => 
   expect(await readFile(join(dataDir, 'postgres.log'), 'utf8')).toContain('nonsense')
 })
 
-test('truncates a long log', async () => {
+it('truncates a long log', async () => {
   const dataDir = await dirs.newDatabase()
   await writeFile(join(dataDir, 'postgres.log'), 'x'.repeat(5 * 1024 * 1024))
   await using _server = await start(dataDir)
   expect((await stat(join(dataDir, 'postgres.log'))).size).toBeLessThan(10_000)
 })
 
-test('works in a folder with an awkward name', async () => {
+it('works in a folder with an awkward name', async () => {
   const dataDir = `${dirs.newFolder()} o'clock "ümläut" $HOME`
   await using server = await start(dataDir)
   expect(await query(server.url, 'select 1 as one')).toEqual([{ one: 1 }])
 })
 
-test('an aborted start ends at once, and the next one works', async () => {
+it('an aborted start ends at once, and the next one works', async () => {
   const dataDir = dirs.newFolder()
   const calling = new AbortController()
   const starting = start(dataDir, { signal: calling.signal })
-  await until(async () => (await stagings(dataDir)).length > 0)
+  await eventually('the set-up has its folder', async () => (await stagings(dataDir)).length > 0)
   calling.abort(new Error('enough'))
   await expect(starting).rejects.toThrow('enough')
   expect(await readdir(dataDir)).toEqual(['postgres-password'])

@@ -4,19 +4,18 @@ import { afterAll, beforeAll, expect, it, onTestFinished } from 'vitest'
 import { createDatabase } from '../../src/store/postgres/database.ts'
 import { explainDatabaseError } from '../../src/store/postgres/explain.ts'
 import { migrate } from '../../src/store/postgres/migrate.ts'
-import { createTestDatabase, type TestDatabase } from '../support/database.ts'
+import { createTestDatabase } from '../support/database.ts'
 import { findFreePort } from '../support/ports.ts'
+import { use } from '../support/use.ts'
 
 const PASSWORD = 'hunter2-s3cret'
 
-let test: TestDatabase
+const test = use(createTestDatabase)
 beforeAll(async () => {
-  test = await createTestDatabase()
   await test.database.query(`create role guest_of_${process.pid} login password '${PASSWORD}'`)
 })
 afterAll(async () => {
   await test.database.query(`drop owned by guest_of_${process.pid}; drop role guest_of_${process.pid}`)
-  await test.close()
 })
 
 async function failureOf(url: string): Promise<string> {

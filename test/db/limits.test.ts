@@ -1,18 +1,17 @@
 /** The limits of the domain, which the edges and the CRD enforce, hold in the database too: both sides of each. */
 
-import { afterAll, beforeAll, expect, it } from 'vitest'
+import { beforeAll, expect, it } from 'vitest'
 import { TAGS } from '../../src/domain/check.ts'
 import { LABELS } from '../../src/domain/labels.ts'
 import { LIMITS } from '../../src/domain/limits.ts'
-import { addCheck, addTenant, createFixture, type Fixture } from './checks/fixture.ts'
+import { use } from '../support/use.ts'
+import { addCheck, addTenant, createFixture } from './checks/fixture.ts'
 
-let fixture: Fixture
 let key: number
+const fixture = use(createFixture)
 beforeAll(async () => {
-  fixture = await createFixture()
   key = (await addCheck(fixture, await addTenant(fixture))).key
 })
-afterAll(() => fixture.close())
 
 const { periodSeconds, graceSeconds, maxRuntimeSeconds, nameLength, slugLength, descriptionLength } = LIMITS
 /** A character outside the basic plane: lengths are counted in code points. */

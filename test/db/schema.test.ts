@@ -1,20 +1,17 @@
 import { readdirSync, readFileSync } from 'node:fs'
-import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest'
+import { describe, expect, it, onTestFinished } from 'vitest'
 import { createDatabase } from '../../src/store/postgres/database.ts'
 import { explainDatabaseError, mayPass } from '../../src/store/postgres/explain.ts'
 import { migrate } from '../../src/store/postgres/migrate.ts'
 import { describeSchema } from '../../tools/generate/schema.ts'
-import { createTestDatabase, type TestDatabase } from '../support/database.ts'
+import { createTestDatabase } from '../support/database.ts'
+import { use } from '../support/use.ts'
 
 const FOLDER = new URL('../../src/store/postgres/migrations/', import.meta.url)
 const FILES = readdirSync(FOLDER).sort()
 const NEWEST = FILES.length
 
-let test: TestDatabase
-beforeAll(async () => {
-  test = await createTestDatabase()
-})
-afterAll(() => test.close())
+const test = use(createTestDatabase)
 
 describe('the schema', () => {
   it('is the one in test/schema.sql (`npm run db:schema` writes it)', async () => {

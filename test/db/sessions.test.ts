@@ -2,21 +2,20 @@ import pg from 'pg'
 import { afterAll, beforeAll, expect, it, vi } from 'vitest'
 import { createDatabase, type Database } from '../../src/store/postgres/database.ts'
 import { CommitUnknown } from '../../src/store/postgres/sqlstate.ts'
-import { createTestDatabase, type TestDatabase } from '../support/database.ts'
+import { createTestDatabase } from '../support/database.ts'
+import { use } from '../support/use.ts'
 
 const BUDGET_MS = 4_000
 
-let test: TestDatabase
 let database: Database
 
+const test = use(createTestDatabase)
 beforeAll(async () => {
-  test = await createTestDatabase()
   await test.database.query("create table notes (text text check (text <> 'poison'))")
   database = createDatabase({ url: test.url, name: 'sessions', connections: 2 })
 })
 afterAll(async () => {
   await database.close()
-  await test.close()
 })
 
 const notes = async () => {

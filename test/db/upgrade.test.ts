@@ -13,7 +13,7 @@ import { describeSchema } from '../../tools/generate/schema.ts'
 import { type Receiver, startReceiver } from '../support/receiver.ts'
 import { silentLog } from '../support/silent-log.ts'
 import { type SmtpReceiver, startSmtpReceiver } from '../support/smtp-receiver.ts'
-import { until } from '../support/until.ts'
+import { eventually } from '../support/until.ts'
 import { PASSWORDS, RECEIVER_PORT, readKnown, SECRET_KEY } from '../support/upgrade/known.ts'
 import { type Restored, restoreRelease, toPresent } from '../support/upgrade/restore.ts'
 
@@ -77,7 +77,9 @@ async function ping(check: string, path = '', body?: string): Promise<void> {
 
 /** The first message about this check with this type that came to the path; fails when none comes. */
 function untilReceived(path: string, pattern: RegExp) {
-  return until(() => receiver.requests.find((request) => request.path.startsWith(path) && pattern.test(request.body)))
+  return eventually(`a message that matches ${pattern} at ${path}`, () =>
+    receiver.requests.find((request) => request.path.startsWith(path) && pattern.test(request.body)),
+  )
 }
 
 it('makes the schema that a new installation has', async () => {
@@ -148,7 +150,9 @@ it('a check that was down comes up with check.up on every channel that had its c
   await untilReceived('/webhook', /check\.up.*"failed"/)
   await untilReceived('/slack', /failed/)
   await untilReceived('/alertmanager', /"check":"failed"/)
-  await until(() => smtp.mails.find(({ headers }) => /failed/.test(headers.subject ?? '')))
+  await eventually('a mail about the failure', () =>
+    smtp.mails.find(({ headers }) => /failed/.test(headers.subject ?? '')),
+  )
   const hook = receiver.requests.slice(from).find(({ path }) => path.startsWith('/webhook'))!
   expect(hook.headers['webhook-signature']).toMatch(/^v1,/)
   expect(JSON.parse(hook.body).data).toMatchObject({ check: { id: idOf('failed') }, reason: 'recovered' })
@@ -162,16 +166,20 @@ it('a check that was down, and paused before the upgrade, closes its incident wh
 
 it('deliveries that waited are sent when their receiver is back, oldest first', async () => {
   isBack = true
-  const delivered = await until(async () => {
-    // Again and again: an attempt that was on its way writes its next time after us. The outbox locks rows in another
-    // order: what it has locked is left out, so that neither waits for the other.
-    await database.query(
-      `update deliveries set next_attempt_at = now() where (event_id, channel_id) in (
+  const delivered = await eventually(
+    'each delivery is delivered',
+    async () => {
+      // Again and again: an attempt that was on its way writes its next time after us. The outbox locks rows in another
+      // order: what it has locked is left out, so that neither waits for the other.
+      await database.query(
+        `update deliveries set next_attempt_at = now() where (event_id, channel_id) in (
         select event_id, channel_id from deliveries where status = 0 for update skip locked)`,
-    )
-    const { deliveries } = (await call('GET', `/deliveries?channel_id=${known.channels.away}&limit=1000`)).body
-    return deliveries.every(({ status }: { status: string }) => status === 'delivered') ? deliveries : null
-  })
+      )
+      const { deliveries } = (await call('GET', `/deliveries?channel_id=${known.channels.away}&limit=1000`)).body
+      return deliveries.every(({ status }: { status: string }) => status === 'delivered') ? deliveries : null
+    },
+    { retryErrors: false },
+  )
   expect(delivered.length).toBeGreaterThan(5)
 })
 

@@ -6,8 +6,8 @@
 
 import { expect } from 'vitest'
 import { parseAllDocuments } from 'yaml'
-import { waitFor } from '../support/cluster-client.ts'
 import { readText } from '../support/documents.ts'
+import { eventually } from '../support/until.ts'
 import type { Delivered } from './cast.ts'
 import { REASONS, readPicture, toPicture } from './demo.ts'
 import type { Installation } from './installation.ts'
@@ -59,7 +59,7 @@ export function playCronJobs(stage: () => Stage, installation: () => Installatio
       labelledAt = Date.now()
       const from = performance.now()
       await stage().kubectl('label', 'namespace', 'payments', `${WATCH}=true`)
-      await waitFor('six HeartbeatChecks', async () => (await listChecks()).length === CRON_JOBS.length, SOON_MS)
+      await eventually('six HeartbeatChecks', async () => (await listChecks()).length === CRON_JOBS.length, SOON_MS)
       print(`six HeartbeatChecks ${((performance.now() - from) / 1_000).toFixed(1)} s after the label`)
       expect(await listChecks()).toEqual(CRON_JOBS.toSorted())
       const secrets = await inPayments('get', 'secrets,configmaps', '--output=name')
@@ -74,7 +74,7 @@ export function playCronJobs(stage: () => Stage, installation: () => Installatio
     step('each that is broken is reported within three minutes, once, and no other', async () => {
       const url = await installation().findService('shop', 'receiver')
       const broken = Object.keys(REASONS)
-      await waitFor(
+      await eventually(
         'four events at the receiver',
         async () => {
           for (const { body } of (await (await fetch(url)).json()) as Delivered[]) {
@@ -146,7 +146,7 @@ export function playCronJobs(stage: () => Stage, installation: () => Installatio
     })
 
     step('kubectl get hbc is the picture of the README', async () => {
-      await waitFor(
+      await eventually(
         'the picture of the README',
         async () => JSON.stringify(toPicture(await inPayments('get', 'hbc'))) === JSON.stringify(readPicture()),
         SOON_MS,
@@ -160,7 +160,7 @@ export function playCronJobs(stage: () => Stage, installation: () => Installatio
     step('the Events of each CronJob and of its HeartbeatCheck give the same reason', async () => {
       for (const [name, reason] of Object.entries(REASONS))
         for (const of of [`cronjob/${name}`, `hbc/${name}`])
-          await waitFor(
+          await eventually(
             `the reason in the Events of ${of}`,
             async () => reason.test(await inPayments('events', '--for', of, '--types=Warning')),
             SOON_MS,
@@ -170,9 +170,9 @@ export function playCronJobs(stage: () => Stage, installation: () => Installatio
     step('without the label they are gone, and with it they have their checks again', async () => {
       const before = await checkIds()
       await stage().kubectl('label', 'namespace', 'payments', `${WATCH}-`)
-      await waitFor('no HeartbeatCheck', async () => (await listChecks()).length === 0, SOON_MS)
+      await eventually('no HeartbeatCheck', async () => (await listChecks()).length === 0, SOON_MS)
       await stage().kubectl('label', 'namespace', 'payments', `${WATCH}=true`)
-      await waitFor('the same checks', async () => (await checkIds()) === before, SOON_MS)
+      await eventually('the same checks', async () => (await checkIds()) === before, SOON_MS)
     })
 
     step('suspended, they leave the node to what follows', async () => {

@@ -9,7 +9,7 @@ import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { beforeAll, expect, it } from 'vitest'
 import { buildImages } from '../../tools/images/images.ts'
-import { waitFor } from '../support/cluster-client.ts'
+import { eventually } from '../support/until.ts'
 
 const NODE = new URL('../../tools/cluster/node/node.ts', import.meta.url).href
 const POD_MS = 60_000
@@ -60,5 +60,5 @@ it('leaves nothing when the process that started it is killed', async () => {
   expect((await describeMachine()).links).not.toEqual([])
   child.kill('SIGKILL')
   const isAsBefore = async () => JSON.stringify(await describeMachine()) === JSON.stringify(before)
-  await waitFor('the machine is as it was', isAsBefore, POD_MS)
+  await eventually('the machine is as it was', isAsBefore, POD_MS)
 })

@@ -4,7 +4,7 @@
  */
 
 import { afterAll, beforeAll, describe, expect } from 'vitest'
-import { waitFor } from '../support/cluster-client.ts'
+import { eventually } from '../support/until.ts'
 import { aNamespace, aReceiver, type Delivered } from './cast.ts'
 import { CHART, createInstallation, type Installation, NAMESPACE, RELEASE, VALUES } from './installation.ts'
 import { openStage, type Stage } from './stage.ts'
@@ -69,7 +69,7 @@ describe('on a node of its own', () => {
       jobs.push({ id: body.id, pings: sendSteadily(`${base}/ping/${body.public_id}`, PINGS_PER_SECOND) })
     }
     // A check is known to every replica a minute after it was made, at the latest.
-    await waitFor(
+    await eventually(
       'each replica knows the checks',
       async () => (await readMetric('heartbeat_known_checks')).every((known) => known >= JOBS),
       2 * MINUTE_MS,
@@ -85,7 +85,7 @@ describe('on a node of its own', () => {
     print(`the pod of PostgreSQL is gone after ${seconds()} s`)
     await inMonitoring('rollout', 'status', `statefulset/${RELEASE}-postgresql`, '--timeout=180s')
     print(`PostgreSQL is back after ${seconds()} s`)
-    await waitFor(
+    await eventually(
       'nothing waits on disk',
       async () => sumOf(await readMetric('heartbeat_spool_pings')) === 0,
       2 * MINUTE_MS,

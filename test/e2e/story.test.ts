@@ -14,8 +14,8 @@ import { promisify } from 'node:util'
 import { Webhook } from 'standardwebhooks'
 import { afterAll, beforeAll, describe, expect } from 'vitest'
 import type { PacedLoad, PacedResult } from '../../tools/bench/paced-load.ts'
-import { waitFor } from '../support/cluster-client.ts'
 import { listBlocksOf } from '../support/documents.ts'
+import { eventually } from '../support/until.ts'
 import { aCronJob, aHeartbeatCheck, aNamespace, aReceiver, type Delivered } from './cast.ts'
 import { playCronJobs } from './cronjobs.ts'
 import { importMonitor } from './import.ts'
@@ -59,7 +59,7 @@ const inMonitoring = (...args: string[]) => stage.kubectl('--namespace', NAMESPA
 /** The next webhook about the shop, when its signature holds; the receiver's own words for what it got. */
 async function receiveEvent(limitMs: number) {
   const url = await installation.findService('shop', 'receiver')
-  const next = await waitFor(
+  const next = await eventually(
     'an event at the receiver',
     async () => {
       const delivered = (await (await fetch(url)).json()) as Delivered[]
@@ -186,7 +186,7 @@ describe('on a node of its own', () => {
     await inMonitoring('rollout', 'status', `deployment/${RELEASE}-api`, '--timeout=180s')
     // The rollout is done before the last old pod has closed its ports.
     const listAll = () => inMonitoring('get', 'pods', '--selector=app.kubernetes.io/component=api', '--output=name')
-    await waitFor('the old pods are gone', async () => (await listAll()).trim().split('\n').length === 2, MINUTE_MS)
+    await eventually('the old pods are gone', async () => (await listAll()).trim().split('\n').length === 2, MINUTE_MS)
     const { sent, failures, p99Ms, worstMs } = await pings.stop()
     print(
       `${sent} pings during the restart, ${failures.length} failed; p99 ${p99Ms.toFixed(0)} ms, worst ${worstMs.toFixed(0)} ms`,
@@ -200,7 +200,7 @@ describe('on a node of its own', () => {
     const from = performance.now()
     await inMonitoring('delete', 'pod', leader, '--wait=false')
     const hasChanged = async () => ![leader, ''].includes(await installation.findLeader())
-    await waitFor('another leader', hasChanged, MINUTE_MS)
+    await eventually('another leader', hasChanged, MINUTE_MS)
     print(`another leader after ${((performance.now() - from) / 1_000).toFixed(1)} s`)
     await stage.applyManifest(aNamespace('attic'))
     await stage.applyManifest(aHeartbeatCheck('attic', 'sweep', { periodSeconds: 3600 }))
@@ -259,7 +259,11 @@ describe('on a node of its own', () => {
       WATCHED.map(async ([namespace, name]) => (await installation.readUrl(namespace, name)).published),
     )
     await stage.helm('uninstall', RELEASE, '--namespace', NAMESPACE, '--wait')
-    await waitFor('no pod is left', async () => (await inMonitoring('get', 'pods', '--output=name')) === '', MINUTE_MS)
+    await eventually(
+      'no pod is left',
+      async () => (await inMonitoring('get', 'pods', '--output=name')) === '',
+      MINUTE_MS,
+    )
     expect(await stage.kubectl('get', 'clusterroles,clusterrolebindings', '--output=name')).not.toContain(RELEASE)
     // A check without an operator, and a namespace with another one.
     await stage.kubectl('delete', 'hbc', 'hello', '--timeout=30s')

@@ -1,16 +1,14 @@
 /** A HeartbeatCheck that takes over a check of the API, by its id in an annotation (design, section 6). */
 
 import { beforeAll, describe, expect, it } from 'vitest'
-import { openWorkplace, type Workplace } from '../support/workplace.ts'
+import { use } from '../support/use.ts'
+import { openWorkplace } from '../support/workplace.ts'
 import { useScene } from './scene.ts'
 
 const t = useScene()
-let place: Workplace
 
-beforeAll(async () => {
-  place = await openWorkplace(t.cluster, { 'heartbeat-operator.io/projects': 'shop' })
-  await t.app.call('POST', '/projects', { name: 'shop', slug: 'shop' })
-})
+const place = use(() => openWorkplace(t.cluster, { 'heartbeat-operator.io/projects': 'shop' }))
+beforeAll(() => t.app.call('POST', '/projects', { name: 'shop', slug: 'shop' }))
 
 const adopting = (id: string) => ({ annotations: { 'heartbeat-operator.io/adopt-check-id': id } })
 const check = async (id: string) => (await t.app.call('GET', `/checks/${id}`)).body

@@ -1,34 +1,21 @@
 /** Two clusters and one database. */
 
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import type { OperatorOptions } from '../../src/operator/operator.ts'
-import { createTestDatabase, type TestDatabase } from '../support/database.ts'
-import { type FakeCluster, startFakeCluster } from '../support/fake-cluster.ts'
+import { createTestDatabase } from '../support/database.ts'
+import { startFakeCluster } from '../support/fake-cluster.ts'
 import { listen, readMetric, startTestOperator, whenLeading } from '../support/operator.ts'
 import { eventually } from '../support/until.ts'
-import { type TestCluster, type Workplace, workIn } from '../support/workplace.ts'
+import { use, useEach } from '../support/use.ts'
+import { type TestCluster, workIn } from '../support/workplace.ts'
 
-let first: FakeCluster
-let second: FakeCluster
-let testDatabase: TestDatabase
 /** The namespace of one name in both clusters. */
-let here: Workplace
-let there: Workplace
 
-beforeAll(async () => {
-  first = await startFakeCluster()
-  second = await startFakeCluster()
-  testDatabase = await createTestDatabase()
-})
-afterAll(async () => {
-  await testDatabase?.close()
-  await first?.[Symbol.asyncDispose]()
-  await second?.[Symbol.asyncDispose]()
-})
-beforeEach(async () => {
-  here = workIn(first, (await first.makeNamespace()).name)
-  there = workIn(second, here.name)
-})
+const first = use(startFakeCluster)
+const second = use(startFakeCluster)
+const testDatabase = use(createTestDatabase)
+const here = useEach(async () => workIn(first, (await first.makeNamespace()).name))
+const there = useEach(() => workIn(second, here.name))
 
 function start({ connection }: TestCluster, changes: Partial<OperatorOptions>) {
   const namespaces = [here.name]

@@ -1,25 +1,23 @@
 /** The database goes away in the middle of the operator's work: first it hangs, then it is gone, then it is back. */
 
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import type { Log } from '../../src/runtime/log.ts'
 import { createDatabase } from '../../src/store/postgres/database.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'
-import { type FakeCluster, startFakeCluster } from '../support/fake-cluster.ts'
+import { startFakeCluster } from '../support/fake-cluster.ts'
 import { fasterClock, listen, readMetric, startTestOperator, whenLeading } from '../support/operator.ts'
 import { silentLog } from '../support/silent-log.ts'
 import { startTcpProxy, type TcpProxy } from '../support/tcp-proxy.ts'
 import { eventually } from '../support/until.ts'
-import { conditionOf, openWorkplace, type Workplace } from '../support/workplace.ts'
+import { use, useEach } from '../support/use.ts'
+import { conditionOf, openWorkplace } from '../support/workplace.ts'
 
-let direct: TestDatabase
 let proxy: TcpProxy
 let testDatabase: TestDatabase
-let cluster: FakeCluster
-let place: Workplace
 
+const cluster = use(startFakeCluster)
+const direct = use(createTestDatabase)
 beforeAll(async () => {
-  cluster = await startFakeCluster()
-  direct = await createTestDatabase()
   const url = new URL(direct.url)
   proxy = await startTcpProxy(Number(url.port))
   url.port = String(proxy.port)
@@ -29,13 +27,9 @@ beforeAll(async () => {
 afterAll(async () => {
   await testDatabase?.database.close()
   await proxy?.close()
-  await direct?.close()
-  await cluster?.[Symbol.asyncDispose]()
 })
 
-beforeEach(async () => {
-  place = await openWorkplace(cluster)
-})
+const place = useEach(() => openWorkplace(cluster))
 
 const clock = fasterClock(5)
 /** By the operator's clock the next try is 25 s away after the seventh failure of one resource in a row. */

@@ -8,11 +8,7 @@ import { conditionOf } from '../support/workplace.ts'
 import { useCronJobs } from './cron-jobs.ts'
 import { useScene } from './scene.ts'
 
-const t = useScene({
-  pollMs: 600_000,
-  resyncMs: 600_000,
-  cronJobs: LABELLED,
-})
+const t = useScene({ pollMs: 600_000, resyncMs: 600_000, cronJobs: LABELLED })
 const cronJobs = useCronJobs(t)
 
 /** Where its longest run time is set, in words. */

@@ -1,36 +1,25 @@
 /** Who leads when leaders hang, stop or lose the API server: never two at once, and not nobody for long. */
 
 import { randomUUID } from 'node:crypto'
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import type { KubernetesClient } from '../../src/kubernetes/client.ts'
 import type { OperatorOptions } from '../../src/operator/operator.ts'
-import { createTestDatabase, type TestDatabase } from '../support/database.ts'
-import { type FakeCluster, startFakeCluster } from '../support/fake-cluster.ts'
+import { createTestDatabase } from '../support/database.ts'
+import { startFakeCluster } from '../support/fake-cluster.ts'
 import { clientOf, fasterClock, listen, startTestOperator, whenLeading } from '../support/operator.ts'
 import { startTcpProxy } from '../support/tcp-proxy.ts'
 import { eventually } from '../support/until.ts'
-import { openWorkplace, type Workplace } from '../support/workplace.ts'
+import { use, useEach } from '../support/use.ts'
+import { openWorkplace } from '../support/workplace.ts'
 
 /** Times in the names of these tests are by the operators' clocks. No faster: what a busy machine takes longer counts as often. */
 const FASTER = 2
 const clock = fasterClock(FASTER)
 const fastClock = { now: () => clock.now() + 600_000, sleep: clock.sleep }
 
-let testDatabase: TestDatabase
-let cluster: FakeCluster
-let place: Workplace
-
-beforeAll(async () => {
-  cluster = await startFakeCluster()
-  testDatabase = await createTestDatabase()
-})
-afterAll(async () => {
-  await testDatabase?.close()
-  await cluster?.[Symbol.asyncDispose]()
-})
-beforeEach(async () => {
-  place = await openWorkplace(cluster)
-})
+const cluster = use(startFakeCluster)
+const testDatabase = use(createTestDatabase)
+const place = useEach(() => openWorkplace(cluster))
 
 function startOperator(changes: Partial<OperatorOptions> = {}) {
   return startTestOperator({

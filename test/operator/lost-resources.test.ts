@@ -1,44 +1,28 @@
 /** Resources that come back, and resources that were lost: what becomes of their checks. */
 
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import type { HeartbeatCheck } from '../../src/operator/heartbeat-check.ts'
 import type { OperatorOptions } from '../../src/operator/operator.ts'
 import type { Service } from '../../src/operator/service.ts'
 import { systemClock } from '../../src/runtime/clock.ts'
 import { listDeclaredStates } from '../../src/store/checks/declared-checks.ts'
-import { startTestApp, type TestApp } from '../support/app.ts'
-import { type FakeCluster, startFakeCluster } from '../support/fake-cluster.ts'
+import { startTestApp } from '../support/app.ts'
+import { startFakeCluster } from '../support/fake-cluster.ts'
 import { clientOf, readMetric, startTestOperator, testDatabaseOf, whenLeading } from '../support/operator.ts'
 import { serviceWith } from '../support/operator-service.ts'
 import { eventually } from '../support/until.ts'
-import { openWorkplace, type Workplace } from '../support/workplace.ts'
+import { use, useEach } from '../support/use.ts'
+import { openWorkplace } from '../support/workplace.ts'
 
-let app: TestApp
-let cluster: FakeCluster
-let place: Workplace
-
-beforeAll(async () => {
-  cluster = await startFakeCluster()
-  app = await startTestApp()
-})
-afterAll(async () => {
-  await app?.close()
-  await cluster?.[Symbol.asyncDispose]()
-})
-beforeEach(async () => {
-  place = await openWorkplace(cluster)
-})
+const cluster = use(startFakeCluster)
+const app = use(startTestApp)
+const place = useEach(() => openWorkplace(cluster))
 
 async function startOperator(changes: Partial<OperatorOptions> = {}) {
   return startTestOperator({
     connection: cluster.connection,
     testDatabase: await testDatabaseOf(app),
-    changes: {
-      namespaces: [place.name],
-      pollMs: 100,
-      pingUrl: () => app.pingUrl,
-      ...changes,
-    },
+    changes: { namespaces: [place.name], pollMs: 100, pingUrl: () => app.pingUrl, ...changes },
   })
 }
 

@@ -1,52 +1,11 @@
 /** Two installations, that is two databases, that begin together: on one new resource, and on one Lease. */
 
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
-import type { OperatorOptions } from '../../src/operator/operator.ts'
-import { createTestDatabase, type TestDatabase } from '../support/database.ts'
-import { type FakeCluster, startFakeCluster } from '../support/fake-cluster.ts'
-import { listen, startTestOperator, type TestOperator } from '../support/operator.ts'
+import { describe, expect, it } from 'vitest'
+import { listen } from '../support/operator.ts'
 import { eventually } from '../support/until.ts'
-import { openWorkplace, type Workplace } from '../support/workplace.ts'
-import { checksIn, conflicts, idOf } from './two-installations.ts'
+import { conflicts, idOf, useTwoInstallations } from './two-installations.ts'
 
-let cluster: FakeCluster
-let one: TestDatabase
-let two: TestDatabase
-let place: Workplace
-
-beforeAll(async () => {
-  cluster = await startFakeCluster()
-  one = await createTestDatabase()
-  two = await createTestDatabase()
-})
-afterAll(async () => {
-  await one?.close()
-  await two?.close()
-  await cluster?.[Symbol.asyncDispose]()
-})
-beforeEach(async () => {
-  place = await openWorkplace(cluster)
-})
-
-/** Each installation publishes URLs of its own, and has its own Lease. */
-function start(testDatabase: TestDatabase, changes: Partial<OperatorOptions> = {}): Promise<TestOperator> {
-  const name = testDatabase === one ? 'one' : 'two'
-  const leaseNamespace = changes.leaseNamespace ?? `${place.name}-${name}`
-  return startTestOperator({
-    connection: cluster.connection,
-    testDatabase,
-    leaseNamespace,
-    changes: {
-      namespaces: [place.name],
-      pingUrl: () => `http://${name}`,
-      pollMs: 100,
-      resyncMs: 300,
-      ...changes,
-    },
-  })
-}
-
-const checkOf = (testDatabase: TestDatabase, name: string) => checksIn(place, testDatabase, name)
+const { cluster, one, two, place, start, checkOf } = useTwoInstallations()
 
 describe('a new resource that two installations watch', () => {
   it('belongs to the installation that writes its first status, which has its URL, and to no other', async () => {

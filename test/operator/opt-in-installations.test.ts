@@ -1,41 +1,20 @@
 /** CronJobs that two installations watch, each with a database and a Lease of its own (docs/use/checks.md, "Two installations"). */
 
-import { afterAll, beforeAll, expect, it } from 'vitest'
+import { expect, it } from 'vitest'
 import type { CronJobSettings } from '../../src/domain/cron-job-settings.ts'
 import { cronJobsIn, LABELLED, WATCHED } from '../support/cron-jobs.ts'
-import { createTestDatabase, type TestDatabase } from '../support/database.ts'
-import { type FakeCluster, startFakeCluster } from '../support/fake-cluster.ts'
-import { startTestOperator, type TestOperator, whenLeading } from '../support/operator.ts'
+import type { TestDatabase } from '../support/database.ts'
+import { whenLeading } from '../support/operator.ts'
 import { eventually } from '../support/until.ts'
-import { openWorkplace } from '../support/workplace.ts'
-import { idOf } from './two-installations.ts'
+import { idOf, useTwoInstallations } from './two-installations.ts'
 
-let cluster: FakeCluster
-let one: TestDatabase
-let two: TestDatabase
+const { cluster, one, two, place, ...installations } = useTwoInstallations()
 
-beforeAll(async () => {
-  cluster = await startFakeCluster()
-  one = await createTestDatabase()
-  two = await createTestDatabase()
-})
-afterAll(async () => {
-  await one?.close()
-  await two?.close()
-  await cluster?.[Symbol.asyncDispose]()
-})
-
-function start(testDatabase: TestDatabase, watch: CronJobSettings['watch']): Promise<TestOperator> {
-  return startTestOperator({
-    connection: cluster.connection,
-    testDatabase,
-    leaseNamespace: testDatabase === one ? 'one' : 'two',
-    changes: { pollMs: 100, resyncMs: 300, cronJobs: { ...LABELLED, watch } },
-  })
-}
+/** Of all namespaces. */
+const start = (testDatabase: TestDatabase, watch: CronJobSettings['watch']) =>
+  installations.start(testDatabase, { namespaces: null, cronJobs: { ...LABELLED, watch } })
 
 it('one creates each HeartbeatCheck, and the other, which would not watch its CronJob, leaves it', async () => {
-  const place = await openWorkplace(cluster)
   const cronJobs = cronJobsIn(cluster, place)
   await using first = await start(one, 'all')
   await using second = await start(two, 'labelled')

@@ -15,19 +15,17 @@ import {
 } from '../support/cron-jobs.ts'
 import { readMetric } from '../support/operator.ts'
 import { eventually } from '../support/until.ts'
-import { openWorkplace, type Workplace, workIn } from '../support/workplace.ts'
+import { useEach } from '../support/use.ts'
+import { openWorkplace, workIn } from '../support/workplace.ts'
 import { useScene } from './scene.ts'
 
-const watching = (watch: CronJobSettings['watch']) => ({
-  cronJobs: { ...LABELLED, watch },
-})
+const watching = (watch: CronJobSettings['watch']) => ({ cronJobs: { ...LABELLED, watch } })
 const t = useScene(watching('labelled'))
 
-let place: Workplace
 let cronJobs: CronJobs
 
-beforeEach(async () => {
-  place = await openWorkplace(t.cluster)
+const place = useEach(() => openWorkplace(t.cluster))
+beforeEach(() => {
   cronJobs = cronJobsIn(t.cluster, place)
 })
 

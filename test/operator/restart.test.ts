@@ -34,9 +34,7 @@ describe('a restart', () => {
     await t.operator().stop()
     for (const name of NAMES) {
       const { uid } = await cronJobs.create(name, { schedule: '@hourly' })
-      await cronJobs.createJob(`${name}-1`, uid, {
-        status: succeeded(toTime(start), toTime(start + 60_000)),
-      })
+      await cronJobs.createJob(`${name}-1`, uid, { status: succeeded(toTime(start), toTime(start + 60_000)) })
       await t.place.apply(name, follow(name))
     }
     await t.restart()

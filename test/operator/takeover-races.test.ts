@@ -1,51 +1,25 @@
 /** F1: a takeover while the previous owner works on the published object (design, section 6): what either one writes, the new owner's URL is left. */
 
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import type { OperatorOptions } from '../../src/operator/operator.ts'
-import { createTestDatabase, type TestDatabase } from '../support/database.ts'
+import type { TestDatabase } from '../support/database.ts'
 import type { SeenRequest } from '../support/fake-api-server.ts'
-import { type FakeCluster, startFakeCluster } from '../support/fake-cluster.ts'
-import { startTestOperator, type TestOperator } from '../support/operator.ts'
+import type { TestOperator } from '../support/operator.ts'
 import { eventually } from '../support/until.ts'
-import { conditionOf, openWorkplace, type Workplace } from '../support/workplace.ts'
-import { checksIn, conflicts, idOf } from './two-installations.ts'
+import { conditionOf } from '../support/workplace.ts'
+import { conflicts, idOf, useTwoInstallations } from './two-installations.ts'
 
-let cluster: FakeCluster
-let one: TestDatabase
-let two: TestDatabase
-let place: Workplace
+const { cluster, one, two, place, checkOf, ...installations } = useTwoInstallations()
 
-beforeAll(async () => {
-  cluster = await startFakeCluster()
-  one = await createTestDatabase()
-  two = await createTestDatabase()
-})
-afterAll(async () => {
-  await one?.close()
-  await two?.close()
-  await cluster?.[Symbol.asyncDispose]()
-})
-beforeEach(async () => {
-  place = await openWorkplace(cluster)
-})
-
-/** The first one resyncs all the time, and the second one repairs nothing for a minute. */
+/** The first one resyncs all the time, and the second one repairs nothing for a minute. Each request names its installation. */
 function start(testDatabase: TestDatabase, changes: Partial<OperatorOptions> = {}): Promise<TestOperator> {
   const name = testDatabase === one ? 'one' : 'two'
-  const credentials = { headers: { installation: name }, tls: {} }
-  const readCredentials = async () => credentials
-  return startTestOperator({
-    connection: { ...cluster.connection, readCredentials, renewCredentials: readCredentials },
+  const readCredentials = async () => ({ headers: { installation: name }, tls: {} })
+  return installations.start(
     testDatabase,
-    leaseNamespace: `${place.name}-${name}`,
-    changes: {
-      namespaces: [place.name],
-      pingUrl: () => `http://${name}`,
-      pollMs: 100,
-      resyncMs: name === 'one' ? 300 : 60_000,
-      ...changes,
-    },
-  })
+    { resyncMs: name === 'one' ? 300 : 60_000, ...changes },
+    { connection: { ...cluster.connection, readCredentials, renewCredentials: readCredentials } },
+  )
 }
 
 const isOf = (name: 'one' | 'two', method: string, end: string) => (request: SeenRequest) =>
@@ -107,7 +81,7 @@ describe('F1: what the previous owner began before the takeover does not replace
     await eventually('the previous owner has left it', async () => (await conflicts(first)) === 1)
     expect(await place.pingUrl('raced')).toBe(url)
     await eventually('the previous owner ends its check', async () => {
-      return String(await checksIn(place, one, 'raced')) === `tombstone ${status?.checkId}`
+      return String(await checkOf(one, 'raced')) === `tombstone ${status?.checkId}`
     })
   })
 })
@@ -128,7 +102,7 @@ it('a takeover that cannot publish yet is one Event, and the previous owner keep
   expect(conditionOf(claimed, 'Published')?.status).toBe('False')
   await eventually('the previous owner has left it', async () => (await conflicts(first)) === 1)
   expect(await place.pingUrl('raced')).toBe(url)
-  expect(await checksIn(place, one, 'raced')).toEqual([`check ${status?.checkId}`])
+  expect(await checkOf(one, 'raced')).toEqual([`check ${status?.checkId}`])
   expect((await place.events('raced')).filter(({ reason }) => reason === 'TakenOver')).toEqual([])
   allow()
   await place.ready('raced')
@@ -147,7 +121,7 @@ it('a takeover that is tried again says of the check what the first attempt did,
   await place.event('raced', 'ManagedElsewhere')
   const allow = cluster.server.disturb(isOf('two', 'PATCH PUT', '/raced/status'), { status: 409 }, 1_000)
   await takeOver()
-  await eventually('an attempt creates the check', async () => (await checksIn(place, two, 'raced')).length === 1)
+  await eventually('an attempt creates the check', async () => (await checkOf(two, 'raced')).length === 1)
   await place.change('raced', { spec: { graceSeconds: 301 } })
   await eventually('another attempt changes the check', async () => {
     const { rows } = await two.database.query(

@@ -1,8 +1,40 @@
-/** What tests of two installations on one cluster ask of each. */
+/** Two installations, that is two databases, on one cluster, and what tests ask of each. */
 
-import type { TestDatabase } from '../support/database.ts'
-import { readMetric, type TestOperator } from '../support/operator.ts'
-import type { Workplace } from '../support/workplace.ts'
+import type { OperatorOptions } from '../../src/operator/operator.ts'
+import { createTestDatabase, type TestDatabase } from '../support/database.ts'
+import { startFakeCluster } from '../support/fake-cluster.ts'
+import { readMetric, startTestOperator, type TestOperator, type TestOperatorOptions } from '../support/operator.ts'
+import { use, useEach } from '../support/use.ts'
+import { openWorkplace, type Workplace } from '../support/workplace.ts'
+
+/** Each publishes URLs of its own, and has its own Lease. */
+export function useTwoInstallations() {
+  const cluster = use(startFakeCluster)
+  const one = use(createTestDatabase)
+  const two = use(createTestDatabase)
+  const place = useEach(() => openWorkplace(cluster))
+  return {
+    cluster,
+    one,
+    two,
+    place,
+    start(
+      testDatabase: TestDatabase,
+      changes: Partial<OperatorOptions> = {},
+      options: Partial<TestOperatorOptions> = {},
+    ): Promise<TestOperator> {
+      const name = testDatabase === one ? 'one' : 'two'
+      return startTestOperator({
+        connection: cluster.connection,
+        testDatabase,
+        leaseNamespace: changes.leaseNamespace ?? `${place.name}-${name}`,
+        changes: { namespaces: [place.name], pingUrl: () => `http://${name}`, pollMs: 100, resyncMs: 300, ...changes },
+        ...options,
+      })
+    },
+    checkOf: (testDatabase: TestDatabase, name: string) => checksIn(place, testDatabase, name),
+  }
+}
 
 export async function idOf({ database }: TestDatabase): Promise<string> {
   return (await database.query<{ id: string }>('select id from installation')).rows[0]!.id

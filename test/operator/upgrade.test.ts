@@ -7,18 +7,20 @@ import { type FakeCluster, startFakeCluster } from '../support/fake-cluster.ts'
 import { PING_URL, startTestOperator } from '../support/operator.ts'
 import { readKnown } from '../support/upgrade/known.ts'
 import { restoreRelease } from '../support/upgrade/restore.ts'
-import { type Workplace, workIn } from '../support/workplace.ts'
+import { use } from '../support/use.ts'
+import { workIn } from '../support/workplace.ts'
 
 const { checks } = readKnown()
 const SPEC = { periodSeconds: 86_400, graceSeconds: 86_400 }
 const stack = new AsyncDisposableStack()
 let cluster: FakeCluster
-let place: Workplace
 
 beforeAll(async () => {
   cluster = stack.use(await startFakeCluster())
   await cluster.api('POST', '/api/v1/namespaces', { metadata: { name: 'shop' } })
-  place = workIn(cluster, 'shop')
+})
+const place = use(async () => workIn(cluster, 'shop'))
+beforeAll(async () => {
   const restored = await restoreRelease()
   stack.defer(() => restored.close())
   const database = createDatabase({ url: restored.url, name: 'test', connections: 5, patient: true })

@@ -1,8 +1,8 @@
 import pg from 'pg'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { beforeAll, describe, expect, it } from 'vitest'
 import { createDatabase } from '../../src/store/postgres/database.ts'
 import { createApiClient } from '../support/api-client.ts'
-import { createEmptyDatabase, type EmptyDatabase } from '../support/database.ts'
+import { createEmptyDatabase } from '../support/database.ts'
 import {
   aPing,
   ask,
@@ -14,21 +14,19 @@ import {
   sendPing,
 } from '../support/sent-pings.ts'
 import { API_KEY, databaseEnvironment, PROJECT_ID, type Service, startService } from '../support/service-process.ts'
-import { until } from '../support/until.ts'
+import { eventually } from '../support/until.ts'
+import { use } from '../support/use.ts'
 
 /** SIGTERM in the middle of everything: what was answered 200 is stored, and what had begun is answered. */
 
 const ENDED_WELL = { status: 0, signal: null }
 const CLIENTS = 16
 
-let server: EmptyDatabase
-
+const server = use(createEmptyDatabase)
 beforeAll(async () => {
-  server = await createEmptyDatabase()
   // The first start makes the schema; the replicas of the tests then start together.
   await (await startService(databaseEnvironment(server.url))).stop()
 })
-afterAll(() => server.close())
 
 async function startReplica(environment: Record<string, string> = {}) {
   const service = await startService({ ...databaseEnvironment(server.url), ...environment })
@@ -75,10 +73,10 @@ describe('SIGTERM under load', () => {
     const clients = startClients(service, publicId)
     const idle = createAgent(1)
     expect((await sendPing(service.ping, aPing(publicId), idle)).isClosing).toBe(false)
-    await until(() => clients.outcomes.length > 200)
+    await eventually('more than 200 pings are answered', () => clients.outcomes.length > 200)
 
     service.signal('SIGTERM')
-    const { text } = await until(() =>
+    const { text } = await eventually('the service is not ready', () =>
       ask(`${service.ops}/readyz`).then((answer) => (answer.status === 503 ? answer : null)),
     )
     clients.stop()
@@ -111,9 +109,10 @@ describe('SIGTERM under load', () => {
     await holder.query('select from check_states where check_key = (select key from checks where id = $1) for update', [
       held.id,
     ])
-    await until(() => clients.outcomes.length > 200)
+    await eventually('more than 200 pings are answered', () => clients.outcomes.length > 200)
     const waiting = sendPing(service.ping, aPing(held.publicId))
-    await until(
+    await eventually(
+      'a ping waits for the lock',
       async () =>
         (
           await holder.query(
@@ -123,7 +122,7 @@ describe('SIGTERM under load', () => {
     )
 
     service.signal('SIGTERM')
-    await until(async () => (await ask(`${service.ops}/readyz`)).status === 503)
+    await eventually('the service is not ready', async () => (await ask(`${service.ops}/readyz`)).status === 503)
     // Further signals change nothing: npm passes Ctrl-C on, and people press it twice.
     for (const signal of ['SIGINT', 'SIGTERM'] as const) service.signal(signal)
     await holder.query('rollback')

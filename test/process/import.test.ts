@@ -1,25 +1,20 @@
 import { join } from 'node:path'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { createEmptyDatabase, type EmptyDatabase } from '../support/database.ts'
+import { beforeAll, describe, expect, it } from 'vitest'
+import { createEmptyDatabase } from '../support/database.ts'
 import { createDataDirs } from '../support/embedded.ts'
 import { startFakeHealthchecks } from '../support/fake-healthchecks.ts'
 import { tokenOf, writeKumaDatabase } from '../support/kuma-database.ts'
 import { API_KEY, databaseEnvironment, PROJECT_ID, spawnService, startService } from '../support/service-process.ts'
-import { makeTempFolder, type TempFolder } from '../support/temp-folder.ts'
+import { makeTempFolder } from '../support/temp-folder.ts'
+import { use } from '../support/use.ts'
 
-let temp: TempFolder
-let database: EmptyDatabase
 let file: string
 
+const temp = use(makeTempFolder)
+const database = use(createEmptyDatabase)
 beforeAll(async () => {
-  temp = await makeTempFolder()
-  database = await createEmptyDatabase()
   file = join(temp.path, 'kuma.db')
   writeKumaDatabase(file, [{ name: 'One' }])
-})
-afterAll(async () => {
-  await database.close()
-  await temp.remove()
 })
 
 async function runImport(environment: Record<string, string>, args: readonly string[]) {

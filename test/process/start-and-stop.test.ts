@@ -2,7 +2,7 @@ import { execFile } from 'node:child_process'
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { beforeAll, describe, expect, it } from 'vitest'
 import { isUuid } from '../../src/domain/ids.ts'
 import { readPidFile } from '../../src/embedded-postgres/postmaster.ts'
 import { createDatabase } from '../../src/store/postgres/database.ts'
@@ -20,20 +20,17 @@ import {
   stopAll,
   withoutAudit,
 } from '../support/service-process.ts'
-import { makeTempFolder, type TempFolder } from '../support/temp-folder.ts'
-import { until } from '../support/until.ts'
+import { makeTempFolder } from '../support/temp-folder.ts'
+import { eventually } from '../support/until.ts'
+import { use } from '../support/use.ts'
 
 const run = promisify(execFile)
 const ENDED_WELL = { status: 0, signal: null }
 
-let temp: TempFolder
 let count = 0
 const newDataDir = () => join(temp.path, `data-${count++}`)
 
-beforeAll(async () => {
-  temp = await makeTempFolder()
-})
-afterAll(() => temp.remove())
+const temp = use(makeTempFolder)
 
 /** The one value after a word of what the first start prints. */
 function printed(stdout: string, word: string): string {
@@ -93,7 +90,7 @@ describe('standard output without a reader (npm start | head -1)', () => {
     await service.waitFor(/\n/)
     service.closeStdout()
     const isReady = () => ask(`http://127.0.0.1:${port}/readyz`).then(({ status }) => status === 200)
-    await until(() => isReady().catch(() => false), 60_000)
+    await eventually('the service is ready', () => isReady().catch(() => false), 60_000)
     const { exit, started, alive } = await stopAll(service, 'SIGTERM')
     const stderr = withoutAudit(service.stderr)
     expect({ exit, alive, stderr }).toEqual({ exit: ENDED_WELL, alive: [], stderr: '' })
@@ -120,7 +117,7 @@ describe('kill -9', () => {
         if (status === 200) acknowledged.push(ping)
       }
     })
-    await until(() => acknowledged.length >= 300)
+    await eventually('300 pings are acknowledged', () => acknowledged.length >= 300)
     await service.kill()
     isOver = true
     await Promise.all(clients)

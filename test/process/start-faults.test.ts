@@ -1,14 +1,15 @@
 import { createHash } from 'node:crypto'
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { createApiClient } from '../support/api-client.ts'
-import { createEmptyDatabase, type EmptyDatabase } from '../support/database.ts'
+import { createEmptyDatabase } from '../support/database.ts'
 import { findFreePort, takePort } from '../support/ports.ts'
-import { type PostgresServer, startPostgresServer } from '../support/postgres-server.ts'
+import { startPostgresServer } from '../support/postgres-server.ts'
 import { aPing, sendPing } from '../support/sent-pings.ts'
 import { API_KEY, databaseEnvironment, LOG_IN, spawnService, startService } from '../support/service-process.ts'
-import { makeTempFolder, type TempFolder } from '../support/temp-folder.ts'
+import { makeTempFolder } from '../support/temp-folder.ts'
+import { use } from '../support/use.ts'
 import { changed, failureOf, PASSWORD } from './start-failure.ts'
 
 /**
@@ -18,20 +19,9 @@ import { changed, failureOf, PASSWORD } from './start-failure.ts'
 
 const STRONG_KEY = createHash('sha256').update('a key').digest('base64')
 
-let temp: TempFolder
-let database: EmptyDatabase
-let server: PostgresServer
-
-beforeAll(async () => {
-  temp = await makeTempFolder()
-  database = await createEmptyDatabase()
-  server = await startPostgresServer({ settings: { fsync: 'off' } })
-})
-afterAll(async () => {
-  await server.remove()
-  await database.close()
-  await temp.remove()
-})
+const temp = use(makeTempFolder)
+const database = use(createEmptyDatabase)
+const server = use(() => startPostgresServer({ settings: { fsync: 'off' } }))
 
 describe('the program ends with status 2 and one clear message', () => {
   it.concurrent('for several faults of the configuration, listed together', async () => {

@@ -8,7 +8,7 @@ import { systemClock } from '../../src/runtime/clock.ts'
 import { type Alertmanager, type ShownAlert, startAlertmanagers } from '../support/alertmanager.ts'
 import { startTestApp, type TestApp } from '../support/app.ts'
 import { type Receiver, startReceiver } from '../support/receiver.ts'
-import { until } from '../support/until.ts'
+import { eventually } from '../support/until.ts'
 
 type Cluster = Awaited<ReturnType<typeof startAlertmanagers>>
 
@@ -89,10 +89,10 @@ describe('the Alertmanager of the installation', () => {
       expect(lifeMs).toBeGreaterThan(14 * 60_000)
       expect(lifeMs).toBeLessThanOrEqual(15 * 60_000)
     }
-    await until(() => notified(name).length >= 1)
+    await eventually('the page has come', () => notified(name).length >= 1)
     await ping(publicId)
     await waitForNone(name)
-    await until(() => notified(name).length >= 2)
+    await eventually('the page about the end has come', () => notified(name).length >= 2)
     // The second peer waits for the first one's page, and may then page about what was true before that.
     expect(notified(name).slice(0, 2)).toEqual(['firing', 'resolved'])
   })
@@ -138,7 +138,10 @@ describe('the Alertmanager of the installation', () => {
     const [, second] = peers
     await second!.kill()
     await makeDue()
-    await until(async () => (await soonest()) < 15_000 && (await soonest()) > 0)
+    await eventually(
+      'the alert ends in less than 15 s',
+      async () => (await soonest()) < 15_000 && (await soonest()) > 0,
+    )
     await second!.start()
     expect(await second!.alerts()).toEqual([])
     // Ten seconds, by itself.
@@ -153,7 +156,7 @@ describe('the Alertmanager of the installation', () => {
     await second!.kill()
     await ping(publicId, '/fail')
     await first!.waitFor('the alert', (alerts) => alertOf(alerts, name))
-    await until(async () => (await deliveries(name)).length === 1)
+    await eventually('there is one delivery', async () => (await deliveries(name)).length === 1)
     const [delivery] = await deliveries(name)
     expect(delivery).toMatchObject({ status: 'delivered', attempts: 1 })
     // The log names the peer.
@@ -267,7 +270,7 @@ describe('a channel of the API', () => {
     await createChannel(urls().map((url) => url.replace('127.0.0.1', 'localhost')))
     const { publicId } = await makeCheck()
     await ping(publicId, '/fail')
-    await until(async () => {
+    await eventually('the delivery has failed for ALLOWED_TARGETS', async () => {
       const { body } = await app.call('GET', '/deliveries?status=failed')
       return body.deliveries.length === 1 && body.deliveries[0]!.last_error.includes('ALLOWED_TARGETS')
     })

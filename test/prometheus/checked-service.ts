@@ -8,7 +8,7 @@ import { createDatabase } from '../../src/store/postgres/database.ts'
 import { type ApiClient, createApiClient } from '../support/api-client.ts'
 import { API_KEY, PROJECT_ID, type Service } from '../support/service-process.ts'
 import { openStage } from '../support/stage.ts'
-import { until } from '../support/until.ts'
+import { eventually } from '../support/until.ts'
 
 export interface CheckedService {
   readonly replicas: readonly Service[]
@@ -68,7 +68,7 @@ export async function startCheckedService(): Promise<CheckedService> {
 
   async function exported() {
     let found = ''
-    await until(async () => {
+    await eventually('the series of a late check', async () => {
       for (const { ops } of replicas) {
         const metrics = await (await fetch(`${ops}/metrics`)).text()
         if (/^heartbeat_check_status\{.*status="late"\} 1$/m.test(metrics)) found = metrics

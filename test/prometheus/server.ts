@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { pickPort } from '../../tools/cluster/control-plane-ports.ts'
 import { openHome, quoteLog, startProgram } from '../../tools/cluster/control-plane-process.ts'
 import { findPrometheus } from '../../tools/programs/prometheus-program.ts'
-import { eventually, until } from '../support/until.ts'
+import { eventually } from '../support/until.ts'
 
 export interface Sample {
   /** Without the name of the metric. */
@@ -116,10 +116,14 @@ export async function startPrometheus({ job, targets, rules }: PrometheusOptions
   }
 
   try {
-    await until(async () => {
-      if (started.hasEnded()) throw new Error(`Prometheus ended: ${await quoteLog(started)}`)
-      return (await fetch(`${url}/-/ready`).catch(() => null))?.ok
-    }, PATIENCE_MS)
+    await eventually(
+      'Prometheus is ready',
+      async () => {
+        if (started.hasEnded()) throw new Error(`Prometheus ended: ${await quoteLog(started)}`)
+        return (await fetch(`${url}/-/ready`).catch(() => null))?.ok
+      },
+      { withinMs: PATIENCE_MS, retryErrors: false },
+    )
   } catch (error) {
     await dispose()
     throw error

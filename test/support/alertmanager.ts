@@ -11,7 +11,7 @@ import {
   startProgram,
 } from '../../tools/cluster/control-plane-process.ts'
 import { copyTemplates, findAlertmanager } from '../../tools/programs/alertmanager-program.ts'
-import { eventually, until } from './until.ts'
+import { eventually } from './until.ts'
 
 /** As `GET /api/v2/alerts` shows it: only what fires. */
 export interface ShownAlert {
@@ -83,7 +83,9 @@ export async function startAlertmanagers({
   }
   try {
     await Promise.all(peers.map((peer) => peer.start()))
-    for (const peer of peers) if (count > 1) await until(async () => (await peer.countPeers()) === count, PATIENCE_MS)
+    for (const peer of peers)
+      if (count > 1)
+        await eventually('the peers see each other', async () => (await peer.countPeers()) === count, PATIENCE_MS)
   } catch (error) {
     await dispose()
     throw error
@@ -120,10 +122,14 @@ function makeAlertmanager(
     async start() {
       const started = startProgram({ ...program, onLost: () => {} })
       running = started
-      await until(async () => {
-        if (started.hasEnded()) throw new Error(`${program.name} ended: ${await quoteLog(started)}`)
-        return (await fetch(`${url}/-/ready`).catch(() => null))?.ok
-      }, PATIENCE_MS)
+      await eventually(
+        `${program.name} is ready`,
+        async () => {
+          if (started.hasEnded()) throw new Error(`${program.name} ended: ${await quoteLog(started)}`)
+          return (await fetch(`${url}/-/ready`).catch(() => null))?.ok
+        },
+        { withinMs: PATIENCE_MS, retryErrors: false },
+      )
     },
     waitFor: (what, find) =>
       eventually(

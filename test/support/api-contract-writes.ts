@@ -6,6 +6,7 @@ import type { KubernetesObject, ObjectMeta, OwnerReference } from '../../src/kub
 import type { HeartbeatCheck } from '../../src/operator/heartbeat-check.ts'
 import { HEARTBEAT_CHECKS } from '../../src/operator/names.ts'
 import { CONFIG_MAPS, type ConfigMap, refusalOf, type ServerUnderTest } from './api-contract.ts'
+import { eventually } from './until.ts'
 
 export function describeWriteContract(open: () => Promise<ServerUnderTest>): void {
   let client: KubernetesClient
@@ -159,7 +160,7 @@ export function describeWriteContract(open: () => Promise<ServerUnderTest>): voi
     await client.create(CONFIG_MAPS, aConfigMap('grown-up', {}, { ownerReferences: [owner] }))
     await update('us', 'grown-up', { metadata: { ownerReferences: null } })
     await client.delete(CONFIG_MAPS, place('parent'))
-    await expect.poll(() => find('child').catch(({ status }) => status), { timeout: 45_000 }).toBe(404)
+    await eventually('the child is gone', async () => (await find('child').catch(({ status }) => status)) === 404)
     expect((await find('stranger')).metadata.name).toBe('stranger')
     expect((await find('grown-up')).metadata.name).toBe('grown-up')
   })

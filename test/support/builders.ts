@@ -1,8 +1,11 @@
 /** What tests build checks from; each takes overrides. */
 
 import fc from 'fast-check'
+import { NO_SPEC } from '../../src/checks/read-spec.ts'
 import type { CheckSpec, CheckState } from '../../src/domain/check.ts'
 import { parseCron } from '../../src/domain/cron.ts'
+import type { HeartbeatCheck } from '../../src/operator/heartbeat-check.ts'
+import type { Source } from '../../src/operator/sources/source-kind.ts'
 import type { LockedCheck } from '../../src/store/checks/states.ts'
 
 export const SECOND = 1_000
@@ -20,16 +23,7 @@ export const anyText = (maxLength: number) =>
 /** Of a row whose stored spec nothing reads. */
 export const UNREAD_SPEC: Pick<LockedCheck, 'specHash' | 'stored'> = {
   specHash: 0,
-  stored: {
-    periodSeconds: null,
-    schedule: null,
-    timeZone: null,
-    dialect: null,
-    graceSeconds: 0,
-    maxRuntimeSeconds: null,
-    jobArea: null,
-    resumeOnPing: false,
-  },
+  stored: { ...NO_SPEC, dialect: null },
 }
 
 /** Every hour, five minutes of grace. */
@@ -67,5 +61,36 @@ export function aState(overrides: Partial<CheckState> = {}): CheckState {
     notified: null,
     quietAt: null,
     ...overrides,
+  }
+}
+
+type Given<T extends { readonly metadata: object }> = Partial<Omit<T, 'metadata'>> & {
+  metadata?: Partial<T['metadata']>
+}
+
+/** Of `shop/nightly`, every hour. */
+export function aHeartbeatCheck({ metadata, ...given }: Given<HeartbeatCheck> = {}): HeartbeatCheck {
+  return {
+    metadata: { namespace: 'shop', name: 'nightly', uid: 'u1', resourceVersion: '7', generation: 1, ...metadata },
+    spec: { periodSeconds: 3_600 },
+    ...given,
+  }
+}
+
+/** The CronJob `shop/backup`, every night. */
+export function aSource({ metadata, ...given }: Given<Source> = {}): Source {
+  return {
+    metadata: { namespace: 'shop', name: 'backup', uid: 'c1', resourceVersion: '1', ...metadata },
+    createdAt: 0,
+    schedule: '0 2 * * *',
+    timeZone: null,
+    suspended: false,
+    concurrencyPolicy: 'Allow',
+    startingDeadlineSeconds: null,
+    activeDeadlineSeconds: null,
+    lastScheduleTime: null,
+    lastSuccessfulTime: null,
+    active: [],
+    ...given,
   }
 }

@@ -17,11 +17,6 @@ export function addCheck(
     projectId: tenant.project,
     name: 'Nightly backup',
     ...input,
-    spec: {
-      ...NO_SPEC,
-      periodSeconds: spec?.schedule === undefined ? 3_600 : null,
-      graceSeconds: 300,
-      ...spec,
-    },
+    spec: { ...NO_SPEC, periodSeconds: spec?.schedule === undefined ? 3_600 : null, graceSeconds: 300, ...spec },
   })
 }

@@ -17,8 +17,6 @@ import {
 } from '../../tools/cluster/control-plane-access.ts'
 import type { Certified } from '../../tools/cluster/control-plane-certificates.ts'
 
-export { eventually as waitFor } from './until.ts'
-
 export interface TestNamespace extends AsyncDisposable {
   readonly name: string
   /** Lets go of what a finalizer holds, and begins the deletion without waiting for its end. */

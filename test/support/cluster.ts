@@ -3,7 +3,7 @@
 import { inject } from 'vitest'
 import { openCluster } from './cluster-client.ts'
 
-export { type Cluster, openCluster, type TestNamespace, waitFor } from './cluster-client.ts'
+export { type Cluster, openCluster, type TestNamespace } from './cluster-client.ts'
 
 /** Workers count from 1. */
 const access = inject('clusters')[Number(process.env.VITEST_POOL_ID) - 1]!

@@ -5,14 +5,14 @@ import pg from 'pg'
 import { inject } from 'vitest'
 import { createDatabase, type Database } from '../../src/store/postgres/database.ts'
 import { migrate } from '../../src/store/postgres/migrate.ts'
-import { eventually, until } from './until.ts'
+import { eventually } from './until.ts'
 
 const TEMPLATE = 'heartbeat_template'
 const TEMPLATE_LOCK = 4711
 /** For the statements of a test, some of which write thousands of rows: on a busy machine, that takes longer than the service lets one take. */
 export const PATIENT_MS = 20_000
 
-export interface EmptyDatabase {
+export interface EmptyDatabase extends AsyncDisposable {
   readonly url: string
   close(): Promise<void>
 }
@@ -35,6 +35,10 @@ export async function createTestDatabase(): Promise<TestDatabase> {
   // The first connection to a new database can take longer than the pool waits, on a machine that is busy with other work.
   await eventually('the new database is reached', async () => (await database.query('select')).rowCount === 1)
   let emptyTables: string | undefined
+  const closeBoth = async () => {
+    await database.close()
+    await close()
+  }
   return {
     url,
     database,
@@ -42,10 +46,8 @@ export async function createTestDatabase(): Promise<TestDatabase> {
       emptyTables ??= await writeEmptyTables(database)
       await database.query(emptyTables)
     },
-    async close() {
-      await database.close()
-      await close()
-    },
+    close: closeBoth,
+    [Symbol.asyncDispose]: closeBoth,
   }
 }
 
@@ -68,7 +70,7 @@ async function writeEmptyTables(database: Database): Promise<string> {
 
 /** Resolves when at least this many statements of the database wait for a lock. */
 export async function untilWaiting({ database }: Pick<TestDatabase, 'database'>, count: number): Promise<void> {
-  await until(async () => {
+  await eventually(`${count} statements wait for a lock`, async () => {
     const { rows } = await database.query<{ waiting: number }>(
       `select count(*) as waiting from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`,
     )
@@ -83,10 +85,8 @@ async function makeDatabase(template: (admin: pg.Client, adminUrl: string) => Pr
     // To copy the files costs half of what it costs to copy them through the log, the default.
     await admin.query(`create database ${name} template ${await template(admin, adminUrl)} strategy file_copy`)
   })
-  return {
-    url: withDatabase(adminUrl, name),
-    close: () => asAdmin(adminUrl, (admin) => admin.query(`drop database ${name} with (force)`)),
-  }
+  const close = () => asAdmin(adminUrl, (admin) => admin.query(`drop database ${name} with (force)`))
+  return { url: withDatabase(adminUrl, name), close, [Symbol.asyncDispose]: close }
 }
 
 /** Returns the name of the template; the first of all workers makes it. */

@@ -216,10 +216,7 @@ export const FAILURES: readonly Cause[] = [
   },
   {
     title: 'evicted by a drain',
-    status: {
-      ...endsWith(143),
-      conditions: [disruptedBy('EvictionByEvictionAPI', 'Eviction API: evicting')],
-    },
+    status: { ...endsWith(143), conditions: [disruptedBy('EvictionByEvictionAPI', 'Eviction API: evicting')] },
     condition: BACKOFF,
     says: 'pod POD was evicted: Eviction API: evicting',
     reason: 'Error',

@@ -1,6 +1,7 @@
 /** A clock that stands still until a test moves it: hours pass in no time, and nothing happens that the test did not ask for. */
 
 import type { Clock } from '../../src/runtime/clock.ts'
+import { settle } from './until.ts'
 
 export interface ManualClock extends Clock {
   /** Moves time forward; sleepers wake in the order of their times, and what each sets off has run before the next one wakes. */
@@ -70,9 +71,4 @@ export function createManualClock(startMs = Date.UTC(2026, 0, 1)): ManualClock {
     wakeTimes: () => [...sleepers].map(({ at }) => at).sort((a, b) => a - b),
     skewedBy: (ms) => ({ now: () => now + ms, sleep }),
   }
-}
-
-/** All promise reactions run before the event loop comes to its next phase. */
-function settle(): Promise<void> {
-  return new Promise((resolve) => setImmediate(resolve))
 }

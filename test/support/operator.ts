@@ -138,7 +138,8 @@ export async function testDatabaseOf({ database }: TestApp): Promise<TestDatabas
   const { rows } = await database.query<{ name: string }>('select current_database() as name')
   const url = new URL(inject('postgresUrl'))
   url.pathname = `/${rows[0]!.name}`
-  return { database, url: url.href, clear: () => Promise.resolve(), close: () => Promise.resolve() }
+  const nothing = () => Promise.resolve()
+  return { database, url: url.href, clear: nothing, close: nothing, [Symbol.asyncDispose]: nothing }
 }
 
 /** A clock that runs so many times as fast as the system's: leases, resyncs and back-offs take a part of their time. */

@@ -22,12 +22,7 @@ const shelf = globalThis as { [KEY]?: Shared }
  * Nothing of these tests has to survive the machine, so the server never waits for the disk. Tests of what survives start
  * their own with `startPostgresServer`. Connections: each worker has a few pools.
  */
-const SETTINGS = {
-  fsync: 'off',
-  synchronous_commit: 'off',
-  full_page_writes: 'off',
-  max_connections: '300',
-}
+const SETTINGS = { fsync: 'off', synchronous_commit: 'off', full_page_writes: 'off', max_connections: '300' }
 
 /** One PostgreSQL for the whole run: that of TEST_DATABASE_URL (a superuser's address) or one of our own. */
 export default async function setup(project: TestProject) {

@@ -47,6 +47,10 @@ export interface TestApi extends TestOrganization, AsyncDisposable {
   readonly admin: { readonly email: string; readonly password: string }
   /** Calls with the admin key by default. */
   readonly client: ApiClient
+  /** Makes a check in `project`, unless `fields` say otherwise, and returns the answer. */
+  addCheck(fields?: object, key?: string): Promise<Body>
+  /** Makes a webhook of the whole organization, unless `fields` say otherwise, and returns the answer. */
+  addChannel(fields?: object, key?: string): Promise<Body>
   /** Another organization, of which the first one knows nothing. */
   addOrganization(): Promise<TestOrganization>
   /** Records a success by default. */
@@ -58,6 +62,9 @@ export interface TestApi extends TestOrganization, AsyncDisposable {
 
 export const SECRET_KEY = Buffer.alloc(32, 7)
 const ADMIN = { email: 'admin@example.com', password: 'correct horse battery' }
+
+// biome-ignore lint/suspicious/noExplicitAny: tests look into answers of every shape
+type Body = any
 
 type Overrides = Partial<ApiParts & DashboardParts> & {
   /** Of the updates of open pages. */
@@ -135,6 +142,12 @@ export async function startTestApi(
     await recorder.stop()
     await closeDatabase()
   }
+  const client = await createApiClient(url, organization.keys.admin)
+  const make = async (path: string, json: object, key?: string) => {
+    const { status, body } = await client.post(path, json, key === undefined ? {} : { key })
+    if (status !== 201) throw new Error(`nothing was created: ${status} ${JSON.stringify(body)}`)
+    return body
+  }
   return {
     ...organization,
     live,
@@ -143,7 +156,14 @@ export async function startTestApi(
     context,
     audited,
     admin: ADMIN,
-    client: await createApiClient(url, organization.keys.admin),
+    client,
+    addCheck: (fields, key) => make('/checks', { project_id: project, name: 'Nightly backup', ...fields }, key),
+    addChannel: (fields, key) =>
+      make(
+        '/channels',
+        { kind: 'webhook', name: 'Pager', config: { url: 'https://example.com/hook' }, ...fields },
+        key,
+      ),
     async addOrganization() {
       const { organizationId, project } = await addTenant({ database })
       return addKeys(context, organizationId, project)

@@ -13,7 +13,7 @@ import { query } from '../../test/support/embedded.ts'
 import { startPostgresServer } from '../../test/support/postgres-server.ts'
 import { startReceiver } from '../../test/support/receiver.ts'
 import { API_KEY, databaseEnvironment, PROJECT_ID, startService } from '../../test/support/service-process.ts'
-import { until } from '../../test/support/until.ts'
+import { eventually } from '../../test/support/until.ts'
 
 const PER_SECOND = 200
 const CHECKS = 2_000
@@ -62,7 +62,10 @@ export async function tellStory(): Promise<boolean> {
     isOver = true
     await sending
     await ledger.stop()
-    await until(async () => (await query(postgres.url, `select from deliveries where status = 0`)).length === 0)
+    await eventually(
+      'no delivery waits',
+      async () => (await query(postgres.url, `select from deliveries where status = 0`)).length === 0,
+    )
 
     const during = ledger.entries.filter(({ sentAt }) => sentAt >= begunAt && sentAt < endedAt)
     const notified = new Map<string, number[]>()

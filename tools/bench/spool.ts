@@ -13,7 +13,7 @@ import { createDatabase } from '../../src/store/postgres/database.ts'
 import { startPostgresServer } from '../../test/support/postgres-server.ts'
 import { ask } from '../../test/support/sent-pings.ts'
 import { databaseEnvironment, startService } from '../../test/support/service-process.ts'
-import { until } from '../../test/support/until.ts'
+import { eventually } from '../../test/support/until.ts'
 import type { Load, LoadResult } from './load.ts'
 import type { PacedLoad, PacedResult } from './paced-load.ts'
 import { seedChecks } from './seed-checks.ts'
@@ -122,7 +122,10 @@ async function pace(): Promise<PacedResult> {
 /** Resolves when pings are spooled. */
 async function stop(): Promise<void> {
   await postgres.stop()
-  await until(async () => (await ask(`${service.ping}/ping/${first}`)).headers['ping-stored'] === 'spool')
+  await eventually(
+    'a ping is spooled',
+    async () => (await ask(`${service.ping}/ping/${first}`)).headers['ping-stored'] === 'spool',
+  )
 }
 
 /** Returns the position up to which the spool was recorded before. */
@@ -139,7 +142,7 @@ async function findPosition(database: ReturnType<typeof createDatabase>): Promis
 /** From the first progress to the last one. */
 async function watchReadBack(before: number): Promise<{ perSecond: number; seconds: number }> {
   return await withDatabase(async (database) => {
-    const begun = await until(async () => {
+    const begun = await eventually('the standby has moved on', async () => {
       const position = await findPosition(database)
       return position > before ? { position, at: performance.now() } : null
     })

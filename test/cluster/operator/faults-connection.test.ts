@@ -1,7 +1,7 @@
 /** What may happen between the operator and the API server while both are well: the network and rights. */
 
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
-import { cluster, type TestNamespace, waitFor } from '../../support/cluster.ts'
+import { cluster, type TestNamespace } from '../../support/cluster.ts'
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts'
 import {
   clientOf,
@@ -12,6 +12,7 @@ import {
   type TestOperatorOptions,
 } from '../../support/operator.ts'
 import { startTcpProxy } from '../../support/tcp-proxy.ts'
+import { eventually } from '../../support/until.ts'
 import { type Workplace, workIn } from '../../support/workplace.ts'
 import { reach } from './stage.ts'
 
@@ -98,7 +99,7 @@ describe('the right to list', () => {
       said.filter((message) => message.startsWith('the right to list and watch HeartbeatChecks is missing'))
     await using operator = await startOperator(kubeconfig, { log, orphanMs: 500 })
     await place.apply('before')
-    await waitFor('it says what is missing', () => refusals().length > 0)
+    await eventually('it says what is missing', () => refusals().length > 0)
     expect(operator.operator.hasSynced()).toBe(false)
 
     await grant()
@@ -107,7 +108,7 @@ describe('the right to list', () => {
 
     await cluster.api('DELETE', `/apis/rbac.authorization.k8s.io/v1/namespaces/${name}/rolebindings/operator`)
     const refusedBefore = refusals().length
-    await waitFor('the API server knows of the change', async () => {
+    await eventually('the API server knows of the change', async () => {
       const resourceAttributes = {
         namespace: name,
         verb: 'watch',
@@ -120,7 +121,7 @@ describe('the right to list', () => {
     })
     // A watch that is open goes on whatever becomes of the right to it.
     expect(proxy.reset()).toBeGreaterThan(0)
-    await waitFor('the watch is refused', () => refusals().length > refusedBefore)
+    await eventually('the watch is refused', () => refusals().length > refusedBefore)
     await grant()
     await place.apply('after')
     await place.ready('after')

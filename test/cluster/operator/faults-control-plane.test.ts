@@ -10,7 +10,7 @@ import { createCheckPoll } from '../../../src/operator/reconcile/poll-checks.ts'
 import { systemClock } from '../../../src/runtime/clock.ts'
 import { resolveProject } from '../../../src/tenancy/namespace-projects.ts'
 import { type ControlPlane, startControlPlane } from '../../../tools/cluster/control-plane.ts'
-import { type Cluster, openCluster, waitFor } from '../../support/cluster-client.ts'
+import { type Cluster, openCluster } from '../../support/cluster-client.ts'
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts'
 import {
   connectionOf,
@@ -22,6 +22,7 @@ import {
 } from '../../support/operator.ts'
 import { serviceWith } from '../../support/operator-service.ts'
 import { startTcpProxy, type TcpProxy } from '../../support/tcp-proxy.ts'
+import { eventually } from '../../support/until.ts'
 import { type Workplace, workIn } from '../../support/workplace.ts'
 import { type PingPort, reach, startJob, startPingPort } from './stage.ts'
 
@@ -98,7 +99,7 @@ describe('the API server', () => {
     await plane.forgetHistory()
     await plane.restartApiServer()
     const interruptions = () => said.slice(saidBefore).filter((message) => message.startsWith('the watch of')).length
-    await waitFor('the back-off is at its longest', () => interruptions() >= 5)
+    await eventually('the back-off is at its longest', () => interruptions() >= 5)
     const backAt = performance.now()
     await proxy.accept()
     await place.apply('upcoming')
@@ -108,7 +109,7 @@ describe('the API server', () => {
     expect(await readMetric(operator, 'kubernetes_watch_restarts_total', { reason: 'expired' })).toBe(1)
     // What went during the gap is not there any more either.
     const known = () => readMetric(operator, 'kubernetes_cache_objects')
-    await waitFor('the list has replaced the cache', async () => (await known()) === 3)
+    await eventually('the list has replaced the cache', async () => (await known()) === 3)
   })
 
   it('may show another certificate, and one of another authority', async () => {
@@ -134,7 +135,7 @@ describe('etcd', () => {
     const urls = await Promise.all(names.map(place.pingUrl))
     const ids = await Promise.all(names.map(async (name) => (await place.get(name)).status?.checkId))
     const jobs = urls.map((url) => startJob(() => url))
-    const pinged = await waitFor('they have pinged', async () => (await countPings(urls[0]!)) || null)
+    const pinged = await eventually('they have pinged', async () => (await countPings(urls[0]!)) || null)
 
     await plane.emptyEtcd()
     expect((await cluster.api('GET', place.pathOf('standing'))).status).toBe(404)
@@ -164,8 +165,8 @@ describe('the CustomResourceDefinition', () => {
     const url = await place.pingUrl('standing')
     await cluster.api('DELETE', CRD_PATH)
     // It waits for our finalizer on every resource.
-    await waitFor('it is gone', async () => (await cluster.api('GET', CRD_PATH)).status === 404)
-    await waitFor('it is missed', () =>
+    await eventually('it is gone', async () => (await cluster.api('GET', CRD_PATH)).status === 404)
+    await eventually('it is missed', () =>
       said.some((message) => message.startsWith('the cluster does not know HeartbeatChecks')),
     )
     expect((await fetch(url)).status).toBe(404)
@@ -176,7 +177,7 @@ describe('the CustomResourceDefinition', () => {
     const { name } = crd.metadata
     const { apiVersion, kind, spec } = crd
     await cluster.api('POST', CRD_PATH.replace(`/${name}`, ''), { apiVersion, kind, metadata: { name }, spec })
-    await waitFor(
+    await eventually(
       'it is served',
       async () => (await cluster.api('GET', '/apis/heartbeat-operator.io/v1/heartbeatchecks')).status === 200,
     )

@@ -1,10 +1,11 @@
 /** The command `release` as the chart's uninstall hook runs it: as a process, with the rights of its ServiceAccount and no more. */
 
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { cluster, type TestNamespace, waitFor } from '../../support/cluster.ts'
+import { cluster, type TestNamespace } from '../../support/cluster.ts'
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts'
 import { connectionOf, startTestOperator } from '../../support/operator.ts'
 import { type ServiceProcess, spawnService } from '../../support/service-process.ts'
+import { eventually } from '../../support/until.ts'
 import { type Workplace, workIn } from '../../support/workplace.ts'
 import { reach } from './stage.ts'
 
@@ -103,7 +104,7 @@ describe('release', () => {
     await place.delete('removed')
 
     await using again = await startOperator()
-    await waitFor('the finalizer is back', async () => (await finalizersOf('kept')).includes(FINALIZER))
+    await eventually('the finalizer is back', async () => (await finalizersOf('kept')).includes(FINALIZER))
     expect(await place.pingUrl('kept')).toBe(url)
     await again.stop()
     await place.change('shared', { metadata: { finalizers: null } })

@@ -1,25 +1,21 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { beforeEach, describe, expect, it } from 'vitest'
 import { audited, toPlainAddress } from '../../../src/audit/audited.ts'
 import { listEntries } from '../../../src/audit/find-entries.ts'
 import { SYSTEM } from '../../../src/domain/access.ts'
 import type { Act, AuditEntry } from '../../../src/domain/audit.ts'
 import { pruneAged } from '../../../src/store/history/pruning.ts'
-import { createTestDatabase, type TestDatabase } from '../../support/database.ts'
-import { addTenant, type TestTenant } from '../../support/tenant.ts'
+import { createTestDatabase } from '../../support/database.ts'
+import { addTenant } from '../../support/tenant.ts'
+import { use, useEach } from '../../support/use.ts'
 import { manualClock } from '../auth/fixtures.ts'
 
-let test: TestDatabase
-let tenant: TestTenant
 const clock = manualClock()
 let logged: AuditEntry[]
 
-beforeAll(async () => {
-  test = await createTestDatabase()
-})
-afterAll(() => test.close())
-beforeEach(async () => {
-  await test.clear()
-  tenant = await addTenant(test)
+const test = use(createTestDatabase)
+beforeEach(() => test.clear())
+const tenant = useEach(() => addTenant(test))
+beforeEach(() => {
   logged = []
 })
 

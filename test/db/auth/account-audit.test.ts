@@ -1,13 +1,9 @@
-import { afterAll, beforeAll, expect, it } from 'vitest'
+import { expect, it } from 'vitest'
 import { actsOfFailure } from '../../../src/auth/account-audit.ts'
-import { createTestDatabase, type TestDatabase } from '../../support/database.ts'
+import { createTestDatabase } from '../../support/database.ts'
+import { use } from '../../support/use.ts'
 
-let test: TestDatabase
-
-beforeAll(async () => {
-  test = await createTestDatabase()
-})
-afterAll(() => test.close())
+const test = use(createTestDatabase)
 
 it('of failures of unknown accounts a thousand are stored in any day, not two thousand around its end', async () => {
   const isStored = async () => {

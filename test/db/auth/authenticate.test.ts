@@ -1,29 +1,21 @@
 import { createHmac, hkdfSync, randomUUID } from 'node:crypto'
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { beforeEach, describe, expect, it } from 'vitest'
 import { makeApiKey } from '../../../src/auth/api-key.ts'
 import { createAuthenticate } from '../../../src/auth/authenticate.ts'
 import { logIn, logOut, refresh } from '../../../src/auth/log-in.ts'
 import { createDatabase, type Database } from '../../../src/store/postgres/database.ts'
 import { createApiKey } from '../../../src/tenancy/api-keys.ts'
 import { removeUser } from '../../../src/tenancy/users.ts'
-import { createTestDatabase, type TestDatabase } from '../../support/database.ts'
+import { createTestDatabase } from '../../support/database.ts'
 import { LOW_COST } from '../../support/passwords.ts'
-import { until } from '../../support/until.ts'
+import { eventually } from '../../support/until.ts'
+import { use, useEach } from '../../support/use.ts'
 import { anOrganization, manualClock, PASSWORD, SECRET_KEY, START, tokensOf } from './fixtures.ts'
 
-let test: TestDatabase
-let clock: ReturnType<typeof manualClock>
-let organization: Awaited<ReturnType<typeof anOrganization>>
-
-beforeAll(async () => {
-  test = await createTestDatabase()
-})
-afterAll(() => test.close())
-beforeEach(async () => {
-  await test.clear()
-  clock = manualClock()
-  organization = await anOrganization(test.database)
-})
+const test = use(createTestDatabase)
+beforeEach(() => test.clear())
+const clock = useEach(manualClock)
+const organization = useEach(() => anOrganization(test.database))
 
 const context = () => ({ database: test.database, clock, passwordCost: LOW_COST })
 const authenticate = (header: string | undefined, database: Database = test.database) =>
@@ -116,7 +108,7 @@ describe('the last use of a key', () => {
     const { id, key, lastUsedAt } = await aKey()
     expect(lastUsedAt).toBeNull()
     await authenticate(`Bearer ${key}`)
-    await until(async () => (await lastUsed(id)) === START)
+    await eventually('the time of use is the first one', async () => (await lastUsed(id)) === START)
 
     const { database, touches, settled } = watched(test.database)
     clock.time = START + 59_999
@@ -265,7 +257,7 @@ describe('a call with an access token', () => {
     await authenticate(`Bearer ${token}`)
     clock.time = START + 60_000
     await authenticate(`Bearer ${token}`)
-    await until(async () => (await lastUsed()) === START + 60_000)
+    await eventually('the time of use is a minute later', async () => (await lastUsed()) === START + 60_000)
   })
 })
 

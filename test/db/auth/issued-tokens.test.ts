@@ -1,33 +1,28 @@
 /** Tokens of issuers become callers: users that are here, with what they may do here. */
 
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { createAuthenticate } from '../../../src/auth/authenticate.ts'
 import { createIssuers } from '../../../src/auth/issuers.ts'
 import { createApiKey } from '../../../src/tenancy/api-keys.ts'
 import { removeUser } from '../../../src/tenancy/users.ts'
-import { createTestDatabase, type TestDatabase } from '../../support/database.ts'
+import { createTestDatabase } from '../../support/database.ts'
 import { AUDIENCE, makeKey, signToken, type TestKey } from '../../support/oidc-issuer.ts'
+import { use, useEach } from '../../support/use.ts'
 import { anOrganization, manualClock, START, tokensOf } from './fixtures.ts'
 
 const ISSUER = 'https://login.example.com'
 const CLUSTER = 'https://kubernetes.default.svc'
 const ROBOT = 'system:serviceaccount:ci:deploy'
 
-let test: TestDatabase
 let key: TestKey
-let clock: ReturnType<typeof manualClock>
-let organization: Awaited<ReturnType<typeof anOrganization>>
 
+const test = use(createTestDatabase)
 beforeAll(async () => {
-  test = await createTestDatabase()
   key = await makeKey()
 })
-afterAll(() => test.close())
-beforeEach(async () => {
-  await test.clear()
-  clock = manualClock()
-  organization = await anOrganization(test.database)
-})
+beforeEach(() => test.clear())
+const clock = useEach(manualClock)
+const organization = useEach(() => anOrganization(test.database))
 
 const context = () => ({ database: test.database, clock })
 function authenticate(token: string) {

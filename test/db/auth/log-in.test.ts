@@ -1,28 +1,19 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { beforeEach, describe, expect, it } from 'vitest'
 import { logIn } from '../../../src/auth/log-in.ts'
 import { hashPassword } from '../../../src/auth/passwords.ts'
-import { createTestDatabase, type TestDatabase } from '../../support/database.ts'
+import { createTestDatabase } from '../../support/database.ts'
 import { LOW_COST } from '../../support/passwords.ts'
+import { use, useEach } from '../../support/use.ts'
 import { anOrganization, manualClock, PASSWORD, tokensOf } from './fixtures.ts'
 
 const EMAIL = 'Ann@example.com'
 const WRONG = { name: 'AppError', code: 'unauthenticated', message: 'wrong e-mail address or password' }
 
-let test: TestDatabase
-let clock: ReturnType<typeof manualClock>
-let organization: Awaited<ReturnType<typeof anOrganization>>
-let user: Awaited<ReturnType<typeof organization.addUser>>
-
-beforeAll(async () => {
-  test = await createTestDatabase()
-})
-afterAll(() => test.close())
-beforeEach(async () => {
-  await test.clear()
-  clock = manualClock()
-  organization = await anOrganization(test.database)
-  user = await organization.addUser(EMAIL, 'write')
-})
+const test = use(createTestDatabase)
+beforeEach(() => test.clear())
+const clock = useEach(manualClock)
+const organization = useEach(() => anOrganization(test.database))
+const user = useEach(() => organization.addUser(EMAIL, 'write'))
 
 const context = () => ({ database: test.database, clock, passwordCost: LOW_COST })
 const enter = (input: { email?: string; password?: string; address?: string } = {}) =>

@@ -1,14 +1,15 @@
 import { createHash, randomBytes, randomUUID } from 'node:crypto'
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { beforeEach, describe, expect, it } from 'vitest'
 import { createAuthenticate } from '../../../src/auth/authenticate.ts'
 import { logIn, logOut, refresh } from '../../../src/auth/log-in.ts'
 import { pruneAged } from '../../../src/store/history/pruning.ts'
 import { removeUser } from '../../../src/tenancy/users.ts'
-import { createTestDatabase, type TestDatabase } from '../../support/database.ts'
+import { DAY } from '../../support/builders.ts'
+import { createTestDatabase } from '../../support/database.ts'
 import { LOW_COST } from '../../support/passwords.ts'
+import { use, useEach } from '../../support/use.ts'
 import { anOrganization, manualClock, PASSWORD, START, tokensOf } from './fixtures.ts'
 
-const DAY_MS = 86_400_000
 const EMAIL = 'Ann@example.com'
 const UNUSABLE = {
   name: 'AppError',
@@ -16,21 +17,11 @@ const UNUSABLE = {
   message: 'the refresh token is unknown, expired or spent: log in again',
 }
 
-let test: TestDatabase
-let clock: ReturnType<typeof manualClock>
-let organization: Awaited<ReturnType<typeof anOrganization>>
-let user: Awaited<ReturnType<typeof organization.addUser>>
-
-beforeAll(async () => {
-  test = await createTestDatabase()
-})
-afterAll(() => test.close())
-beforeEach(async () => {
-  await test.clear()
-  clock = manualClock()
-  organization = await anOrganization(test.database)
-  user = await organization.addUser(EMAIL, 'write')
-})
+const test = use(createTestDatabase)
+beforeEach(() => test.clear())
+const clock = useEach(manualClock)
+const organization = useEach(() => anOrganization(test.database))
+const user = useEach(() => organization.addUser(EMAIL, 'write'))
 
 const context = () => ({ database: test.database, clock, passwordCost: LOW_COST })
 const enter = (input: { email?: string; password?: string; address?: string } = {}) =>
@@ -93,9 +84,9 @@ describe('a refresh', () => {
 
   it('is possible for thirty days, and each refresh extends that by thirty days', async () => {
     const first = await enter()
-    clock.time = START + 30 * DAY_MS - 1
+    clock.time = START + 30 * DAY - 1
     const second = await renew(first.refreshToken)
-    clock.time += 30 * DAY_MS
+    clock.time += 30 * DAY
     await expect(renew(second.refreshToken)).rejects.toMatchObject(UNUSABLE)
     expect(await countTokens()).toBe(2)
   })
@@ -104,13 +95,13 @@ describe('a refresh', () => {
     const authenticate = createAuthenticate(context(), tokensOf(clock))
     let pair = await enter()
     for (const days of [29, 58, 87]) {
-      clock.time = START + days * DAY_MS
+      clock.time = START + days * DAY
       pair = await renew(pair.refreshToken)
     }
-    clock.time = START + 90 * DAY_MS - 1
+    clock.time = START + 90 * DAY - 1
     const last = await renew(pair.refreshToken)
     expect(await authenticate(`Bearer ${last.accessToken}`, ADDRESS)).toMatchObject({ id: user.id })
-    clock.time = START + 90 * DAY_MS
+    clock.time = START + 90 * DAY
     await expect(renew(last.refreshToken)).rejects.toMatchObject(UNUSABLE)
     await expect(authenticate(`Bearer ${last.accessToken}`, ADDRESS)).rejects.toMatchObject({
       code: 'unauthenticated',
@@ -183,12 +174,12 @@ describe('the pruning of expired refresh tokens', () => {
   it('deletes tokens after thirty days, spent or not, up to a limit, and no others', async () => {
     const spent = await enter()
     await enter()
-    clock.time = START + DAY_MS
+    clock.time = START + DAY
     const good = await renew(spent.refreshToken)
     const forget = (limit: number) => pruneAged(test.database, 'refresh_tokens', clock.time + 1, limit)
-    clock.time = START + 30 * DAY_MS - 1
+    clock.time = START + 30 * DAY - 1
     expect(await forget(10)).toBe(0)
-    clock.time = START + 30 * DAY_MS
+    clock.time = START + 30 * DAY
     expect([await forget(1), await forget(10), await forget(10)]).toEqual([1, 1, 0])
     expect(await renew(good.refreshToken)).toMatchObject({ expiresIn: 900 })
   })
@@ -199,7 +190,7 @@ async function enterFast(userId = user.id): Promise<string> {
   const token = `hbr_${randomBytes(32).toString('base64url')}`
   await test.database.query(
     `insert into refresh_tokens (token_hash, family_id, user_id, expires_at) values ($1, $2, $3, to_timestamp($4 / 1000.0))`,
-    [createHash('sha256').update(token).digest(), randomUUID(), userId, START + DAY_MS],
+    [createHash('sha256').update(token).digest(), randomUUID(), userId, START + DAY],
   )
   return token
 }

@@ -1,28 +1,24 @@
-import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest'
+import { beforeEach, expect, it } from 'vitest'
 import { createAuthenticate } from '../../../src/auth/authenticate.ts'
 import { logIn, logInToDashboard, refresh } from '../../../src/auth/log-in.ts'
 import { createFindDashboardCaller } from '../../../src/auth/sessions.ts'
 import { createDatabase, type Database } from '../../../src/store/postgres/database.ts'
 import { listOwnSessions } from '../../../src/tenancy/me.ts'
-import { createTestDatabase, type TestDatabase } from '../../support/database.ts'
+import { HOUR } from '../../support/builders.ts'
+import { createTestDatabase } from '../../support/database.ts'
 import { LOW_COST } from '../../support/passwords.ts'
+import { use, useEach } from '../../support/use.ts'
 import { anOrganization, manualClock, PASSWORD, START, tokensOf } from './fixtures.ts'
 
 const ADDRESS = '192.0.2.1'
-const HOUR_MS = 3_600_000
 
-let test: TestDatabase
-let clock: ReturnType<typeof manualClock>
 let ann: Awaited<ReturnType<Awaited<ReturnType<typeof anOrganization>>['addUser']>>
 let addSession: (userId: string) => Promise<{ readonly sessionId: string }>
 
-beforeAll(async () => {
-  test = await createTestDatabase()
-})
-afterAll(() => test.close())
+const test = use(createTestDatabase)
+beforeEach(() => test.clear())
+const clock = useEach(manualClock)
 beforeEach(async () => {
-  await test.clear()
-  clock = manualClock()
   const organization = await anOrganization(test.database)
   addSession = organization.addSession
   ann = await organization.addUser('ann@example.com', 'read')
@@ -85,7 +81,7 @@ it('a user has at most 50 sessions, of both kinds together: the one that was unu
 it('a session that is renewed outlives one that is not', async () => {
   const first = await enterApi()
   await addSessions(49)
-  clock.time = START + HOUR_MS
+  clock.time = START + HOUR
   const renewed = await refresh(context(), tokensOf(clock), { refreshToken: first.refreshToken, address: ADDRESS })
   await enterApi()
   expect([await countSessions(), await isInApi(renewed.accessToken)]).toEqual([50, true])
@@ -96,7 +92,7 @@ it('a session that has expired gives way before those that have not', async () =
   clock.time = START + 1
   const idle = await enterDashboard()
   await addSessions(48)
-  clock.time = START + 12 * HOUR_MS + 1
+  clock.time = START + 12 * HOUR + 1
   const renewed = await refresh(context(), tokensOf(clock), { refreshToken: first.refreshToken, address: ADDRESS })
   await test.database.query(`update sessions set last_used_at = created_at where kind = 'token'`)
   await enterApi()

@@ -8,9 +8,10 @@ import { createFindDashboardCaller } from '../../../src/auth/sessions.ts'
 import { createSignIn, type SignIn } from '../../../src/auth/sign-in.ts'
 import type { AuditEntry } from '../../../src/domain/audit.ts'
 import type { SignInProvider } from '../../../src/domain/issuer.ts'
-import { createTestDatabase, type TestDatabase, untilWaiting } from '../../support/database.ts'
+import { createTestDatabase, untilWaiting } from '../../support/database.ts'
 import { CLIENT, startIdentityProvider, type TestProvider } from '../../support/identity-provider.ts'
 import { startReceiver } from '../../support/receiver.ts'
+import { use, useEach } from '../../support/use.ts'
 import { anOrganization, manualClock, SECRET_KEY } from './fixtures.ts'
 
 const ORIGIN = 'http://127.0.0.1:8081'
@@ -20,32 +21,25 @@ const LOST = {
   message:
     'this sign-in began in another browser, at another address of this service, or more than ten minutes ago: sign in again',
 }
-const USED = {
-  code: 'unauthenticated',
-  message: 'this sign-in was finished before, or took too long: sign in again',
-}
+const USED = { code: 'unauthenticated', message: 'this sign-in was finished before, or took too long: sign in again' }
 
-let test: TestDatabase
 let provider: TestProvider
-let clock: ReturnType<typeof manualClock>
-let organization: Awaited<ReturnType<typeof anOrganization>>
 const onProblem = vi.fn()
 const onAudit = vi.fn<(entry: AuditEntry) => void>()
 
+const test = use(createTestDatabase)
 beforeAll(async () => {
-  test = await createTestDatabase()
   provider = await startIdentityProvider({
     redirectUris: [`${ORIGIN}/login/Example/callback`, `${ORIGIN}/login/Other/callback`],
   })
 })
 afterAll(async () => {
   await provider?.close()
-  await test?.close()
 })
-beforeEach(async () => {
-  await test.clear()
-  clock = manualClock(Date.now())
-  organization = await anOrganization(test.database)
+beforeEach(() => test.clear())
+const clock = useEach(() => manualClock(Date.now()))
+const organization = useEach(() => anOrganization(test.database))
+beforeEach(() => {
   provider.account = { sub: 'ann', email: 'ann@example.com', email_verified: true }
   onProblem.mockClear()
   onAudit.mockClear()

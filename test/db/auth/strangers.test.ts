@@ -1,15 +1,16 @@
 /** Unknown API keys, cookies and refresh tokens: what strangers send leaves the connections to others. */
 
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { beforeEach, describe, expect, it } from 'vitest'
 import { createAuthenticate } from '../../../src/auth/authenticate.ts'
 import { logIn, logInToDashboard, refresh } from '../../../src/auth/log-in.ts'
 import { createFindDashboardCaller } from '../../../src/auth/sessions.ts'
 import { AppError } from '../../../src/domain/errors.ts'
 import { createDatabase, type Database } from '../../../src/store/postgres/database.ts'
 import { createApiKey } from '../../../src/tenancy/api-keys.ts'
-import { createTestDatabase, PATIENT_MS, type TestDatabase } from '../../support/database.ts'
+import { createTestDatabase, PATIENT_MS } from '../../support/database.ts'
 import { LOW_COST } from '../../support/passwords.ts'
 import { eventually } from '../../support/until.ts'
+import { use } from '../../support/use.ts'
 import { anOrganization, manualClock, PASSWORD, tokensOf } from './fixtures.ts'
 
 const ADDRESS = '192.0.2.1'
@@ -17,16 +18,12 @@ const ATTEMPT = { email: 'ann@example.com', password: PASSWORD, address: ADDRESS
 /** One credential is being looked up, and 10,000 wait. */
 const MOST = 10_001
 
-let test: TestDatabase
 /** Of the requests, with eight connections. */
 let database: Database
 let organization: Awaited<ReturnType<typeof anOrganization>>
 const clock = manualClock()
 
-beforeAll(async () => {
-  test = await createTestDatabase()
-})
-afterAll(() => test.close())
+const test = use(createTestDatabase)
 beforeEach(async () => {
   await test.clear()
   organization = await anOrganization(test.database)

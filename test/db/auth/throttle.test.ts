@@ -1,34 +1,26 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { beforeEach, describe, expect, it } from 'vitest'
 import { logIn } from '../../../src/auth/log-in.ts'
 import { hashPassword } from '../../../src/auth/passwords.ts'
 import { pruneAged } from '../../../src/store/history/pruning.ts'
 import { createDatabase } from '../../../src/store/postgres/database.ts'
 import { noteLoginAddress } from '../../../src/store/tenancy/login-addresses.ts'
 import { boundFailures, lockFailures } from '../../../src/store/tenancy/login-failures.ts'
-import { createTestDatabase, type TestDatabase } from '../../support/database.ts'
+import { DAY } from '../../support/builders.ts'
+import { createTestDatabase } from '../../support/database.ts'
 import { LOW_COST } from '../../support/passwords.ts'
+import { use, useEach } from '../../support/use.ts'
 import { anOrganization, manualClock, PASSWORD, START, tokensOf } from './fixtures.ts'
 
 const EMAIL = 'Ann@example.com'
 const WRONG = { name: 'AppError', code: 'unauthenticated', message: 'wrong e-mail address or password' }
 const THROTTLED = { name: 'AppError', code: 'too_many_requests' }
 const WINDOW_MS = 15 * 60_000
-const DAY_MS = 86_400_000
 
-let test: TestDatabase
-let clock: ReturnType<typeof manualClock>
-let organization: Awaited<ReturnType<typeof anOrganization>>
-
-beforeAll(async () => {
-  test = await createTestDatabase()
-})
-afterAll(() => test.close())
-beforeEach(async () => {
-  await test.clear()
-  clock = manualClock()
-  organization = await anOrganization(test.database)
-  await organization.addUser(EMAIL, 'write')
-})
+const test = use(createTestDatabase)
+beforeEach(() => test.clear())
+const clock = useEach(manualClock)
+const organization = useEach(() => anOrganization(test.database))
+beforeEach(() => organization.addUser(EMAIL, 'write'))
 
 interface Attempt {
   email?: string
@@ -189,12 +181,12 @@ describe('the wide limits', () => {
   it('are passed for 30 days after a log-in', async () => {
     const shut = () => failTimes(50, (attempt) => ({ email: `made-up-${attempt}@example.com` }))
     await isIn()
-    clock.time += 30 * DAY_MS
+    clock.time += 30 * DAY
     await shut()
     await isIn()
     await test.database.query(`update login_addresses set last_at = last_at - interval '30 days 1 millisecond'`)
     await isThrottled()
-    expect(await pruneAged(test.database, 'login_addresses', clock.time - 30 * DAY_MS, 10)).toBe(1)
+    expect(await pruneAged(test.database, 'login_addresses', clock.time - 30 * DAY, 10)).toBe(1)
   })
 
   it('above them an account gets ten guesses from an address, over all replicas, each with its entry', async () => {

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { beforeEach, describe, expect, it } from 'vitest'
 import { listChannels } from '../../../src/channels/find-channels.ts'
 import { listDeliveries } from '../../../src/channels/find-deliveries.ts'
 import type { WebhookSettings } from '../../../src/channels/kinds/webhook/config.ts'
@@ -10,23 +10,19 @@ import { updateChannel } from '../../../src/channels/update-channel.ts'
 import { pruneHistory } from '../../../src/checks/prune-history.ts'
 import { MAX_CHANNELS } from '../../../src/domain/channel.ts'
 import { removeProject } from '../../../src/tenancy/projects.ts'
-import { createTestDatabase, type TestDatabase, untilWaiting } from '../../support/database.ts'
+import { createTestDatabase, untilWaiting } from '../../support/database.ts'
+import { use, useEach } from '../../support/use.ts'
 import { anOrganization, START } from '../auth/fixtures.ts'
 import { aChannel, aDelivery, contextOf, manyDeliveries, openStored, readDeliveries } from './fixture.ts'
 
-let test: TestDatabase
 let context: ReturnType<typeof contextOf>
-let acme: Awaited<ReturnType<typeof anOrganization>>
 
-beforeAll(async () => {
-  test = await createTestDatabase()
-})
-afterAll(() => test.close())
+const test = use(createTestDatabase)
 beforeEach(async () => {
   await test.clear()
   context = contextOf(test.database)
-  acme = await anOrganization(test.database)
 })
+const acme = useEach(() => anOrganization(test.database))
 
 describe('creating channels', () => {
   it('at the same time stops at the limit', async () => {

@@ -1,33 +1,29 @@
 import { randomUUID } from 'node:crypto'
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { beforeEach, describe, expect, it } from 'vitest'
 import type { ChannelContext } from '../../../src/channels/context.ts'
 import { resealChannels } from '../../../src/channels/reseal.ts'
 import { createSealer } from '../../../src/channels/seal.ts'
 import { updateChannel } from '../../../src/channels/update-channel.ts'
 import { INSTALLATION_CHANNEL_ID } from '../../../src/domain/channel.ts'
-import { createTestDatabase, type TestDatabase } from '../../support/database.ts'
+import { createTestDatabase } from '../../support/database.ts'
+import { use, useEach } from '../../support/use.ts'
 import { anOrganization } from '../auth/fixtures.ts'
 import { aChannel, contextOf, KEY, openStored, readSealed } from './fixture.ts'
 
 const NEW_KEY = Buffer.alloc(32, 8)
 const LOST_KEY = Buffer.alloc(32, 9)
 
-let test: TestDatabase
-let acme: Awaited<ReturnType<typeof anOrganization>>
 let before: ChannelContext
 /** After SECRET_KEY was replaced. */
 let after: ChannelContext
 
-beforeAll(async () => {
-  test = await createTestDatabase()
-})
-afterAll(() => test.close())
+const test = use(createTestDatabase)
 beforeEach(async () => {
   await test.clear()
   before = contextOf(test.database)
   after = contextOf(test.database, { sealer: createSealer(NEW_KEY, [KEY]) })
-  acme = await anOrganization(test.database)
 })
+const acme = useEach(() => anOrganization(test.database))
 
 const ofNewKey = () => contextOf(test.database, { sealer: createSealer(NEW_KEY) })
 

@@ -1,19 +1,16 @@
 /** The tables of src/store/checks/columns.ts and the closed sets of the domain are those of the schema: a change of one needs a migration. */
 
-import { afterAll, beforeAll, expect, it } from 'vitest'
+import { expect, it } from 'vitest'
 import { SCOPES } from '../../../src/domain/access.ts'
 import { CHANNEL_KINDS } from '../../../src/domain/channel.ts'
 import { MANAGERS, PING_SOURCES, PING_TYPES, STATUSES } from '../../../src/domain/check.ts'
 import { type Column, columnOf, fieldsOf } from '../../../src/store/checks/column-lists.ts'
 import { CHECK, SPEC, SPEC_HASH, STORED_STATE, type StoredSpec } from '../../../src/store/checks/columns.ts'
 import { TOMBSTONE } from '../../../src/store/checks/tombstones.ts'
-import { createTestDatabase, type TestDatabase } from '../../support/database.ts'
+import { createTestDatabase } from '../../support/database.ts'
+import { use } from '../../support/use.ts'
 
-let test: TestDatabase
-beforeAll(async () => {
-  test = await createTestDatabase()
-})
-afterAll(() => test.close())
+const test = use(createTestDatabase)
 
 it.each<[string, Record<string, Pick<Column<never>, 'type'>>, string[]]>([
   ['checks', CHECK, ['key']],

@@ -1,4 +1,4 @@
-import { beforeEach, describe, expect, test } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { createCheck } from '../../../src/checks/create-check.ts'
 import { getCheck } from '../../../src/checks/find-checks.ts'
 import { isUuid } from '../../../src/domain/ids.ts'
@@ -12,22 +12,18 @@ import {
   NOW,
   openTransaction,
   periodSpec,
-  type TestTenant,
   untilWaiting,
   useFixture,
 } from './fixture.ts'
 
 const fixture = useFixture()
-let tenant: TestTenant
-beforeEach(() => {
-  tenant = fixture.tenant
-})
+const { tenant } = fixture
 
 const firstPage = { limit: 100, after: null }
 const create = (given: object) => addCheck(fixture, tenant, given)
 
 describe('a new check', () => {
-  test('is stored as it is returned, with its first history entry', async () => {
+  it('is stored as it is returned, with its first history entry', async () => {
     fixture.clock.time = NOW + 0.123
     const made = await create({ description: 'dumps the ledger', spec: periodSpec({ maxRuntimeSeconds: 60 }) })
 
@@ -39,7 +35,7 @@ describe('a new check', () => {
       managedBy: 'api',
       kubernetes: null,
       createdAt: NOW + 0.123,
-      spec: { periodSeconds: 3_600, schedule: null, timeZone: null, graceSeconds: 600, maxRuntimeSeconds: 60 },
+      spec: { periodSeconds: 3_600, schedule: null, timeZone: null, graceSeconds: 300, maxRuntimeSeconds: 60 },
     })
     expect([made.id, made.publicId].every(isUuid)).toBe(true)
     expect(made.id[14]).toBe('7')
@@ -50,7 +46,7 @@ describe('a new check', () => {
     ])
   })
 
-  test('waits for its first ping: nothing is expected of it and no event is written', async () => {
+  it('waits for its first ping: nothing is expected of it and no event is written', async () => {
     fixture.clock.time = NOW + 0.25
     const made = await create({})
     expect(made.state).toEqual({
@@ -76,7 +72,7 @@ describe('a new check', () => {
     expect(rows).toEqual([{ wake_at: null, stamped_at: NOW + 0.25, events: 0 }])
   })
 
-  test('may follow a cron schedule, in UTC unless a zone is given', async () => {
+  it('may follow a cron schedule, in UTC unless a zone is given', async () => {
     const berlin = await create({ spec: cronSpec('0 2 * * *', { timeZone: 'Europe/Berlin' }) })
     const utc = await create({ spec: cronSpec('@hourly', { timeZone: null }) })
     expect((await getCheck(fixture.context, tenant, berlin.id)).spec).toMatchObject({
@@ -88,7 +84,7 @@ describe('a new check', () => {
     expect(await getCheck(fixture.context, tenant, utc.id)).toMatchObject(utc)
   })
 
-  test('is rejected with a schedule that makes no sense, and nothing is stored', async () => {
+  it('is rejected with a schedule that makes no sense, and nothing is stored', async () => {
     const spec = cronSpec('61 * * * *')
     await expect(create({ spec })).rejects.toMatchObject({ code: 'invalid_request', field: 'schedule' })
     const { rows } = await fixture.database.query('select count(*) as count from checks')
@@ -100,14 +96,14 @@ describe('the project of a new check', () => {
   const into = (projectId: string, who = tenant) =>
     createCheck(fixture.context, who, { projectId, name: 'Backup', spec: periodSpec() })
 
-  test('has to be one of the organization', async () => {
+  it('has to be one of the organization', async () => {
     const other = await addTenant(fixture)
     await expect(into(other.project)).rejects.toMatchObject({ code: 'not_found', message: 'project not found' })
     await expect(into('018f0000-0000-7000-8000-000000000000')).rejects.toMatchObject({ code: 'not_found' })
     await expect(into('no-uuid')).rejects.toMatchObject({ code: 'not_found' })
   })
 
-  test('has to be the one that the key is bound to', async () => {
+  it('has to be the one that the key is bound to', async () => {
     const second = await addProject(fixture, tenant)
     const bound = { ...tenant, projectId: second }
     await expect(
@@ -118,7 +114,7 @@ describe('the project of a new check', () => {
     ).resolves.toMatchObject({ projectId: second })
   })
 
-  test('cannot be removed while the check is made', async () => {
+  it('cannot be removed while the check is made', async () => {
     const making = await openTransaction(fixture, (tx) =>
       createCheck(contextWithin(fixture, tx), tenant, {
         projectId: tenant.project,
@@ -133,7 +129,7 @@ describe('the project of a new check', () => {
     await expect(removing).rejects.toMatchObject({ code: '23503' })
   })
 
-  test('is unknown when it is removed first', async () => {
+  it('is unknown when it is removed first', async () => {
     const removing = await openTransaction(fixture, (tx) =>
       tx.query('delete from projects where id = $1', [tenant.project]),
     )
@@ -148,7 +144,7 @@ describe('the project of a new check', () => {
 describe('the slug of a new check', () => {
   const slugOf = async (given: object) => (await create(given)).slug
 
-  test('is a conflict that names it, when it was given and is taken', async () => {
+  it('is a conflict that names it, when it was given and is taken', async () => {
     expect(await slugOf({ slug: 'ledger_1' })).toBe('ledger_1')
     await expect(create({ slug: 'ledger_1' })).rejects.toMatchObject({
       code: 'slug_taken',
@@ -156,14 +152,14 @@ describe('the slug of a new check', () => {
     })
   })
 
-  test('gets the first free number, when it was derived and is taken', async () => {
+  it('gets the first free number, when it was derived and is taken', async () => {
     expect(await slugOf({ slug: 'nightly-backup-3' })).toBe('nightly-backup-3')
     expect(await slugOf({})).toBe('nightly-backup')
     expect(await slugOf({})).toBe('nightly-backup-2')
     expect(await slugOf({})).toBe('nightly-backup-4')
   })
 
-  test('is found among a thousand that are taken', async () => {
+  it('is found among a thousand that are taken', async () => {
     await create({ name: 'job' })
     await fixture.database.query(
       `insert into checks (id, public_id, project_id, name, slug, created_at)
@@ -173,7 +169,7 @@ describe('the slug of a new check', () => {
     expect(await slugOf({ name: 'job' })).toBe('job-1001')
   })
 
-  test('is its own in each project', async () => {
+  it('is its own in each project', async () => {
     const project = await addProject(fixture, tenant)
     await create({ slug: 'ledger' })
     expect(
@@ -188,7 +184,7 @@ describe('the slug of a new check', () => {
     ).toBe('ledger')
   })
 
-  test('differs for each of several checks that derive it at once', async () => {
+  it('differs for each of several checks that derive it at once', async () => {
     const made = await Promise.all(Array.from({ length: 5 }, () => create({})))
     expect(made.map(({ slug }) => slug).sort()).toEqual([
       'nightly-backup',
@@ -207,7 +203,7 @@ describe('the slug of a new check', () => {
       ),
     )
 
-  test('is the next one, when another transaction takes the derived one meanwhile', async () => {
+  it('is the next one, when another transaction takes the derived one meanwhile', async () => {
     const taking = await takeSlug()
     const made = create({})
     await untilWaiting(fixture, 1)
@@ -215,7 +211,7 @@ describe('the slug of a new check', () => {
     expect((await made).slug).toBe('nightly-backup-2')
   })
 
-  test('is the derived one, when the other transaction that took it rolls back', async () => {
+  it('is the derived one, when the other transaction that took it rolls back', async () => {
     const taking = await takeSlug()
     const made = create({})
     await untilWaiting(fixture, 1)
@@ -223,7 +219,7 @@ describe('the slug of a new check', () => {
     expect((await made).slug).toBe('nightly-backup')
   })
 
-  test('is a conflict, when another transaction takes the given one meanwhile', async () => {
+  it('is a conflict, when another transaction takes the given one meanwhile', async () => {
     const taking = await takeSlug()
     const made = create({ slug: 'nightly-backup' })
     made.catch(() => {})

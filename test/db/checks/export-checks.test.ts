@@ -1,16 +1,15 @@
 import { randomUUID } from 'node:crypto'
-import { beforeEach, describe, expect, test } from 'vitest'
+import { beforeEach, describe, expect, it } from 'vitest'
 import { createExporter, type ExportedCheck, type Exporter } from '../../../src/checks/export-checks.ts'
 import { pauseCheck, resumeCheck } from '../../../src/checks/pause-resume.ts'
 import type { CheckRecord } from '../../../src/store/checks/checks.ts'
 import { claimExport } from '../../../src/store/leases/exporter.ts'
+import { HOUR, MINUTE } from '../../support/builders.ts'
 import {
   addCheck,
   addProject,
   addTenant,
   cronSpec,
-  HOUR_MS,
-  MINUTE_MS,
   manageByKubernetes,
   NOW,
   openTransaction,
@@ -22,10 +21,9 @@ import {
 } from './fixture.ts'
 
 const fixture = useFixture()
-let tenant: TestTenant
 let exporter: Exporter
-beforeEach(async () => {
-  tenant = fixture.tenant
+const { tenant } = fixture
+beforeEach(() => {
   exporter = createExporter(fixture.context)
 })
 
@@ -51,7 +49,7 @@ describe('the lease', () => {
     other = createExporter(fixture.context)
   })
 
-  test('is had by the first of two that find it free', async () => {
+  it('is had by the first of two that find it free', async () => {
     const first = await openTransaction(fixture, (tx) => claimExport(tx, randomUUID(), 5_000))
     const second = claimExport(fixture.database, randomUUID(), 5_000)
     await untilWaiting(fixture, 1)
@@ -59,7 +57,7 @@ describe('the lease', () => {
     expect(await second).toBe(false)
   })
 
-  test('is kept by its holder, and no other replica writes it', async () => {
+  it('is kept by its holder, and no other replica writes it', async () => {
     await exporter.hold()
     await fixture.database.query(`update exporter set expires_at = now() + interval '4 seconds'`)
     const before = await rowOf()
@@ -74,7 +72,7 @@ describe('the lease', () => {
     expect(await readBy(exporter)).toEqual([])
   })
 
-  test("that ran out is worth nothing to its holder, and is the next one's who asks", async () => {
+  it("that ran out is worth nothing to its holder, and is the next one's who asks", async () => {
     await exporter.hold()
     await letExpire()
     expect(await readBy(exporter)).toBeNull()
@@ -85,7 +83,7 @@ describe('the lease', () => {
     expect(await readBy(other)).toEqual([])
   })
 
-  test('is free at once when its holder gives it up, and only the holder can', async () => {
+  it('is free at once when its holder gives it up, and only the holder can', async () => {
     await exporter.hold()
     await other.release()
     expect(await readBy(exporter)).toEqual([])
@@ -108,7 +106,7 @@ describe('what is exported', () => {
   const turnDown = (check: CheckRecord, reason: string) =>
     fixture.database.query('update check_states set status = 2, reason = $2 where check_key = $1', [check.key, reason])
 
-  test('has few values for a new check', async () => {
+  it('has few values for a new check', async () => {
     const { slug } = await addCheck(fixture, tenant)
     expect(await read()).toEqual({
       namespace: '',
@@ -122,21 +120,21 @@ describe('what is exported', () => {
       deadlineAt: null,
       lastDurationMs: null,
       periodSeconds: 3_600,
-      graceSeconds: 600,
+      graceSeconds: 300,
       isRunning: false,
       isFlapping: false,
       labels: [],
     })
   })
 
-  test('has the labels that are asked for, in this order, and null for one that it lacks', async () => {
+  it('has the labels that are asked for, in this order, and null for one that it lacks', async () => {
     const labels = { team: 'shop', 'app.kubernetes.io/name': 'backup', other: 'x', empty: '' }
     await addCheck(fixture, tenant, { labels })
     exporter = createExporter(fixture.context, ['team', 'none', 'app.kubernetes.io/name', 'empty'])
     expect(await read()).toMatchObject({ isFlapping: false, labels: ['shop', null, 'backup', ''] })
   })
 
-  test('is called as its resource is, in a cluster only where that has a name', async () => {
+  it('is called as its resource is, in a cluster only where that has a name', async () => {
     const check = await addCheck(fixture, tenant)
     await manageByKubernetes(fixture, check, null)
     expect(await read()).toMatchObject({ namespace: 'payments', name: 'nightly', cluster: null })
@@ -144,25 +142,25 @@ describe('what is exported', () => {
     expect(await read()).toMatchObject({ namespace: 'payments', name: 'nightly', cluster: 'eu-1' })
   })
 
-  test('is flapping as long as its changes are not notified', async () => {
+  it('is flapping as long as its changes are not notified', async () => {
     await addCheck(fixture, tenant)
     await fixture.database.query('update check_states set notified = 0')
     expect(await read()).toMatchObject({ isFlapping: true })
   })
 
-  test('has no period for a cron schedule', async () => {
+  it('has no period for a cron schedule', async () => {
     await addCheck(fixture, tenant, { spec: cronSpec('0 2 * * *') })
-    expect(await read()).toMatchObject({ periodSeconds: null, graceSeconds: 600 })
+    expect(await read()).toMatchObject({ periodSeconds: null, graceSeconds: 300 })
   })
 
-  test('follows pings: the last one, the last that succeeded, and how long the last run took', async () => {
+  it('follows pings: the last one, the last that succeeded, and how long the last run took', async () => {
     const check = await addCheck(fixture, tenant)
     const second = 1_000
     await pinged(check, 'start', NOW)
     expect(await read()).toMatchObject({ status: 'new', isRunning: true, lastPingAt: null, lastDurationMs: null })
     await pinged(check, 'success', NOW + 5 * second)
     const succeeded = { lastPingAt: NOW + 5 * second, lastSuccessAt: NOW + 5 * second, lastDurationMs: 5 * second }
-    const deadlineAt = NOW + 5 * second + HOUR_MS + 10 * MINUTE_MS
+    const deadlineAt = NOW + 5 * second + HOUR + 5 * MINUTE
     expect(await read()).toMatchObject({ ...succeeded, status: 'up', isRunning: false, deadlineAt })
     await pinged(check, 'log', NOW + 6 * second)
     await pinged(check, 'start', NOW + 7 * second)
@@ -181,75 +179,75 @@ describe('what is exported', () => {
     expect(await read()).toMatchObject({ ...recovered, status: 'up', downReason: null })
   })
 
-  test('knows of a check that is up that its last ping succeeded', async () => {
+  it('knows of a check that is up that its last ping succeeded', async () => {
     const check = await addCheck(fixture, tenant)
     const column = async () =>
       (await fixture.database.query<{ at: number | null }>('select last_success_at as at from check_states')).rows[0]!
         .at
     await pinged(check, 'success', NOW)
     expect(await read()).toMatchObject({ status: 'up', lastPingAt: NOW, lastSuccessAt: NOW })
-    await pinged(check, 'fail', NOW + MINUTE_MS)
+    await pinged(check, 'fail', NOW + MINUTE)
     expect(await column()).toBe(NOW)
-    expect(await read()).toMatchObject({ status: 'down', lastPingAt: NOW + MINUTE_MS, lastSuccessAt: NOW })
+    expect(await read()).toMatchObject({ status: 'down', lastPingAt: NOW + MINUTE, lastSuccessAt: NOW })
   })
 
-  test('is the last success as it is on record for a check that is not up', async () => {
+  it('is the last success as it is on record for a check that is not up', async () => {
     const check = await addCheck(fixture, tenant)
-    await pinged(check, 'fail', NOW + MINUTE_MS)
-    expect(await read()).toMatchObject({ status: 'down', lastPingAt: NOW + MINUTE_MS, lastSuccessAt: null })
+    await pinged(check, 'fail', NOW + MINUTE)
+    expect(await read()).toMatchObject({ status: 'down', lastPingAt: NOW + MINUTE, lastSuccessAt: null })
     await fixture.database.query(`update check_states set last_success_at = to_timestamp($1 / 1000.0)`, [NOW])
-    expect(await read()).toMatchObject({ status: 'down', lastPingAt: NOW + MINUTE_MS, lastSuccessAt: NOW })
-    await pinged(check, 'fail', NOW + 2 * MINUTE_MS)
-    expect(await read()).toMatchObject({ lastPingAt: NOW + 2 * MINUTE_MS, lastSuccessAt: NOW })
+    expect(await read()).toMatchObject({ status: 'down', lastPingAt: NOW + MINUTE, lastSuccessAt: NOW })
+    await pinged(check, 'fail', NOW + 2 * MINUTE)
+    expect(await read()).toMatchObject({ lastPingAt: NOW + 2 * MINUTE, lastSuccessAt: NOW })
   })
 
-  test('follows pings of a check that is paused, which awaits nothing', async () => {
+  it('follows pings of a check that is paused, which awaits nothing', async () => {
     const check = await addCheck(fixture, tenant)
     await pinged(check, 'success', NOW)
     await pauseCheck(fixture.context, tenant, check.id)
-    await pinged(check, 'fail', NOW + MINUTE_MS)
-    const paused = { lastPingAt: NOW + MINUTE_MS, lastSuccessAt: NOW, deadlineAt: null }
+    await pinged(check, 'fail', NOW + MINUTE)
+    const paused = { lastPingAt: NOW + MINUTE, lastSuccessAt: NOW, deadlineAt: null }
     expect(await read()).toMatchObject({ ...paused, status: 'paused', downReason: null })
-    fixture.clock.time = NOW + HOUR_MS
+    fixture.clock.time = NOW + HOUR
     await resumeCheck(fixture.context, tenant, check.id)
-    const resumed = { lastPingAt: NOW + MINUTE_MS, lastSuccessAt: NOW, deadlineAt: NOW + 2 * HOUR_MS + 10 * MINUTE_MS }
+    const resumed = { lastPingAt: NOW + MINUTE, lastSuccessAt: NOW, deadlineAt: NOW + 2 * HOUR + 5 * MINUTE }
     expect(await read()).toMatchObject({ ...resumed, status: 'new' })
   })
 
-  test('is late from the moment at which the ping was expected', async () => {
+  it('is late from the moment at which the ping was expected', async () => {
     const check = await addCheck(fixture, tenant)
     await pinged(check, 'success', NOW)
-    fixture.clock.time = NOW + HOUR_MS - 1
+    fixture.clock.time = NOW + HOUR - 1
     expect(await read()).toMatchObject({ status: 'up' })
-    fixture.clock.time = NOW + HOUR_MS
-    expect(await read()).toMatchObject({ status: 'late', deadlineAt: NOW + HOUR_MS + 10 * MINUTE_MS })
+    fixture.clock.time = NOW + HOUR
+    expect(await read()).toMatchObject({ status: 'late', deadlineAt: NOW + HOUR + 5 * MINUTE })
   })
 
-  test('has the deadline of the run that ends first, and is running until that has passed', async () => {
+  it('has the deadline of the run that ends first, and is running until that has passed', async () => {
     const check = await addCheck(fixture, tenant, { spec: periodSpec({ maxRuntimeSeconds: 60 }) })
     await pinged(check, 'start', NOW, randomUUID())
     await pinged(check, 'start', NOW + 10_000, randomUUID())
-    expect(await read()).toMatchObject({ deadlineAt: NOW + MINUTE_MS, isRunning: true })
+    expect(await read()).toMatchObject({ deadlineAt: NOW + MINUTE, isRunning: true })
     fixture.clock.time = NOW + 69_999
     expect(await read()).toMatchObject({ isRunning: true })
     fixture.clock.time = NOW + 70_000
     expect(await read()).toMatchObject({ isRunning: false })
   })
 
-  test.each(['missed', 'failed', 'overran'])('says of a check that is down why: %s', async (reason) => {
+  it.each(['missed', 'failed', 'overran'])('says of a check that is down why: %s', async (reason) => {
     const check = await addCheck(fixture, tenant)
     await turnDown(check, reason)
     expect(await read()).toMatchObject({ status: 'down', downReason: reason })
   })
 
-  test('says why a check is down also when its flip has left the history', async () => {
+  it('says why a check is down also when its flip has left the history', async () => {
     const check = await addCheck(fixture, tenant)
     await fixture.database.transaction((tx) => ping(tx, check, 'fail', NOW))
     await fixture.database.query('delete from flips')
     expect(await read()).toMatchObject({ status: 'down', downReason: 'failed' })
   })
 
-  test('are the checks of every organization, by their names, and of the same names the oldest first', async () => {
+  it('are the checks of every organization, by their names, and of the same names the oldest first', async () => {
     const stranger = await addTenant(fixture, 'theirs')
     const twin = await addTenant(fixture, 'twin')
     await fixture.database.query(`update projects set slug = 'test' where id = $1`, [twin.project])

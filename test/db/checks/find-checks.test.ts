@@ -1,4 +1,4 @@
-import { beforeEach, describe, expect, test } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { type CheckFilter, getCheck } from '../../../src/checks/find-checks.ts'
 import { pauseCheck } from '../../../src/checks/pause-resume.ts'
 import { removeCheck } from '../../../src/checks/remove-check.ts'
@@ -7,24 +7,12 @@ import { SHOWN_STATUSES, shownStatus } from '../../../src/domain/check.ts'
 import { decodePlace, encodePlace } from '../../../src/domain/check-order.ts'
 import { decodeCursor, encodeCursor, type Page } from '../../../src/domain/page.ts'
 import type { CheckRecord } from '../../../src/store/checks/checks.ts'
+import { HOUR } from '../../support/builders.ts'
 import { listChecks, listFlips, listPings } from '../../support/lists.ts'
-import {
-  addCheck,
-  addPingRow,
-  addProject,
-  addTenant,
-  HOUR_MS,
-  NOW,
-  ping,
-  type TestTenant,
-  useFixture,
-} from './fixture.ts'
+import { addCheck, addPingRow, addProject, addTenant, NOW, ping, useFixture } from './fixture.ts'
 
 const fixture = useFixture()
-let tenant: TestTenant
-beforeEach(() => {
-  tenant = fixture.tenant
-})
+const { tenant } = fixture
 
 const everything = { limit: 1_000, after: null }
 const list = (filter: CheckFilter = {}, who: Tenant = tenant) =>
@@ -55,7 +43,7 @@ const PLACES = { encode: encodePlace, decode: decodePlace }
 const CURSORS = { encode: encodeCursor, decode: decodeCursor }
 
 describe('one check', () => {
-  test('is found by its id alone, and only by its own people', async () => {
+  it('is found by its id alone, and only by its own people', async () => {
     const check = await addCheck(fixture, tenant)
     const bound = { organizationId: tenant.organizationId, projectId: tenant.project }
     for (const who of [tenant, bound])
@@ -72,7 +60,7 @@ describe('one check', () => {
 })
 
 describe('the list of a project', () => {
-  test('holds its checks alone, oldest first, as get shows them', async () => {
+  it('holds its checks alone, oldest first, as get shows them', async () => {
     const checks = []
     for (const at of [NOW + 2, NOW + 0.002, NOW + 1]) {
       fixture.clock.time = at
@@ -88,7 +76,7 @@ describe('the list of a project', () => {
     expect(next).toBeNull()
   })
 
-  test('is that of an own project: others are unknown', async () => {
+  it('is that of an own project: others are unknown', async () => {
     const strangers = [
       await addTenant(fixture),
       { organizationId: tenant.organizationId, projectId: await addProject(fixture, tenant) },
@@ -101,7 +89,7 @@ describe('the list of a project', () => {
     expect((await list({}, { organizationId: tenant.organizationId, projectId: tenant.project })).rows).toEqual([])
   })
 
-  test('comes in pages, none lost or doubled while checks come and go', async () => {
+  it('comes in pages, none lost or doubled while checks come and go', async () => {
     const checks: CheckRecord[] = []
     // Three of each microsecond, so that ids decide as well.
     for (let i = 0; i < 12; i += 1) {
@@ -113,7 +101,7 @@ describe('the list of a project', () => {
       (after) => listChecks(fixture.context, tenant, tenant.project, {}, { limit: 5, after }),
       PLACES,
       async (page) => {
-        fixture.clock.time = NOW - HOUR_MS + page
+        fixture.clock.time = NOW - HOUR + page
         await addCheck(fixture, tenant)
         if (page === 1) await removeCheck(fixture.context, tenant, checks[0]!.id)
       },
@@ -128,7 +116,7 @@ describe('the list of a project', () => {
 })
 
 describe('the filters of a list', () => {
-  test('status follows what is shown, late as well', async () => {
+  it('status follows what is shown, late as well', async () => {
     const checks: Record<string, CheckRecord> = {}
     for (const name of ['new', 'up', 'late', 'down', 'paused']) checks[name] = await addCheck(fixture, tenant, { name })
     await pinged(checks.up!, 'success', NOW + 1)
@@ -136,7 +124,7 @@ describe('the filters of a list', () => {
     await pinged(checks.down!, 'fail', NOW)
     await pauseCheck(fixture.context, tenant, checks.paused!.id)
 
-    fixture.clock.time = NOW + HOUR_MS
+    fixture.clock.time = NOW + HOUR
     for (const status of SHOWN_STATUSES) {
       expect(await slugsOf({ status: [status] })).toEqual([status])
       expect(shownStatus((await list({ status: [status] })).rows[0]!.state, fixture.clock.now())).toBe(status)
@@ -149,7 +137,7 @@ describe('the filters of a list', () => {
     expect(await slugsOf({ status: ['late'] })).toEqual([])
   })
 
-  test('slug is exact, q is part of the name or slug, and they join', async () => {
+  it('slug is exact, q is part of the name or slug, and they join', async () => {
     await addCheck(fixture, tenant, { name: 'Ledger 100%', slug: 'ledger_a' })
     await addCheck(fixture, tenant, { name: 'Über-Bücher \\o/', slug: 'ledgerxa' })
     await addCheck(fixture, tenant, { name: 'other', slug: 'other' })
@@ -166,7 +154,7 @@ describe('the filters of a list', () => {
     expect(await slugsOf({ q: 'ledger', status: ['up'] })).toEqual([])
   })
 
-  test('hold for every page', async () => {
+  it('hold for every page', async () => {
     for (let i = 0; i < 9; i += 1) await addCheck(fixture, tenant, { name: i % 2 === 0 ? 'even' : 'odd' })
     const read = await readAll(
       (after) => listChecks(fixture.context, tenant, tenant.project, { q: 'even' }, { limit: 2, after }),
@@ -177,7 +165,7 @@ describe('the filters of a list', () => {
 })
 
 describe('the history of pings', () => {
-  test('shows each ping as it was sent, newest first', async () => {
+  it('shows each ping as it was sent, newest first', async () => {
     const check = await addCheck(fixture, tenant)
     const runId = '6f1c2a34-5b6d-4e7f-8a9b-0c1d2e3f4a5b'
     const body = Buffer.from([0x00, 0xff, 0x41])
@@ -203,7 +191,7 @@ describe('the history of pings', () => {
     ])
   })
 
-  test('comes in pages, none lost or doubled while pings arrive', async () => {
+  it('comes in pages, none lost or doubled while pings arrive', async () => {
     const check = await addCheck(fixture, tenant)
     const other = await addCheck(fixture, tenant)
     const ids: string[] = []
@@ -221,7 +209,7 @@ describe('the history of pings', () => {
 })
 
 describe('the history of flips', () => {
-  test('lists each change of status, newest first, with the ping that made it', async () => {
+  it('lists each change of status, newest first, with the ping that made it', async () => {
     const check = await addCheck(fixture, tenant)
     await pinged(check, 'success', NOW + 1_000)
     await pinged(check, 'fail', NOW + 2_000)
@@ -237,7 +225,7 @@ describe('the history of flips', () => {
   })
 })
 
-test('history is shown to the own people of a check alone', async () => {
+it('history is shown to the own people of a check alone', async () => {
   const check = await addCheck(fixture, tenant)
   const strangers = [
     await addTenant(fixture),

@@ -1,6 +1,6 @@
 /** The filters of a check's history, and that no statement reads more than a bounded part of it. */
 
-import { expect, test } from 'vitest'
+import { expect, it } from 'vitest'
 import { type BodyForm, getPing, listPings as listPiece } from '../../../src/checks/find-history.ts'
 import { PING_TYPES, type PingType } from '../../../src/domain/check.ts'
 import { inPieces, type PageRequest } from '../../../src/domain/page.ts'
@@ -58,7 +58,7 @@ async function plansOf(statement: Statement): Promise<Plan[]> {
   return all(rows[0]!['QUERY PLAN'][0].Plan)
 }
 
-test('pings are found by type, by time from `since` on and before `until`, and by all of them, page after page', async () => {
+it('pings are found by type, by time from `since` on and before `until`, and by all of them, page after page', async () => {
   const check = await addCheck(fixture, fixture.tenant)
   const types: PingType[] = ['start', 'success', 'start', 'fail', 'start', 'log']
   for (const [index, type] of types.entries()) await addPingRow(fixture, check.key, NOW + index * 10, { type })
@@ -90,7 +90,7 @@ test('pings are found by type, by time from `since` on and before `until`, and b
   expect([...first.rows, ...rows].map(({ createdAt }) => createdAt - NOW)).toEqual([30, 20, 0])
 })
 
-test('flips are found by their own time, which is before the time of their id', async () => {
+it('flips are found by their own time, which is before the time of their id', async () => {
   const check = await addCheck(fixture, fixture.tenant)
   for (const at of [10, 20, 30])
     await fixture.database.query(
@@ -107,7 +107,7 @@ test('flips are found by their own time, which is before the time of their id', 
   expect(await found({ since: -1e14, until: 1e15 })).toEqual([30, 20, 10, 0])
 })
 
-test('one ping is found by its id, by the own people of its check', async () => {
+it('one ping is found by its id, by the own people of its check', async () => {
   const check = await addCheck(fixture, fixture.tenant)
   const other = await addCheck(fixture, fixture.tenant)
   const body = Buffer.from([0, 255])
@@ -120,7 +120,7 @@ test('one ping is found by its id, by the own people of its check', async () => 
     await expect(get(fixture.tenant, check.id, pingId)).rejects.toMatchObject({ message: 'ping not found' })
 })
 
-test('a rare type is found by statements that each read a bounded number of rows, by the primary key', async () => {
+it('a rare type is found by statements that each read a bounded number of rows, by the primary key', async () => {
   const check = await addCheck(fixture, fixture.tenant)
   const types = Array.from({ length: 2 * SCANNED_ROWS + 10 }, (): PingType => 'success')
   types[0] = types[SCANNED_ROWS] = 'fail'
@@ -144,7 +144,7 @@ test('a rare type is found by statements that each read a bounded number of rows
   }
 })
 
-test.each<[BodyForm, number]>([
+it.each<[BodyForm, number]>([
   ['full', 10_240],
   ['cut', 800],
   ['none', 0],
@@ -173,7 +173,7 @@ test.each<[BodyForm, number]>([
   expect(Math.max(...sizes)).toBeLessThanOrEqual(65_536)
 })
 
-test('pings without a text are read by one statement, those with short ones too', async () => {
+it('pings without a text are read by one statement, those with short ones too', async () => {
   const check = await addCheck(fixture, fixture.tenant)
   const ids = await addPings(
     check.key,
@@ -189,7 +189,7 @@ test('pings without a text are read by one statement, those with short ones too'
   expect(statements.filter(({ name }) => name === 'read_pings')).toHaveLength(1)
 })
 
-test('pings that are pruned while a list is read are left out, and the rest follows', async () => {
+it('pings that are pruned while a list is read are left out, and the rest follows', async () => {
   const check = await addCheck(fixture, fixture.tenant)
   const ids = await addPings(
     check.key,

@@ -1,8 +1,7 @@
 /** What the tests of the verbs start from: a database, a clock moved by hand, tenants, and checks that were pinged. */
 
-import { afterAll, beforeAll, beforeEach } from 'vitest'
+import { beforeEach } from 'vitest'
 import { type Change, decideChanges } from '../../../src/checks/change.ts'
-import type { NewCheck } from '../../../src/checks/create-check.ts'
 import {
   PRUNE_START,
   type PruneBatch,
@@ -19,17 +18,15 @@ import type { StoredSpec } from '../../../src/store/checks/columns.ts'
 import { lockStates } from '../../../src/store/checks/states.ts'
 import type { Context } from '../../../src/store/context.ts'
 import type { Queryable } from '../../../src/store/postgres/database.ts'
-import { addCheck as seedCheck } from '../../support/check.ts'
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts'
 import { addTenant, type TestTenant } from '../../support/tenant.ts'
+import { use, useEach } from '../../support/use.ts'
 
+export { addCheck } from '../../support/check.ts'
 export { untilWaiting } from '../../support/database.ts'
 export { addProject, addTenant, type TestTenant } from '../../support/tenant.ts'
 
 export const NOW = Date.UTC(2026, 5, 15, 12)
-export const MINUTE_MS = 60_000
-export const HOUR_MS = 3_600_000
-export const DAY_MS = 86_400_000
 
 export interface Fixture extends TestDatabase {
   readonly context: Context
@@ -44,17 +41,12 @@ export async function createFixture(): Promise<Fixture> {
 
 /** A fixture for all tests of a file. Before each of them its database is emptied and gets a tenant, and its clock shows NOW. */
 export function useFixture(): Fixture & { readonly tenant: TestTenant } {
-  const fixture = {} as Fixture & { tenant: TestTenant }
-  beforeAll(async () => {
-    Object.assign(fixture, await createFixture())
-  })
-  afterAll(() => fixture.close())
+  const fixture = use(createFixture)
   beforeEach(async () => {
     await fixture.clear()
     fixture.clock.time = NOW
-    fixture.tenant = await addTenant(fixture)
   })
-  return fixture
+  return Object.assign(fixture, { tenant: useEach(() => addTenant(fixture)) })
 }
 
 /** Context whose verbs join the transaction at hand, so that a test can hold one open in the middle of its effects. */
@@ -67,7 +59,7 @@ export function periodSpec(spec: Partial<StoredSpec> = {}): StoredSpec {
     ...NO_SPEC,
     periodSeconds: 3_600,
     dialect: null,
-    graceSeconds: 600,
+    graceSeconds: 300,
     ...spec,
   }
 }
@@ -75,10 +67,6 @@ export function periodSpec(spec: Partial<StoredSpec> = {}): StoredSpec {
 export function cronSpec(schedule: string, spec: Partial<StoredSpec> = {}): StoredSpec {
   return periodSpec({ periodSeconds: null, schedule, timeZone: 'UTC', dialect: 'cron', ...spec })
 }
-
-/** Grace time here: ten minutes. */
-export const addCheck = ({ context }: Fixture, tenant: TestTenant, check: Partial<NewCheck> = {}) =>
-  seedCheck(context, tenant, { spec: periodSpec(), ...check })
 
 export async function manageByKubernetes(
   { database }: Fixture,

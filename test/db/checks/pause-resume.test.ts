@@ -1,7 +1,8 @@
-import { beforeEach, describe, expect, test } from 'vitest'
+import { beforeEach, describe, expect, it } from 'vitest'
 import { getCheck } from '../../../src/checks/find-checks.ts'
 import { pauseCheck, resumeCheck } from '../../../src/checks/pause-resume.ts'
 import type { CheckRecord } from '../../../src/store/checks/checks.ts'
+import { HOUR, MINUTE } from '../../support/builders.ts'
 import { listFlips } from '../../support/lists.ts'
 import {
   addCheck,
@@ -9,22 +10,18 @@ import {
   addTenant,
   countRows,
   cronSpec,
-  HOUR_MS,
-  MINUTE_MS,
   manageByKubernetes,
   NOW,
   openTransaction,
   ping,
-  type TestTenant,
   untilWaiting,
   useFixture,
 } from './fixture.ts'
 
 const fixture = useFixture()
-let tenant: TestTenant
 let check: CheckRecord
+const { tenant } = fixture
 beforeEach(async () => {
-  tenant = fixture.tenant
   check = await addCheck(fixture, tenant)
 })
 
@@ -53,19 +50,19 @@ async function wakeAt(): Promise<number | null> {
 }
 
 describe('pausing', () => {
-  test('expects nothing any more, drops open runs, and writes an event', async () => {
+  it('expects nothing any more, drops open runs, and writes an event', async () => {
     await pinged('success', NOW)
-    await pinged('start', NOW + MINUTE_MS)
-    fixture.clock.time = NOW + 2 * MINUTE_MS
+    await pinged('start', NOW + MINUTE)
+    fixture.clock.time = NOW + 2 * MINUTE
     const paused = await pause()
     expect(paused.state).toEqual({
       status: 'paused',
-      since: NOW + 2 * MINUTE_MS,
+      since: NOW + 2 * MINUTE,
       reason: 'paused',
       lastPingAt: NOW,
       lastSuccessAt: NOW,
       lastDurationMs: null,
-      lastStartAt: NOW + MINUTE_MS,
+      lastStartAt: NOW + MINUTE,
       expectedAt: null,
       dueAt: null,
       runs: [],
@@ -81,17 +78,17 @@ describe('pausing', () => {
     expect(await wakeAt()).toBeNull()
   })
 
-  test('changes nothing of a paused check', async () => {
+  it('changes nothing of a paused check', async () => {
     const paused = await pause()
     const before = await version()
-    fixture.clock.time = NOW + HOUR_MS
+    fixture.clock.time = NOW + HOUR
     expect(await pause()).toEqual(paused)
     expect(await version()).toEqual(before)
     expect(await reasons()).toHaveLength(2)
     expect(await events()).toHaveLength(1)
   })
 
-  test('counts after the ping that was committed while it waited', async () => {
+  it('counts after the ping that was committed while it waited', async () => {
     const pinging = await openTransaction(fixture, (tx) => ping(tx, check, 'success', NOW + 5))
     const pausing = pause()
     await untilWaiting(fixture, 1)
@@ -105,12 +102,12 @@ describe('pausing', () => {
     expect(await countRows(fixture, 'pings', check.key)).toBe(1)
   })
 
-  test('twice at once makes one flip', async () => {
+  it('twice at once makes one flip', async () => {
     await Promise.all([pause(), pause(), pause()])
     expect(await reasons()).toHaveLength(2)
   })
 
-  test('is rejected for a stored schedule that cannot be read, with the schedule named', async () => {
+  it('is rejected for a stored schedule that cannot be read, with the schedule named', async () => {
     check = await addCheck(fixture, tenant, { spec: cronSpec('0 2 * * *') })
     await fixture.database.query(`update check_states set schedule = 'broken' where schedule is not null`)
     await expect(pause()).rejects.toMatchObject({ code: 'conflict', message: expect.stringContaining('schedule') })
@@ -118,32 +115,32 @@ describe('pausing', () => {
 })
 
 describe('resuming', () => {
-  test('makes the check new, arms it from now on, and writes an event', async () => {
+  it('makes the check new, arms it from now on, and writes an event', async () => {
     await pinged('success', NOW)
     await pause()
-    fixture.clock.time = NOW + 24 * HOUR_MS
+    fixture.clock.time = NOW + 24 * HOUR
     const resumed = await resume()
     expect(resumed.state).toMatchObject({
       status: 'new',
-      since: NOW + 24 * HOUR_MS,
+      since: NOW + 24 * HOUR,
       lastPingAt: NOW,
-      expectedAt: NOW + 25 * HOUR_MS,
-      dueAt: NOW + 25 * HOUR_MS + 10 * MINUTE_MS,
+      expectedAt: NOW + 25 * HOUR,
+      dueAt: NOW + 25 * HOUR + 5 * MINUTE,
     })
     expect(await getCheck(fixture.context, tenant, check.id)).toEqual(resumed)
     expect((await reasons())[0]).toEqual(['paused', 'new', 'resumed'])
     expect(await events()).toEqual(['check.paused', 'check.resumed'])
     // In time for the deadline, and before it, to see whether the check is late.
-    expect(await wakeAt()).toBeGreaterThan(NOW + 24 * HOUR_MS)
+    expect(await wakeAt()).toBeGreaterThan(NOW + 24 * HOUR)
     expect(await wakeAt()).toBeLessThanOrEqual(resumed.state.dueAt!)
   })
 
-  test('changes nothing of a check that is not paused', async () => {
+  it('changes nothing of a check that is not paused', async () => {
     expect(await resume()).toMatchObject(check)
     await pinged('success', NOW)
     const up = await getCheck(fixture.context, tenant, check.id)
     const before = await version()
-    fixture.clock.time = NOW + MINUTE_MS
+    fixture.clock.time = NOW + MINUTE
     expect(await resume()).toEqual(up)
     expect(await version()).toEqual(before)
     expect(await reasons()).toHaveLength(2)
@@ -152,7 +149,7 @@ describe('resuming', () => {
 })
 
 describe('who may pause and resume', () => {
-  test('a caller of another organization or project finds no check, nor does a malformed id', async () => {
+  it('a caller of another organization or project finds no check, nor does a malformed id', async () => {
     const other = await addTenant(fixture)
     const bound = { ...tenant, projectId: await addProject(fixture, tenant) }
     for (const who of [other, bound]) {
@@ -163,13 +160,13 @@ describe('who may pause and resume', () => {
     await expect(pause({ ...bound, projectId: tenant.project })).resolves.toMatchObject({ state: { status: 'paused' } })
   })
 
-  test('the API pauses and resumes a check of a resource that leaves spec.suspend unset', async () => {
+  it('the API pauses and resumes a check of a resource that leaves spec.suspend unset', async () => {
     await manageByKubernetes(fixture, check, null)
     expect((await pause()).state.status).toBe('paused')
     expect((await resume()).state.status).toBe('new')
   })
 
-  test.each([true, false])('the API is rejected while spec.suspend is %s', async (suspend) => {
+  it.each([true, false])('the API is rejected while spec.suspend is %s', async (suspend) => {
     await manageByKubernetes(fixture, check, suspend)
     for (const act of [pause, resume]) {
       await expect(act()).rejects.toMatchObject({

@@ -1,33 +1,30 @@
 /** M1: flips, events and deliveries of a check are limited by number, and pending deliveries are kept. */
 
 import { randomUUID } from 'node:crypto'
-import { beforeEach, describe, expect, test } from 'vitest'
+import { beforeEach, describe, expect, it } from 'vitest'
 import { createPingCounts } from '../../../src/checks/ping/counts.ts'
 import { createBusyPruner } from '../../../src/checks/prune-busy.ts'
 import { newId } from '../../../src/runtime/ids.ts'
-import type { CheckRecord } from '../../../src/store/checks/checks.ts'
 import { listFlipEnds, pruneFlipsBefore } from '../../../src/store/history/flip-pruning.ts'
 import { COUNTED_ROWS, countHistoryRows } from '../../../src/store/history/sizes.ts'
+import { MINUTE } from '../../support/builders.ts'
+import { useEach } from '../../support/use.ts'
 import {
   addCheck,
   addPingRow,
   countRows,
-  MINUTE_MS,
   NOW,
   openTransaction,
   ping,
   pruneAll,
-  type TestTenant,
   untilWaiting,
   useFixture,
 } from './fixture.ts'
 
 const fixture = useFixture()
-let tenant: TestTenant
-let check: CheckRecord
+const { tenant } = fixture
+const check = useEach(() => addCheck(fixture, tenant))
 beforeEach(async () => {
-  tenant = fixture.tenant
-  check = await addCheck(fixture, tenant)
   // Without the flip of its creation, so that tests count their own.
   await fixture.database.query('delete from flips where check_key = $1', [check.key])
 })
@@ -76,7 +73,7 @@ const prune = (maxFlips: number, limit = 1_000, keys = [check.key]) =>
   fixture.database.transaction(async (tx) => pruneFlipsBefore(tx, await listFlipEnds(tx, keys, maxFlips), limit))
 
 describe('of the flips of a check', () => {
-  test('the newest stay, up to the number that is kept, the others go with their events and deliveries', async () => {
+  it('the newest stay, up to the number that is kept, the others go with their events and deliveries', async () => {
     const other = await addCheck(fixture, tenant)
     for (let i = 0; i < 5; i += 1) {
       await addFlip(NOW + i * 1_000, ['delivered', 'failed'])
@@ -93,7 +90,7 @@ describe('of the flips of a check', () => {
     expect(await left(other)).toEqual([6, 5, 5])
   })
 
-  test('one with a pending delivery stays, whole, until that has ended', async () => {
+  it('one with a pending delivery stays, whole, until that has ended', async () => {
     const eventId = await addFlip(NOW, ['pending', 'delivered', 'failed'])
     for (let i = 1; i < 5; i += 1) await addFlip(NOW + i * 1_000)
     await prune(2)
@@ -105,13 +102,13 @@ describe('of the flips of a check', () => {
     expect(await left()).toEqual([2, 2, 2])
   })
 
-  test('those of the walk are limited too, after those that are too old', async () => {
+  it('those of the walk are limited too, after those that are too old', async () => {
     for (let i = 0; i < 5; i += 1) await addFlip(NOW + i * 1_000)
     expect(await pruneAll(fixture, { maxFlips: 2 })).toMatchObject({ deleted: { flips: 9 } })
     expect((await left()).slice(0, 2)).toEqual([2, 2])
   })
 
-  test('no more than a batch goes at once, of each table, and the next batch goes on', async () => {
+  it('no more than a batch goes at once, of each table, and the next batch goes on', async () => {
     for (let i = 0; i < 8; i += 1) await addFlip(NOW + i * 1_000, ['delivered', 'delivered'])
     await fixture.database.query('delete from deliveries where event_id in (select id from events order by id limit 3)')
     await fixture.database.query('delete from events where id in (select id from events order by id limit 3)')
@@ -128,21 +125,21 @@ describe('of the flips of a check', () => {
     expect(await prune(1, 3)).toEqual({ deleted: 3, isDone: false })
   })
 
-  test('many in one millisecond are limited', async () => {
+  it('many in one millisecond are limited', async () => {
     for (let i = 0; i < 10; i += 1) await addFlip(NOW + i / 1_000)
     await prune(4)
     expect(await left()).toEqual([4, 4, 4])
   })
 })
 
-test('events without a flip are limited by the same number', async () => {
+it('events without a flip are limited by the same number', async () => {
   for (let i = 0; i < 6; i += 1) await addEvent(newId(NOW + i * 1_000), null, NOW + i * 1_000)
   await addFlip(NOW + 9_000)
   await prune(3)
   expect(await left()).toEqual([1, 3, 1])
 })
 
-test('a delivery that is requested again while its flip is pruned keeps its event and its flip', async () => {
+it('a delivery that is requested again while its flip is pruned keeps its event and its flip', async () => {
   const eventId = await addFlip(NOW, ['failed'])
   for (let i = 1; i < 3; i += 1) await addFlip(NOW + i * 1_000)
   const retrying = await openTransaction(fixture, (tx) =>
@@ -173,23 +170,23 @@ describe('the pruner of busy checks', () => {
     return { run, counts, pruned }
   }
 
-  test('prunes a check that flipped since its last run, and reads no other', async () => {
+  it('prunes a check that flipped since its last run, and reads no other', async () => {
     const quiet = await addCheck(fixture, tenant)
-    const longAgo = NOW - 60 * MINUTE_MS
+    const longAgo = NOW - 60 * MINUTE
     await fixture.database.query('update check_states set since = to_timestamp($1 / 1000.0)', [longAgo])
     for (const each of [check, quiet]) for (let i = 0; i < 4; i += 1) await addFlip(longAgo + i * 1_000, [], each)
     const { run, pruned } = createRun({ maxFlips: 2 })
     await run(going)
     expect(pruned).toEqual([])
-    fixture.clock.time = NOW + MINUTE_MS
-    await fixture.database.transaction((tx) => ping(tx, check, 'fail', NOW + MINUTE_MS))
+    fixture.clock.time = NOW + MINUTE
+    await fixture.database.transaction((tx) => ping(tx, check, 'fail', NOW + MINUTE))
     await run(going)
     expect((await left())[0]).toBe(2)
     expect((await left(quiet))[0]).toBe(5)
   })
 
-  test('holds the events of a check that is late again and again, and never flips', async () => {
-    const longAgo = NOW - 60 * MINUTE_MS
+  it('holds the events of a check that is late again and again, and never flips', async () => {
+    const longAgo = NOW - 60 * MINUTE
     await fixture.database.query('update check_states set since = to_timestamp($1 / 1000.0)', [longAgo])
     const quiet = await addCheck(fixture, tenant)
     await fixture.database.query('update check_states set since = to_timestamp($1 / 1000.0)', [longAgo])
@@ -199,14 +196,14 @@ describe('the pruner of busy checks', () => {
       await addLate(longAgo + i, quiet)
     }
     const { run } = createRun({ maxFlips: 2 })
-    await addLate(NOW + MINUTE_MS)
-    fixture.clock.time = NOW + MINUTE_MS
+    await addLate(NOW + MINUTE)
+    fixture.clock.time = NOW + MINUTE
     await run(going)
     expect((await left())[1]).toBe(2)
     expect((await left(quiet))[1]).toBe(4)
   })
 
-  test('holds the history of one URL that alternates failure and success hundreds of times', async () => {
+  it('holds the history of one URL that alternates failure and success hundreds of times', async () => {
     const { run, counts } = createRun({ maxPings: 50, maxFlips: 20 })
     for (let round = 0; round < 3; round += 1) {
       for (let i = 0; i < 60; i += 1) {
@@ -224,7 +221,7 @@ describe('the pruner of busy checks', () => {
     }
   })
 
-  test('prunes the pings of a check only when it has had as many as are kept', async () => {
+  it('prunes the pings of a check only when it has had as many as are kept', async () => {
     const { run, counts } = createRun({ maxPings: 3 })
     for (let i = 0; i < 5; i += 1) await addPingRow(fixture, check.key, NOW + i)
     counts.add(check.key)
@@ -237,7 +234,7 @@ describe('the pruner of busy checks', () => {
     expect(counts.find(1)).toEqual([])
   })
 
-  test('of two replicas at once deletes each row once', async () => {
+  it('of two replicas at once deletes each row once', async () => {
     for (let i = 0; i < 30; i += 1) await addFlip(NOW + i * 1_000)
     const [one, other] = [createRun({ maxFlips: 2 }), createRun({ maxFlips: 2 })]
     await Promise.all([one.run(going), other.run(going)])
@@ -246,7 +243,7 @@ describe('the pruner of busy checks', () => {
     expect(total).toBe(3 * 28)
   })
 
-  test('prunes what it can when a part fails, does the same again after that, and nothing when it is to stop', async () => {
+  it('prunes what it can when a part fails, does the same again after that, and nothing when it is to stop', async () => {
     for (let i = 0; i < 5; i += 1) await addPingRow(fixture, check.key, NOW + i)
     for (let i = 0; i < 5; i += 1) await addFlip(NOW + i)
     const { run, counts } = createRun({ maxPings: 2, maxFlips: 2 })
@@ -263,7 +260,7 @@ describe('the pruner of busy checks', () => {
   })
 })
 
-test('the rows of history are counted up to a number, and estimated above it', async () => {
+it('the rows of history are counted up to a number, and estimated above it', async () => {
   for (let i = 0; i < 3; i += 1) await addFlip(NOW + i * 1_000, ['delivered', 'pending'])
   await addPingRow(fixture, check.key, NOW)
   expect(await countHistoryRows(fixture.database)).toEqual({ pings: 1, flips: 3, events: 3, deliveries: 6 })

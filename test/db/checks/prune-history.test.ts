@@ -1,34 +1,19 @@
 import { randomUUID } from 'node:crypto'
-import { beforeEach, describe, expect, test } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import type { PruneLimits } from '../../../src/checks/prune-history.ts'
 import { removeCheck } from '../../../src/checks/remove-check.ts'
 import type { PingType } from '../../../src/domain/check.ts'
 import { newId } from '../../../src/runtime/ids.ts'
-import type { CheckRecord } from '../../../src/store/checks/checks.ts'
+import { DAY, HOUR, MINUTE } from '../../support/builders.ts'
 import { listFlips, listPings } from '../../support/lists.ts'
-import {
-  addCheck,
-  addPingRow,
-  countRows,
-  DAY_MS,
-  HOUR_MS,
-  MINUTE_MS,
-  NOW,
-  ping,
-  pruneAll,
-  type TestTenant,
-  useFixture,
-} from './fixture.ts'
+import { useEach } from '../../support/use.ts'
+import { addCheck, addPingRow, countRows, NOW, ping, pruneAll, useFixture } from './fixture.ts'
 
 const MICROSECOND_MS = 0.001
 
 const fixture = useFixture()
-let tenant: TestTenant
-let check: CheckRecord
-beforeEach(async () => {
-  tenant = fixture.tenant
-  check = await addCheck(fixture, tenant)
-})
+const { tenant } = fixture
+const check = useEach(() => addCheck(fixture, tenant))
 
 const pinged = (type: PingType, at: number, given = {}, of = check) =>
   fixture.database.transaction((tx) => ping(tx, of, type, at, given))
@@ -39,7 +24,7 @@ const flips = async (of = check) =>
   (await listFlips(fixture.context, tenant, of.id, { limit: 1_000, after: null })).rows
 
 describe('of the pings of a check', () => {
-  test('the newest stay, up to the number that is kept', async () => {
+  it('the newest stay, up to the number that is kept', async () => {
     const ids: string[] = []
     for (let i = 0; i < 5; i += 1) ids.push(await addPingRow(fixture, check.key, NOW + i))
     const other = await addCheck(fixture, tenant)
@@ -53,32 +38,32 @@ describe('of the pings of a check', () => {
     expect((await pings()).map(({ id }) => id)).toEqual([ids[4]])
   })
 
-  test('those stay that are not older than what is kept', async () => {
-    const limit = NOW - 90 * DAY_MS
+  it('those stay that are not older than what is kept', async () => {
+    const limit = NOW - 90 * DAY
     const kept = await addPingRow(fixture, check.key, limit)
     await addPingRow(fixture, check.key, limit - MICROSECOND_MS)
-    await addPingRow(fixture, check.key, limit - DAY_MS)
+    await addPingRow(fixture, check.key, limit - DAY)
     expect(await prune({ maxDays: 90 })).toMatchObject({ deleted: { pings: 2 } })
     expect((await pings()).map(({ id }) => id)).toEqual([kept])
   })
 
-  test('the bodies go with them, and no other', async () => {
+  it('the bodies go with them, and no other', async () => {
     for (let i = 0; i < 3; i += 1) await addPingRow(fixture, check.key, NOW + i, { body: Buffer.from(`body ${i}`) })
     await prune({ maxPings: 2 })
     expect((await pings()).map(({ body }) => String(body))).toEqual(['body 2', 'body 1'])
     expect(await countRows(fixture, 'ping_bodies', check.key)).toBe(2)
   })
 
-  test.each(['success', 'fail'] as const)('the newest completion stays, however old: %s', async (type) => {
+  it.each(['success', 'fail'] as const)('the newest completion stays, however old: %s', async (type) => {
     await pinged('success', NOW + 1_000)
     await pinged(type, NOW + 2_000.5, { body: Buffer.from('why') })
     for (let i = 0; i < 5; i += 1) await pinged('log', NOW + 3_000 + i)
-    fixture.clock.time = NOW + 1_000 * DAY_MS
+    fixture.clock.time = NOW + 1_000 * DAY
     expect(await prune({ maxPings: 2, maxDays: 90 })).toMatchObject({ deleted: { pings: 6 } })
     expect(await pings()).toMatchObject([{ type, createdAt: NOW + 2_000.5, body: Buffer.from('why') }])
   })
 
-  test('the newest start stays, also beside a newer completion', async () => {
+  it('the newest start stays, also beside a newer completion', async () => {
     await pinged('start', NOW + 1_000)
     await pinged('start', NOW + 2_000.25)
     await pinged('success', NOW + 3_000)
@@ -91,7 +76,7 @@ describe('of the pings of a check', () => {
     ])
   })
 
-  test('the starts of runs that are remembered stay, those of closed runs go', async () => {
+  it('the starts of runs that are remembered stay, those of closed runs go', async () => {
     const [open, closed, last] = [randomUUID(), randomUUID(), randomUUID()]
     await pinged('start', NOW + 1_000, { runId: open })
     await pinged('start', NOW + 2_000, { runId: closed })
@@ -107,7 +92,7 @@ describe('of the pings of a check', () => {
     ])
   })
 
-  test('nothing else of the same moments stays', async () => {
+  it('nothing else of the same moments stays', async () => {
     await pinged('success', NOW + 1_000)
     await pinged('start', NOW + 2_000)
     await addPingRow(fixture, check.key, NOW + 1_000, { type: 'start' })
@@ -120,7 +105,7 @@ describe('of the pings of a check', () => {
     expect((await pings()).map(({ type }) => type)).toEqual(['log', 'start', 'success'])
   })
 
-  test('none stays once the check is gone', async () => {
+  it('none stays once the check is gone', async () => {
     await addPingRow(fixture, check.key, NOW, { body: Buffer.from('x') })
     const gone = await addCheck(fixture, tenant)
     await removeCheck(fixture.context, tenant, gone.id)
@@ -142,8 +127,8 @@ async function addFlip(key: number, at: number): Promise<string> {
 }
 
 describe('of the flips of a check', () => {
-  test('those stay that are not older than what is kept', async () => {
-    const limit = NOW - 90 * DAY_MS
+  it('those stay that are not older than what is kept', async () => {
+    const limit = NOW - 90 * DAY
     const kept = await addFlip(check.key, limit)
     await addFlip(check.key, limit - MICROSECOND_MS)
     expect(await prune({ maxDays: 90, maxPings: 1 })).toMatchObject({ deleted: { flips: 1 } })
@@ -151,14 +136,14 @@ describe('of the flips of a check', () => {
     expect(await flips()).toHaveLength(2)
   })
 
-  test('the newest stays, however old', async () => {
+  it('the newest stays, however old', async () => {
     await pinged('success', NOW + 1_000)
-    fixture.clock.time = NOW + 1_000 * DAY_MS
+    fixture.clock.time = NOW + 1_000 * DAY
     await prune({ maxDays: 90 })
     expect((await flips()).map(({ reason }) => reason)).toEqual(['first_success'])
   })
 
-  test('none stays once the check is gone', async () => {
+  it('none stays once the check is gone', async () => {
     const gone = await addCheck(fixture, tenant)
     await removeCheck(fixture.context, tenant, gone.id)
     await addFlip(gone.key, NOW)
@@ -176,8 +161,8 @@ describe('of the rest', () => {
     return rows.map(({ value }) => value)
   }
 
-  test('events stay that are not older than what is kept', async () => {
-    const limit = NOW - 90 * DAY_MS
+  it('events stay that are not older than what is kept', async () => {
+    const limit = NOW - 90 * DAY
     for (const at of [limit - MICROSECOND_MS, limit, NOW]) {
       await fixture.database.query(
         `insert into events (id, check_key, flip_id, type, data, created_at) values ($1, $2, $1, 'check.down', '{}', to_timestamp($3 / 1000.0))`,
@@ -188,25 +173,25 @@ describe('of the rest', () => {
     expect(await left('events', 'created_at')).toEqual([limit, NOW])
   })
 
-  test('gaps stay for 800 days: a schedule and its grace are at most a year each', async () => {
-    const limit = NOW - 800 * DAY_MS
+  it('gaps stay for 800 days: a schedule and its grace are at most a year each', async () => {
+    const limit = NOW - 800 * DAY
     for (const at of [limit - MICROSECOND_MS, limit, NOW]) {
       await fixture.database.query(
         'insert into gaps (started_at, ended_at) values (to_timestamp($1 / 1000.0), to_timestamp($2 / 1000.0))',
-        [at - MINUTE_MS, at],
+        [at - MINUTE, at],
       )
     }
     expect(await prune({ maxDays: 1 })).toMatchObject({ deleted: { gaps: 1 } })
     expect(await left('gaps', 'ended_at')).toEqual([limit, NOW])
   })
 
-  test('refresh tokens stay for a day past their expiry', async () => {
+  it('refresh tokens stay for a day past their expiry', async () => {
     const userId = randomUUID()
     await fixture.database.query(
       `insert into users (id, organization_id, email, password_hash, scope) values ($1, $2, 'a@example.com', 'x', 'read')`,
       [userId, tenant.organizationId],
     )
-    const expiries = [NOW - DAY_MS - 1, NOW - DAY_MS + 1, NOW + HOUR_MS]
+    const expiries = [NOW - DAY - 1, NOW - DAY + 1, NOW + HOUR]
     for (const at of expiries) {
       await fixture.database.query(
         'insert into refresh_tokens (token_hash, family_id, user_id, expires_at) values ($1, $2, $3, to_timestamp($4 / 1000.0))',
@@ -217,7 +202,7 @@ describe('of the rest', () => {
     expect(await left('refresh_tokens', 'expires_at')).toEqual(expiries.slice(1))
   })
 
-  test('rate windows stay for two days, as those of a day count in part for the next one', async () => {
+  it('rate windows stay for two days, as those of a day count in part for the next one', async () => {
     for (const [bucket, hours] of [
       ['old', 49],
       ['young', 47],

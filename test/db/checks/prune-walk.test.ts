@@ -1,4 +1,4 @@
-import { beforeEach, describe, expect, test } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import {
   createPruner,
   PRUNE_START,
@@ -7,10 +7,10 @@ import {
   pruneHistory,
 } from '../../../src/checks/prune-history.ts'
 import { removeCheck } from '../../../src/checks/remove-check.ts'
-import type { CheckRecord } from '../../../src/store/checks/checks.ts'
 import { lockStates } from '../../../src/store/checks/states.ts'
 import { tryPruneLock } from '../../../src/store/history/pruning.ts'
 import { listPings } from '../../support/lists.ts'
+import { useEach } from '../../support/use.ts'
 import {
   addCheck,
   addPingRow,
@@ -21,25 +21,20 @@ import {
   openTransaction,
   ping,
   pruneAll,
-  type TestTenant,
   untilWaiting,
   useFixture,
 } from './fixture.ts'
 
 const fixture = useFixture()
-let tenant: TestTenant
-let check: CheckRecord
-beforeEach(async () => {
-  tenant = fixture.tenant
-  check = await addCheck(fixture, tenant)
-})
+const { tenant } = fixture
+const check = useEach(() => addCheck(fixture, tenant))
 
 const prune = (limits: Partial<PruneLimits>, batch?: PruneBatch) => pruneAll(fixture, limits, batch)
 const pings = async (of = check) =>
   (await listPings(fixture.context, tenant, of.id, { limit: 1_000, after: null })).rows
 
 describe('the walk', () => {
-  test('deletes no more than a batch at once, and goes on until nothing is left to delete', async () => {
+  it('deletes no more than a batch at once, and goes on until nothing is left to delete', async () => {
     for (let i = 0; i < 7; i += 1) await addPingRow(fixture, check.key, NOW + i)
     const other = await addCheck(fixture, tenant)
     for (let i = 0; i < 4; i += 1) await addPingRow(fixture, other.key, NOW + i)
@@ -51,7 +46,7 @@ describe('the walk', () => {
     expect([(await pings()).length, (await pings(other)).length]).toEqual([2, 2])
   })
 
-  test('takes a few checks at a time, in the order of their keys, and misses none', async () => {
+  it('takes a few checks at a time, in the order of their keys, and misses none', async () => {
     const checks = [check]
     for (let i = 0; i < 6; i += 1) checks.push(await addCheck(fixture, tenant))
     for (const { key } of checks) for (let i = 0; i < 3; i += 1) await addPingRow(fixture, key, NOW + i)
@@ -66,14 +61,14 @@ describe('the walk', () => {
     ])
   })
 
-  test('goes on at the place that it is given', async () => {
+  it('goes on at the place that it is given', async () => {
     const second = await addCheck(fixture, tenant)
     for (const { key } of [check, second]) for (let i = 0; i < 3; i += 1) await addPingRow(fixture, key, NOW + i)
     await pruneHistory(fixture.context, { ...KEEP_ALL, maxPings: 1 }, { table: 'pings', afterKey: check.key })
     expect([(await pings()).length, (await pings(second)).length]).toEqual([3, 1])
   })
 
-  test('never waits for a check that is locked', async () => {
+  it('never waits for a check that is locked', async () => {
     for (let i = 0; i < 3; i += 1) await addPingRow(fixture, check.key, NOW + i)
     const pinging = await openTransaction(fixture, async (tx) => {
       await ping(tx, check, 'success', NOW + 9)
@@ -84,7 +79,7 @@ describe('the walk', () => {
     expect(await pings()).toHaveLength(2)
   })
 
-  test('waits for a removal of the same history and then goes on', async () => {
+  it('waits for a removal of the same history and then goes on', async () => {
     for (let i = 0; i < 5; i += 1) await addPingRow(fixture, check.key, NOW + i)
     const removing = await openTransaction(fixture, (tx) => removeCheck(contextWithin(fixture, tx), tenant, check.id))
     const pruning = prune({ maxPings: 1 })
@@ -99,13 +94,10 @@ describe('the pruner', () => {
   const going = new AbortController().signal
   const LIMITS = { maxPings: 1, maxFlips: 1_000, maxDays: 90, auditMaxDays: 365 }
 
-  test('does a batch a run and says when there is more', async () => {
+  it('does a batch a run and says when there is more', async () => {
     for (let i = 0; i < 3; i += 1) await addPingRow(fixture, check.key, NOW + i)
     const pruned: number[] = []
-    const run = createPruner(fixture.context, {
-      ...LIMITS,
-      onPruned: (rows) => pruned.push(rows),
-    })
+    const run = createPruner(fixture.context, { ...LIMITS, onPruned: (rows) => pruned.push(rows) })
     const outcomes: unknown[] = []
     do outcomes.push(await run(going))
     while (outcomes.at(-1) === 'again')
@@ -116,14 +108,14 @@ describe('the pruner', () => {
     expect(pruned).toEqual([2, 1])
   })
 
-  test('does nothing when it is to stop', async () => {
+  it('does nothing when it is to stop', async () => {
     for (let i = 0; i < 3; i += 1) await addPingRow(fixture, check.key, NOW + i)
     const run = createPruner(fixture.context, { ...LIMITS, onPruned: () => {} })
     expect(await run(AbortSignal.abort())).toBe('done')
     expect(await pings()).toHaveLength(3)
   })
 
-  test('leaves the work to another replica that is at it, and keeps its place', async () => {
+  it('leaves the work to another replica that is at it, and keeps its place', async () => {
     for (let i = 0; i < 3; i += 1) await addPingRow(fixture, check.key, NOW + i)
     const run = createPruner(fixture.context, { ...LIMITS, onPruned: () => {} })
     const other = await openTransaction(fixture, tryPruneLock)
@@ -134,7 +126,7 @@ describe('the pruner', () => {
     expect(await pings()).toHaveLength(1)
   })
 
-  test('rests after a pass in proportion to what it cost', async () => {
+  it('rests after a pass in proportion to what it cost', async () => {
     const run = createPruner(fixture.context, { ...LIMITS, onPruned: () => {} })
     expect(await run(going)).toBe('again')
     fixture.clock.time += 10_000
@@ -148,7 +140,7 @@ describe('the pruner', () => {
     expect(await pings()).toHaveLength(1)
   })
 
-  test('tries a batch that failed again at half its size', async () => {
+  it('tries a batch that failed again at half its size', async () => {
     await fixture.database.query(
       `insert into pings (id, check_key, type, source, created_at)
        select ('018f0000-0000-7000-8000-' || lpad(to_hex(n), 12, '0'))::uuid, $1, 3, 0, now() from generate_series(1, 3001) n`,
@@ -180,7 +172,7 @@ describe('the pruner', () => {
     return () => fixture.database.query(`drop trigger broken on ${table}; drop function fail`)
   }
 
-  test('rests after a pass whose last table fails, too', async () => {
+  it('rests after a pass whose last table fails, too', async () => {
     const mend = await breakTable('audit_log')
     const run = createPruner(fixture.context, { ...LIMITS, onPruned: () => {} })
     expect(await run(going)).toBe('again')
@@ -196,7 +188,7 @@ describe('the pruner', () => {
     expect(await run(going)).toBe('again')
   })
 
-  test.each(['pings', 'flips', 'deliveries', 'rate_windows'])(
+  it.each(['pings', 'flips', 'deliveries', 'rate_windows'])(
     'goes on behind the table %s when the smallest batch of it fails, and comes back to it with the next pass',
     async (table) => {
       const { database, clock } = fixture

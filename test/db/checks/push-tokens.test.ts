@@ -1,4 +1,4 @@
-import { expect, test } from 'vitest'
+import { expect, it } from 'vitest'
 import { removeCheck } from '../../../src/checks/remove-check.ts'
 import { findPushed, insertPushToken } from '../../../src/store/checks/push-tokens.ts'
 import { addCheck, addTenant, useFixture } from './fixture.ts'
@@ -9,7 +9,7 @@ const give = (token: string, { key }: { key: number }) =>
   fixture.database.transaction((tx) => insertPushToken(tx, token, key))
 const find = async (...tokens: string[]) => Object.fromEntries(await findPushed(fixture.database, tokens))
 
-test('a token leads to its check; a check may have several', async () => {
+it('a token leads to its check; a check may have several', async () => {
   const [one, two] = [await addCheck(fixture, fixture.tenant), await addCheck(fixture, fixture.tenant)]
   expect(await give('aTokenOfOne', one)).toBe(one.key)
   expect(await give('another_of-1', one)).toBe(one.key)
@@ -21,7 +21,7 @@ test('a token leads to its check; a check may have several', async () => {
   })
 })
 
-test('a token stays with the check that has it, also if another import asks for it later', async () => {
+it('a token stays with the check that has it, also if another import asks for it later', async () => {
   const one = await addCheck(fixture, fixture.tenant)
   const theirs = await addCheck(fixture, await addTenant(fixture))
   await give('token', one)
@@ -29,7 +29,7 @@ test('a token stays with the check that has it, also if another import asks for 
   expect(await find('token')).toEqual({ token: one.publicId })
 })
 
-test('a removed check leaves no token', async () => {
+it('a removed check leaves no token', async () => {
   const one = await addCheck(fixture, fixture.tenant)
   await give('token', one)
   await removeCheck(fixture.context, fixture.tenant, one.id)
@@ -38,7 +38,7 @@ test('a removed check leaves no token', async () => {
   expect(await give('token', next)).toBe(next.key)
 })
 
-test('a text that is no token is rejected', async () => {
+it('a text that is no token is rejected', async () => {
   const one = await addCheck(fixture, fixture.tenant)
   await give('x'.repeat(64), one)
   for (const token of ['', 'x'.repeat(65), 'a b', 'a/b', 'é'])

@@ -1,9 +1,10 @@
-import { beforeEach, describe, expect, test } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { getCheck } from '../../../src/checks/find-checks.ts'
 import { pauseCheck } from '../../../src/checks/pause-resume.ts'
 import { PRUNE_START, pruneHistory } from '../../../src/checks/prune-history.ts'
 import { removeCheck } from '../../../src/checks/remove-check.ts'
 import type { CheckRecord } from '../../../src/store/checks/checks.ts'
+import { useEach } from '../../support/use.ts'
 import {
   addCheck,
   addPingRow,
@@ -14,18 +15,13 @@ import {
   NOW,
   openTransaction,
   ping,
-  type TestTenant,
   untilWaiting,
   useFixture,
 } from './fixture.ts'
 
 const fixture = useFixture()
-let tenant: TestTenant
-let check: CheckRecord
-beforeEach(async () => {
-  tenant = fixture.tenant
-  check = await addCheck(fixture, tenant)
-})
+const { tenant } = fixture
+const check = useEach(() => addCheck(fixture, tenant))
 
 const remove = (who: Parameters<typeof removeCheck>[1] = tenant) => removeCheck(fixture.context, who, check.id)
 const pinged = (type: 'success' | 'fail', given = {}) =>
@@ -38,7 +34,7 @@ async function leftOf({ key }: CheckRecord) {
 }
 
 describe('removing a check', () => {
-  test('deletes its state and history, and leaves the events that are still to be delivered', async () => {
+  it('deletes its state and history, and leaves the events that are still to be delivered', async () => {
     await pinged('fail', { body: Buffer.from('disk full') })
     await pinged('success')
     const other = await addCheck(fixture, tenant)
@@ -52,17 +48,17 @@ describe('removing a check', () => {
     await expect(getCheck(fixture.context, tenant, check.id)).rejects.toMatchObject({ code: 'not_found' })
   })
 
-  test('finds none the second time', async () => {
+  it('finds none the second time', async () => {
     await remove()
     await expect(remove()).rejects.toMatchObject({ code: 'not_found', message: 'check not found' })
   })
 
-  test('frees its slug', async () => {
+  it('frees its slug', async () => {
     await remove()
     expect(await addCheck(fixture, tenant, { slug: check.slug })).toMatchObject({ slug: check.slug })
   })
 
-  test('leaves the rest of a long history to pruning, in pairs of ping and body', async () => {
+  it('leaves the rest of a long history to pruning, in pairs of ping and body', async () => {
     await fixture.database.query(
       `with added as (
          insert into pings (id, check_key, type, source, created_at)
@@ -82,7 +78,7 @@ describe('removing a check', () => {
 })
 
 describe('who may remove', () => {
-  test('a caller of another organization or project finds no check, nor does a malformed id', async () => {
+  it('a caller of another organization or project finds no check, nor does a malformed id', async () => {
     const other = await addTenant(fixture)
     const bound = { ...tenant, projectId: await addProject(fixture, tenant) }
     for (const who of [other, bound]) await expect(remove(who)).rejects.toMatchObject({ code: 'not_found' })
@@ -92,7 +88,7 @@ describe('who may remove', () => {
     expect(await leftOf(check)).toMatchObject({ check_states: 0 })
   })
 
-  test('the API is rejected for a check that Kubernetes manages', async () => {
+  it('the API is rejected for a check that Kubernetes manages', async () => {
     await manageByKubernetes(fixture, check, null)
     await expect(remove()).rejects.toMatchObject({
       code: 'managed_by_kubernetes',
@@ -103,7 +99,7 @@ describe('who may remove', () => {
 })
 
 describe('a removal and a change at the same time', () => {
-  test('a ping that was first is stored and then removed with its check', async () => {
+  it('a ping that was first is stored and then removed with its check', async () => {
     let kind: string | undefined
     const pinging = await openTransaction(fixture, async (tx) => {
       kind = await ping(tx, check, 'fail', NOW, { body: Buffer.from('x') })
@@ -116,7 +112,7 @@ describe('a removal and a change at the same time', () => {
     expect(await leftOf(check)).toEqual({ check_states: 0, pings: 0, ping_bodies: 0, flips: 0, events: 1 })
   })
 
-  test('a ping that came second finds no check and leaves nothing', async () => {
+  it('a ping that came second finds no check and leaves nothing', async () => {
     // The removal holds the state row and waits for the row of `checks`, which this transaction has.
     const reading = await openTransaction(fixture, (tx) =>
       tx.query('select from checks where key = $1 for key share', [check.key]),
@@ -131,7 +127,7 @@ describe('a removal and a change at the same time', () => {
     expect(await leftOf(check)).toEqual({ check_states: 0, pings: 0, ping_bodies: 0, flips: 0, events: 0 })
   })
 
-  test('a pause that came second finds no check', async () => {
+  it('a pause that came second finds no check', async () => {
     const reading = await openTransaction(fixture, (tx) =>
       tx.query('select from checks where key = $1 for key share', [check.key]),
     )
@@ -145,7 +141,7 @@ describe('a removal and a change at the same time', () => {
     await expect(pausing).rejects.toMatchObject({ code: 'not_found' })
   })
 
-  test('one of two removals finds none', async () => {
+  it('one of two removals finds none', async () => {
     const outcomes = await Promise.allSettled([remove(), remove()])
     expect(outcomes.map(({ status }) => status).sort()).toEqual(['fulfilled', 'rejected'])
     expect(outcomes.find(({ status }) => status === 'rejected')).toMatchObject({ reason: { code: 'not_found' } })

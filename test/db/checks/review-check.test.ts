@@ -7,7 +7,8 @@ import { type Kept, reviewCheck } from '../../../src/checks/review-check.ts'
 import { AppError } from '../../../src/domain/errors.ts'
 import type { CheckRecord } from '../../../src/store/checks/checks.ts'
 import type { Database, Statement } from '../../../src/store/postgres/database.ts'
-import { addCheck, addPingRow, addTenant, DAY_MS, HOUR_MS, MINUTE_MS, NOW, ping, useFixture } from './fixture.ts'
+import { DAY, HOUR, MINUTE } from '../../support/builders.ts'
+import { addCheck, addPingRow, addTenant, NOW, ping, useFixture } from './fixture.ts'
 
 const fixture = useFixture()
 const KEPT: Kept = { days: 90, flips: 1_000 }
@@ -41,50 +42,45 @@ describe('a review', () => {
   it('has runs, their durations, the uptime without our gaps, and the cause of the status', async () => {
     const check = await addCheck(fixture, fixture.tenant)
     await pingAt(check, 0, 'start')
-    await pingAt(check, MINUTE_MS, 'success')
-    await pingAt(check, HOUR_MS, 'start')
-    await pingAt(check, HOUR_MS + 3 * MINUTE_MS, 'success')
-    await pingAt(check, HOUR_MS + 4 * MINUTE_MS, 'success', { body: Buffer.from('all is well') })
-    await addGap(2 * MINUTE_MS, 12 * MINUTE_MS)
-    await pingAt(check, HOUR_MS + 11 * MINUTE_MS, 'fail')
-    await pingAt(check, HOUR_MS + 21 * MINUTE_MS, 'start')
+    await pingAt(check, MINUTE, 'success')
+    await pingAt(check, HOUR, 'start')
+    await pingAt(check, HOUR + 3 * MINUTE, 'success')
+    await pingAt(check, HOUR + 4 * MINUTE, 'success', { body: Buffer.from('all is well') })
+    await addGap(2 * MINUTE, 12 * MINUTE)
+    await pingAt(check, HOUR + 11 * MINUTE, 'fail')
+    await pingAt(check, HOUR + 21 * MINUTE, 'start')
     const found = await review(check.id)
     expect(found.runs.map(({ outcome, durationMs }) => [outcome, durationMs])).toEqual([
       ['running', null],
       ['fail', null],
       ['success', null],
-      ['success', 3 * MINUTE_MS],
-      ['success', MINUTE_MS],
+      ['success', 3 * MINUTE],
+      ['success', MINUTE],
     ])
-    expect(found.durations).toEqual({
-      count: 2,
-      medianMs: 2 * MINUTE_MS,
-      p95Ms: 3 * MINUTE_MS,
-      longestMs: 3 * MINUTE_MS,
-    })
-    expect(found.cause).toMatchObject({ type: 'fail', createdAt: NOW + HOUR_MS + 11 * MINUTE_MS })
+    expect(found.durations).toEqual({ count: 2, medianMs: 2 * MINUTE, p95Ms: 3 * MINUTE, longestMs: 3 * MINUTE })
+    expect(found.cause).toMatchObject({ type: 'fail', createdAt: NOW + HOUR + 11 * MINUTE })
     expect(found.lastText).toMatchObject({ ping: { type: 'success' }, text: { size: 11, isTruncated: false } })
     expect(found.uptimes[0]).toMatchObject({
       days: 7,
-      upMs: HOUR_MS,
-      downMs: 10 * MINUTE_MS,
+      upMs: HOUR,
+      downMs: 10 * MINUTE,
       downs: 1,
-      gapMs: 10 * MINUTE_MS,
-      since: NOW + MINUTE_MS,
+      gapMs: 10 * MINUTE,
+      since: NOW + MINUTE,
     })
     expect(found.spans.at(-1)).toMatchObject({ status: 'down', to: found.now })
   })
 
   it('knows the status before the oldest flip as long as no flip was pruned', async () => {
     const check = await addCheck(fixture, fixture.tenant)
-    await pingAt(check, HOUR_MS, 'success')
-    await pingAt(check, 100 * DAY_MS, 'fail')
+    await pingAt(check, HOUR, 'success')
+    await pingAt(check, 100 * DAY, 'fail')
     await fixture.database.query(`delete from flips where reason <> 'failed'`)
-    fixture.clock.time += DAY_MS
-    expect((await review(check.id)).uptimes[1]).toMatchObject({ upMs: 29 * DAY_MS, downMs: DAY_MS })
-    expect((await review(check.id, { days: 10, flips: 1_000 })).uptimes[1]).toMatchObject({ upMs: 9 * DAY_MS })
-    expect((await review(check.id, { days: 90, flips: 1 })).uptimes[1]).toMatchObject({ upMs: 0, downMs: DAY_MS })
-    expect((await review(check.id, null)).uptimes[1]).toMatchObject({ upMs: 0, downMs: DAY_MS })
+    fixture.clock.time += DAY
+    expect((await review(check.id)).uptimes[1]).toMatchObject({ upMs: 29 * DAY, downMs: DAY })
+    expect((await review(check.id, { days: 10, flips: 1_000 })).uptimes[1]).toMatchObject({ upMs: 9 * DAY })
+    expect((await review(check.id, { days: 90, flips: 1 })).uptimes[1]).toMatchObject({ upMs: 0, downMs: DAY })
+    expect((await review(check.id, null)).uptimes[1]).toMatchObject({ upMs: 0, downMs: DAY })
   })
 
   it('reads a bounded part of a large history', async () => {
@@ -109,18 +105,18 @@ describe('a review', () => {
   it('counts the time of a gap whose pings were stored on disk, once that is known', async () => {
     const check = await addCheck(fixture, fixture.tenant)
     await pingAt(check, 0, 'success')
-    await addGap(2 * MINUTE_MS, 4 * MINUTE_MS, true)
-    await addGap(6 * MINUTE_MS, 7 * MINUTE_MS, false)
-    await addGap(10 * MINUTE_MS, 15 * MINUTE_MS, null)
-    fixture.clock.time = NOW + 20 * MINUTE_MS
+    await addGap(2 * MINUTE, 4 * MINUTE, true)
+    await addGap(6 * MINUTE, 7 * MINUTE, false)
+    await addGap(10 * MINUTE, 15 * MINUTE, null)
+    fixture.clock.time = NOW + 20 * MINUTE
     const { uptimes } = await review(check.id)
-    expect(uptimes[0]).toMatchObject({ share: 1, gapMs: 6 * MINUTE_MS, upMs: 14 * MINUTE_MS })
+    expect(uptimes[0]).toMatchObject({ share: 1, gapMs: 6 * MINUTE, upMs: 14 * MINUTE })
   })
 
   it('counts no time before the oldest gap that it reads', async () => {
-    fixture.clock.time = NOW - 80 * DAY_MS
+    fixture.clock.time = NOW - 80 * DAY
     const check = await addCheck(fixture, fixture.tenant)
-    await pingAt(check, 1 - 80 * DAY_MS, 'success')
+    await pingAt(check, 1 - 80 * DAY, 'success')
     fixture.clock.time = NOW
     await fixture.database.query(
       `insert into gaps (started_at, ended_at) select t, t + interval '6 s'
@@ -128,8 +124,8 @@ describe('a review', () => {
       [NOW],
     )
     const [, month, all] = (await review(check.id)).uptimes
-    expect(month).toMatchObject({ since: NOW - 30 * DAY_MS, gapMs: 720 * 6_000 })
-    expect(all).toMatchObject({ since: NOW - 999 * HOUR_MS + 6_000, gapMs: 998 * 6_000 })
+    expect(month).toMatchObject({ since: NOW - 30 * DAY, gapMs: 720 * 6_000 })
+    expect(all).toMatchObject({ since: NOW - 999 * HOUR + 6_000, gapMs: 998 * 6_000 })
   })
 
   it.each(['no uuid', '00000000-0000-4000-8000-000000000000'])('of %s is not found', async (id) => {

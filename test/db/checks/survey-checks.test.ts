@@ -1,4 +1,4 @@
-import { beforeEach, describe, expect, test } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { pauseCheck } from '../../../src/checks/pause-resume.ts'
 import { removeCheck } from '../../../src/checks/remove-check.ts'
 import { SURVEY_LIMIT, type SurveyRequest, surveyChecks } from '../../../src/checks/survey-checks.ts'
@@ -8,26 +8,21 @@ import { STRIP_RUNS, SURVEY_SORTS } from '../../../src/domain/survey.ts'
 import { newId } from '../../../src/runtime/ids.ts'
 import type { CheckRecord } from '../../../src/store/checks/checks.ts'
 import { STRIP_PINGS } from '../../../src/store/checks/survey.ts'
+import { HOUR, MINUTE } from '../../support/builders.ts'
 import {
   addCheck,
   addPingRow,
   addProject,
   addTenant,
-  HOUR_MS,
-  MINUTE_MS,
   manageByKubernetes,
   NOW,
   periodSpec,
   ping,
-  type TestTenant,
   useFixture,
 } from './fixture.ts'
 
 const fixture = useFixture()
-let tenant: TestTenant
-beforeEach(() => {
-  tenant = fixture.tenant
-})
+const { tenant } = fixture
 
 const survey = (request: SurveyRequest = {}, who: Tenant = tenant) => surveyChecks(fixture.context, who, request)
 const namesOf = async (request: SurveyRequest, who?: Tenant) =>
@@ -39,11 +34,11 @@ const pinged = (check: CheckRecord, type: 'success' | 'start' | 'fail' | 'log', 
 async function addEachStatus(): Promise<void> {
   const checks: Record<string, CheckRecord> = {}
   for (const name of ['new', 'up', 'late', 'down', 'paused']) checks[name] = await addCheck(fixture, tenant, { name })
-  await pinged(checks.up!, 'success', NOW + 30 * MINUTE_MS)
+  await pinged(checks.up!, 'success', NOW + 30 * MINUTE)
   await pinged(checks.late!, 'success', NOW)
-  await pinged(checks.down!, 'fail', NOW + MINUTE_MS)
+  await pinged(checks.down!, 'fail', NOW + MINUTE)
   await pauseCheck(fixture.context, tenant, checks.paused!.id)
-  fixture.clock.time = NOW + HOUR_MS
+  fixture.clock.time = NOW + HOUR
 }
 
 /** Many checks by one statement: of each the name, and how far its times and status are apart. */
@@ -84,7 +79,7 @@ async function readAll(
 }
 
 describe('the list', () => {
-  test('has the checks of all projects of the organization, and of no other', async () => {
+  it('has the checks of all projects of the organization, and of no other', async () => {
     const other = await addProject(fixture, tenant, 'other')
     const mine = await addCheck(fixture, tenant, { name: 'mine' })
     const second = await addCheck(fixture, tenant, { name: 'second', projectId: other })
@@ -99,7 +94,7 @@ describe('the list', () => {
     expect(await namesOf({}, await addTenant(fixture))).toEqual([])
   })
 
-  test('shows each check as it is read alone, but for its description', async () => {
+  it('shows each check as it is read alone, but for its description', async () => {
     const check = await addCheck(fixture, tenant, { description: 'Long text' })
     await manageByKubernetes(fixture, check, null)
     await pinged(check, 'fail', NOW)
@@ -114,7 +109,7 @@ describe('the list', () => {
     })
   })
 
-  test('has no rows and no counts without checks', async () => {
+  it('has no rows and no counts without checks', async () => {
     expect(await survey()).toMatchObject({
       checks: [],
       counts: { new: 0, up: 0, late: 0, down: 0, paused: 0 },
@@ -125,7 +120,7 @@ describe('the list', () => {
 })
 
 describe('the filters', () => {
-  test('project is a slug or an id; those of others are unknown', async () => {
+  it('project is a slug or an id; those of others are unknown', async () => {
     const other = await addProject(fixture, tenant, 'other')
     await addCheck(fixture, tenant, { name: 'mine' })
     await addCheck(fixture, tenant, { name: 'second', projectId: other })
@@ -142,20 +137,20 @@ describe('the filters', () => {
     await expect(survey({ project: 'other' }, bound)).rejects.toMatchObject({ code: 'not_found' })
   })
 
-  test('status follows what is shown at the time of the database, and leaves the counts alone', async () => {
+  it('status follows what is shown at the time of the database, and leaves the counts alone', async () => {
     await addEachStatus()
     for (const status of ['new', 'up', 'late', 'down', 'paused'] as const) {
       const { checks, counts } = await survey({ status })
       expect(checks.map(({ name }) => name)).toEqual([status])
       expect(counts).toEqual({ new: 1, up: 1, late: 1, down: 1, paused: 1 })
     }
-    fixture.clock.time = NOW + HOUR_MS - 0.001
+    fixture.clock.time = NOW + HOUR - 0.001
     expect((await survey()).counts).toEqual({ new: 1, up: 2, late: 0, down: 1, paused: 1 })
   })
 
-  test('the next time that a check becomes late is of all that are up and pass the filter, on this page or not', async () => {
+  it('the next time that a check becomes late is of all that are up and pass the filter, on this page or not', async () => {
     await addEachStatus()
-    const lateAt = NOW + 90 * MINUTE_MS
+    const lateAt = NOW + 90 * MINUTE
     for (const request of [{}, { status: 'down' }, { q: 'UP' }, { sort: 'name' }] as const)
       expect((await survey(request)).nextLateAt).toBe(lateAt)
     expect((await survey({ q: 'late' })).nextLateAt).toBeNull()
@@ -166,7 +161,7 @@ describe('the filters', () => {
     expect((await survey()).nextLateAt).toBeNull()
   })
 
-  test('q is a part of the name or of the slug, and counts what it finds', async () => {
+  it('q is a part of the name or of the slug, and counts what it finds', async () => {
     await addCheck(fixture, tenant, { name: 'Ledger 100%', slug: 'ledger_a' })
     await addCheck(fixture, tenant, { name: 'Über-Bücher \\o/', slug: 'ledgerxa' })
     await addCheck(fixture, tenant, { name: 'other', slug: 'other' })
@@ -184,7 +179,7 @@ describe('the filters', () => {
 })
 
 describe('the orders', () => {
-  test('put what is down first, then what is late, and names in order', async () => {
+  it('put what is down first, then what is late, and names in order', async () => {
     await addEachStatus()
     const second = await addCheck(fixture, tenant, { name: 'Alpha' })
     await pinged(second, 'fail', NOW)
@@ -194,31 +189,31 @@ describe('the orders', () => {
     expect(await namesOf({ sort: '-status' })).toEqual([...expected].reverse())
   })
 
-  test('by name leaves capitals aside', async () => {
+  it('by name leaves capitals aside', async () => {
     for (const name of ['beta', 'Alpha', 'ALPHA 2', 'Äther', 'zulu']) await addCheck(fixture, tenant, { name })
     const expected = ['Alpha', 'ALPHA 2', 'beta', 'zulu', 'Äther']
     expect(await namesOf({ sort: 'name' })).toEqual(expected)
     expect(await namesOf({ sort: '-name' })).toEqual([...expected].reverse())
   })
 
-  test('by last ping begins with what was never pinged', async () => {
+  it('by last ping begins with what was never pinged', async () => {
     await addEachStatus()
     expect((await namesOf({ sort: 'last_ping' })).slice(2)).toEqual(['late', 'down', 'up'])
     expect((await namesOf({ sort: '-last_ping' })).slice(0, 3)).toEqual(['up', 'down', 'late'])
   })
 
-  test('by due has the order of the times that the list shows, and ends with what has none', async () => {
+  it('by due has the order of the times that the list shows, and ends with what has none', async () => {
     await addEachStatus()
     const running = await addCheck(fixture, tenant, { name: 'running', spec: periodSpec({ maxRuntimeSeconds: 60 }) })
-    await pinged(running, 'success', fixture.clock.time - MINUTE_MS)
+    await pinged(running, 'success', fixture.clock.time - MINUTE)
     await pinged(running, 'start', fixture.clock.time)
     const first = await addCheck(fixture, tenant, { name: 'first run', spec: periodSpec({ maxRuntimeSeconds: 90 }) })
     await pinged(first, 'start', fixture.clock.time)
     // With a long grace time: its deadline comes after that of the others.
-    fixture.clock.time -= 45 * MINUTE_MS
+    fixture.clock.time -= 45 * MINUTE
     const spec = periodSpec({ periodSeconds: 3_600, graceSeconds: 86_400 })
     await pinged(await addCheck(fixture, tenant, { name: 'graceful', spec }), 'success', fixture.clock.time)
-    fixture.clock.time += 45 * MINUTE_MS
+    fixture.clock.time += 45 * MINUTE
     // Two runs must end in 60 and 90 s; late is down in 5 min; the others are expected in 15 and 30 min.
     const inOrder = ['running', 'first run', 'late', 'graceful', 'up']
     expect((await namesOf({ sort: 'due' })).slice(0, 5)).toEqual(inOrder)
@@ -227,7 +222,7 @@ describe('the orders', () => {
 })
 
 describe('pages', () => {
-  test('have at most the limit, and no row is lost or doubled in any order', async () => {
+  it('have at most the limit, and no row is lost or doubled in any order', async () => {
     const ids = (await addMany(2 * SURVEY_LIMIT + 5)).sort()
     for (const sort of SURVEY_SORTS) {
       const read = await readAll({ sort })
@@ -240,7 +235,7 @@ describe('pages', () => {
     expect(await readAll({ sort: 'name', q: 'check 1' })).toHaveLength((await readAll({ q: 'check 1' })).length)
   })
 
-  test('keep rows in place while others come, go and change', async () => {
+  it('keep rows in place while others come, go and change', async () => {
     await addMany(2 * SURVEY_LIMIT + 50)
     for (const sort of SURVEY_SORTS) {
       const before = await readAll({ sort })
@@ -262,12 +257,12 @@ describe('pages', () => {
     }
   })
 
-  test('that exactly fill the list have no next one', async () => {
+  it('that exactly fill the list have no next one', async () => {
     await addMany(SURVEY_LIMIT)
     expect((await survey()).next).toBeNull()
   })
 
-  test('exist only for cursors of the same order', async () => {
+  it('exist only for cursors of the same order', async () => {
     await addMany(SURVEY_LIMIT + 1)
     const { next } = await survey({ sort: 'name' })
     await expect(survey({ sort: '-name', cursor: next! })).rejects.toMatchObject({
@@ -315,7 +310,7 @@ describe('pages', () => {
 describe('the last runs', () => {
   const runsOf = async () => (await survey()).checks[0]!.runs
 
-  test('are completions and missed deadlines in the order of the history, oldest first', async () => {
+  it('are completions and missed deadlines in the order of the history, oldest first', async () => {
     const check = await addCheck(fixture, tenant)
     await addFlipRow(check.key, NOW, 'created')
     await addRun(check.key, NOW + 1, 'success', 1_500)
@@ -338,7 +333,7 @@ describe('the last runs', () => {
     ])
   })
 
-  test('are the newest ones, and those of each check alone', async () => {
+  it('are the newest ones, and those of each check alone', async () => {
     const [first, second] = [
       await addCheck(fixture, tenant, { name: 'a' }),
       await addCheck(fixture, tenant, { name: 'b' }),
@@ -353,7 +348,7 @@ describe('the last runs', () => {
     expect(checks[1]!.runs).toEqual([{ outcome: 'fail', durationMs: 7 }])
   })
 
-  test('are looked for among a bounded number of pings', async () => {
+  it('are looked for among a bounded number of pings', async () => {
     const check = await addCheck(fixture, tenant)
     await addRun(check.key, NOW, 'success', 1)
     await addRun(check.key, NOW + 1, 'success', 2)

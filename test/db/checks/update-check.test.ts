@@ -1,9 +1,10 @@
-import { beforeEach, describe, expect, test } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { getCheck } from '../../../src/checks/find-checks.ts'
 import { pauseCheck } from '../../../src/checks/pause-resume.ts'
 import { removeCheck } from '../../../src/checks/remove-check.ts'
 import { type CheckUpdate, updateCheck } from '../../../src/checks/update-check.ts'
 import type { CheckRecord } from '../../../src/store/checks/checks.ts'
+import { DAY, HOUR, MINUTE } from '../../support/builders.ts'
 import { listFlips } from '../../support/lists.ts'
 import {
   addCheck,
@@ -11,24 +12,17 @@ import {
   addTenant,
   contextWithin,
   cronSpec,
-  DAY_MS,
-  HOUR_MS,
-  MINUTE_MS,
   manageByKubernetes,
   NOW,
   openTransaction,
   periodSpec,
   ping,
-  type TestTenant,
   untilWaiting,
   useFixture,
 } from './fixture.ts'
 
 const fixture = useFixture()
-let tenant: TestTenant
-beforeEach(() => {
-  tenant = fixture.tenant
-})
+const { tenant } = fixture
 
 const update = ({ id }: CheckRecord, given: CheckUpdate, who: Parameters<typeof updateCheck>[1] = tenant) =>
   updateCheck(fixture.context, who, id, given)
@@ -59,7 +53,7 @@ async function versionsOf({ key }: CheckRecord): Promise<unknown> {
 }
 
 describe('an update of texts', () => {
-  test('changes what is given and keeps the rest', async () => {
+  it('changes what is given and keeps the rest', async () => {
     const check = await addCheck(fixture, tenant, { description: 'old' })
     const renamed = await update(check, { name: 'Weekly' })
     expect(renamed).toMatchObject({
@@ -78,7 +72,7 @@ describe('an update of texts', () => {
     expect(await read(check)).toMatchObject({ name: 'Weekly', slug: 'weekly', description: null })
   })
 
-  test('is a conflict that names the slug when it is taken, and changes nothing else either', async () => {
+  it('is a conflict that names the slug when it is taken, and changes nothing else either', async () => {
     await addCheck(fixture, tenant, { slug: 'taken' })
     const check = await addCheck(fixture, tenant)
     await expect(update(check, { slug: 'taken', graceSeconds: 1 })).rejects.toMatchObject({
@@ -88,14 +82,14 @@ describe('an update of texts', () => {
     expect(await read(check)).toEqual({ ...check, kubernetesSuspend: null })
   })
 
-  test('can take the slug of a removed check', async () => {
+  it('can take the slug of a removed check', async () => {
     const removed = await addCheck(fixture, tenant, { slug: 'taken' })
     const check = await addCheck(fixture, tenant)
     await removeCheck(fixture.context, tenant, removed.id)
     expect(await update(check, { slug: 'taken' })).toMatchObject({ slug: 'taken' })
   })
 
-  test('is a conflict for two updates that swap their slugs at once', async () => {
+  it('is a conflict for two updates that swap their slugs at once', async () => {
     const one = await addCheck(fixture, tenant, { slug: 'one' })
     const two = await addCheck(fixture, tenant, { slug: 'two' })
     const outcomes = await Promise.allSettled([update(one, { slug: 'two' }), update(two, { slug: 'one' })])
@@ -106,7 +100,7 @@ describe('an update of texts', () => {
 })
 
 describe('an update that changes nothing', () => {
-  test.each<[string, CheckUpdate]>([
+  it.each<[string, CheckUpdate]>([
     ['nothing given', {}],
     ['the same period', { periodSeconds: 3_600 }],
     [
@@ -116,7 +110,7 @@ describe('an update that changes nothing', () => {
         slug: 'nightly-backup',
         description: null,
         periodSeconds: 3_600,
-        graceSeconds: 600,
+        graceSeconds: 300,
         maxRuntimeSeconds: null,
       },
     ],
@@ -124,13 +118,13 @@ describe('an update that changes nothing', () => {
     const check = await addCheck(fixture, tenant)
     await pinged(check, 'success', NOW)
     const before = { versions: await versionsOf(check), record: await read(check) }
-    fixture.clock.time = NOW + 5 * MINUTE_MS
+    fixture.clock.time = NOW + 5 * MINUTE
     expect(await update(check, given)).toEqual(before.record)
     expect(await versionsOf(check)).toEqual(before.versions)
     expect((await listFlips(fixture.context, tenant, check.id, { limit: 9, after: null })).rows).toHaveLength(2)
   })
 
-  test('writes no row for the same schedule either', async () => {
+  it('writes no row for the same schedule either', async () => {
     const check = await addCheck(fixture, tenant, { spec: cronSpec('0 2 * * *', { timeZone: 'Europe/Berlin' }) })
     const versions = await versionsOf(check)
     await update(check, { schedule: '0 2 * * *' })
@@ -140,7 +134,7 @@ describe('an update that changes nothing', () => {
 })
 
 describe('an update of the schedule', () => {
-  test('replaces the period, and a period the schedule', async () => {
+  it('replaces the period, and a period the schedule', async () => {
     const check = await addCheck(fixture, tenant)
     expect((await update(check, { schedule: '0 2 * * *' })).spec).toMatchObject({
       periodSeconds: null,
@@ -163,26 +157,21 @@ describe('an update of the schedule', () => {
     expect((await read(check)).spec).toEqual(periodSpec({ periodSeconds: 60 }))
   })
 
-  test.each<[string, CheckUpdate]>([
+  it.each<[string, CheckUpdate]>([
     ['schedule', { schedule: '0 2 * * *', periodSeconds: 60 }],
     ['timeZone', { timeZone: 'UTC' }],
   ])('is rejected with a fault of %s: %j', async (field, given) => {
     const check = await addCheck(fixture, tenant)
-    await expect(update(check, { ...given, name: 'Other' })).rejects.toMatchObject({
-      code: 'invalid_request',
-      field,
-    })
+    await expect(update(check, { ...given, name: 'Other' })).rejects.toMatchObject({ code: 'invalid_request', field })
     expect(await read(check)).toEqual({ ...check, kubernetesSuspend: null })
   })
 
-  test('is rejected with a zone beside a period that replaces a schedule', async () => {
+  it('is rejected with a zone beside a period that replaces a schedule', async () => {
     const check = await addCheck(fixture, tenant, { spec: cronSpec('0 2 * * *') })
-    await expect(update(check, { periodSeconds: 60, timeZone: 'UTC' })).rejects.toMatchObject({
-      field: 'timeZone',
-    })
+    await expect(update(check, { periodSeconds: 60, timeZone: 'UTC' })).rejects.toMatchObject({ field: 'timeZone' })
   })
 
-  test('can replace a stored schedule that cannot be read', async () => {
+  it('can replace a stored schedule that cannot be read', async () => {
     const check = await addCheck(fixture, tenant, { spec: cronSpec('0 2 * * *') })
     await fixture.database.query(`update check_states set schedule = 'broken'`)
     await expect(update(check, { graceSeconds: 1 })).rejects.toMatchObject({
@@ -195,38 +184,38 @@ describe('an update of the schedule', () => {
 })
 
 describe('the deadline after an update', () => {
-  test('is that of the new spec, and the evaluator is woken when the check may be late', async () => {
+  it('is that of the new spec, and the evaluator is woken when the check may be late', async () => {
     const check = await addCheck(fixture, tenant)
     await pinged(check, 'success', NOW)
-    fixture.clock.time = NOW + MINUTE_MS
+    fixture.clock.time = NOW + MINUTE
     const longer = await update(check, { periodSeconds: 86_400 })
     expect(longer.state).toMatchObject({
       status: 'up',
       lastPingAt: NOW,
-      expectedAt: NOW + DAY_MS,
-      dueAt: NOW + DAY_MS + 10 * MINUTE_MS,
+      expectedAt: NOW + DAY,
+      dueAt: NOW + DAY + 5 * MINUTE,
     })
     expect(await read(check)).toEqual(longer)
     expect(await wakeOf(check)).toBe(longer.state.expectedAt)
     const shorter = await update(check, { periodSeconds: 3_600, graceSeconds: 60 })
-    expect(shorter.state).toMatchObject({ expectedAt: NOW + HOUR_MS, dueAt: NOW + HOUR_MS + MINUTE_MS })
+    expect(shorter.state).toMatchObject({ expectedAt: NOW + HOUR, dueAt: NOW + HOUR + MINUTE })
     expect(await wakeOf(check)).toBe(shorter.state.expectedAt)
   })
 
-  test('follows the new longest run time for an open run', async () => {
+  it('follows the new longest run time for an open run', async () => {
     const check = await addCheck(fixture, tenant)
     await pinged(check, 'start', NOW)
-    fixture.clock.time = NOW + MINUTE_MS
+    fixture.clock.time = NOW + MINUTE
     const { state } = await update(check, { maxRuntimeSeconds: 7_200 })
-    expect(state.runs).toEqual([{ id: null, startedAt: NOW, deadlineAt: NOW + 2 * HOUR_MS }])
+    expect(state.runs).toEqual([{ id: null, startedAt: NOW, deadlineAt: NOW + 2 * HOUR }])
     expect(await read(check)).toMatchObject({ state })
-    await expectWoken(check, NOW + 2 * HOUR_MS)
+    await expectWoken(check, NOW + 2 * HOUR)
     expect((await update(check, { maxRuntimeSeconds: null })).state.runs).toEqual([
       { id: null, startedAt: NOW, deadlineAt: null },
     ])
   })
 
-  test('is not set for a check that waits for nothing', async () => {
+  it('is not set for a check that waits for nothing', async () => {
     const fresh = await addCheck(fixture, tenant)
     expect((await update(fresh, { periodSeconds: 60 })).state.dueAt).toBeNull()
     const paused = await addCheck(fixture, tenant)
@@ -240,7 +229,7 @@ describe('the deadline after an update', () => {
 })
 
 describe('who may update', () => {
-  test('a caller of another organization or project finds no check, nor does a malformed id', async () => {
+  it('a caller of another organization or project finds no check, nor does a malformed id', async () => {
     const check = await addCheck(fixture, tenant)
     const other = await addTenant(fixture)
     const bound = { ...tenant, projectId: await addProject(fixture, tenant) }
@@ -253,7 +242,7 @@ describe('who may update', () => {
     })
   })
 
-  test('the API is rejected for a check that Kubernetes manages', async () => {
+  it('the API is rejected for a check that Kubernetes manages', async () => {
     const check = await addCheck(fixture, tenant)
     await manageByKubernetes(fixture, check, null)
     await expect(update(check, {})).rejects.toMatchObject({
@@ -264,7 +253,7 @@ describe('who may update', () => {
 })
 
 describe('at the same time', () => {
-  test('two updates of different fields both count', async () => {
+  it('two updates of different fields both count', async () => {
     const check = await addCheck(fixture, tenant)
     await Promise.all([
       update(check, { name: 'Weekly' }),
@@ -274,7 +263,7 @@ describe('at the same time', () => {
     expect(await read(check)).toMatchObject({ name: 'Weekly', spec: { periodSeconds: 120, graceSeconds: 60 } })
   })
 
-  test('an update sees the ping that was committed while it waited', async () => {
+  it('an update sees the ping that was committed while it waited', async () => {
     const check = await addCheck(fixture, tenant)
     const pinging = await openTransaction(fixture, (tx) => ping(tx, check, 'success', NOW))
     const updating = update(check, { periodSeconds: 60 })
@@ -283,12 +272,12 @@ describe('at the same time', () => {
     expect((await updating).state).toMatchObject({
       status: 'up',
       lastPingAt: NOW,
-      expectedAt: NOW + MINUTE_MS,
-      dueAt: NOW + 11 * MINUTE_MS,
+      expectedAt: NOW + MINUTE,
+      dueAt: NOW + 6 * MINUTE,
     })
   })
 
-  test('an update of a check that is being removed finds none', async () => {
+  it('an update of a check that is being removed finds none', async () => {
     const check = await addCheck(fixture, tenant)
     const removing = await openTransaction(fixture, (tx) => removeCheck(contextWithin(fixture, tx), tenant, check.id))
     const updating = update(check, { name: 'x' })
@@ -309,22 +298,17 @@ describe('a schedule that only Kubernetes reads, of a check that was declared', 
     return check
   }
 
-  test.each([
-    '0 2 ? * *',
-    '1/1439 2 * * *',
-    '+0 2 * * *',
-    '0,,0 2 * * *',
-    '0 2 *-5 * *',
-    '0 2\u00a0* * *',
-    '0\r2 * * *',
-  ])('stays so until another one is given: %j', async (schedule) => {
-    const check = await stored(schedule)
-    expect(await pinged(check, 'success', NOW)).toBe('applied')
-    const { expectedAt } = (await read(check)).state
-    expect(new Date(expectedAt!).getUTCHours()).toBe(2)
-    const { spec, state } = await update(check, { graceSeconds: 61 })
-    expect(spec).toMatchObject({ schedule, dialect: 'kubernetes', graceSeconds: 61 })
-    expect(state).toMatchObject({ expectedAt, dueAt: expectedAt! + 61_000 })
-    expect(await read(check)).toMatchObject({ spec, state })
-  })
+  it.each(['0 2 ? * *', '1/1439 2 * * *', '+0 2 * * *', '0,,0 2 * * *', '0 2 *-5 * *', '0 2\u00a0* * *', '0\r2 * * *'])(
+    'stays so until another one is given: %j',
+    async (schedule) => {
+      const check = await stored(schedule)
+      expect(await pinged(check, 'success', NOW)).toBe('applied')
+      const { expectedAt } = (await read(check)).state
+      expect(new Date(expectedAt!).getUTCHours()).toBe(2)
+      const { spec, state } = await update(check, { graceSeconds: 61 })
+      expect(spec).toMatchObject({ schedule, dialect: 'kubernetes', graceSeconds: 61 })
+      expect(state).toMatchObject({ expectedAt, dueAt: expectedAt! + 61_000 })
+      expect(await read(check)).toMatchObject({ spec, state })
+    },
+  )
 })

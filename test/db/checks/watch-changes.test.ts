@@ -15,20 +15,10 @@ import { NO_TEXTS } from '../../../src/domain/check.ts'
 import type { Clock } from '../../../src/runtime/clock.ts'
 import type { CheckRecord } from '../../../src/store/checks/checks.ts'
 import type { Queryable } from '../../../src/store/postgres/database.ts'
+import { HOUR, MINUTE } from '../../support/builders.ts'
 import { createManualClock } from '../../support/manual-clock.ts'
-import { until } from '../../support/until.ts'
-import {
-  addCheck,
-  addTenant,
-  HOUR_MS,
-  MINUTE_MS,
-  NOW,
-  openTransaction,
-  periodSpec,
-  ping,
-  type TestTenant,
-  useFixture,
-} from './fixture.ts'
+import { eventually } from '../../support/until.ts'
+import { addCheck, addTenant, NOW, openTransaction, periodSpec, ping, type TestTenant, useFixture } from './fixture.ts'
 
 /** From the end of a hub's own look to the next one. */
 const LOOK_MS = 1_000
@@ -65,7 +55,7 @@ async function watch(hub: ChangeHub, given: Partial<Watcher> = {}) {
   const watcher: Watcher = {
     organizationId: t.tenant.organizationId,
     checkId: null,
-    since: NOW + HOUR_MS,
+    since: NOW + HOUR,
     onChange(changed) {
       if (changed === null) nulls += 1
       else heard.push(...changed)
@@ -96,7 +86,7 @@ const notify = (...parts: string[]) =>
 
 /** Lets the time of gathering pass until it is so. */
 const untilAfter = (look: () => boolean) =>
-  until(async () => {
+  eventually(`after a while, ${look}`, async () => {
     await manual.advance(100)
     return look()
   })
@@ -244,7 +234,7 @@ describe('a watcher of one check', () => {
     const { heard, leave } = await watch(hub, { checkId: check.id, since: NOW + 2_000 })
     await pinged(check, 'start', NOW + 3_000)
     const movedAt = manual.now()
-    await until(async () => {
+    await eventually('the notice is heard', async () => {
       await manual.advance(10)
       return heard.length > 0
     })
@@ -297,13 +287,13 @@ describe('the connection', () => {
 
   it('is not opened without a watcher, and ends with the hub', async () => {
     // PostgreSQL may still end the connections of the tests before.
-    await until(async () => (await countConnections()) === 0)
+    await eventually('no connection is left', async () => (await countConnections()) === 0)
     const hub = startHub()
     expect(await countConnections()).toBe(0)
     const { nulls } = await watch(hub)
     await untilAfter(() => nulls() === 1)
     await hub.stop()
-    await until(async () => (await countConnections()) === 0)
+    await eventually('no connection is left', async () => (await countConnections()) === 0)
   })
 
   async function countConnections(): Promise<number> {
@@ -317,12 +307,12 @@ describe('the connection', () => {
 it('a watcher that comes a moment after a change reads everything again; a later one does not', async () => {
   const check = await addCheck(t, t.tenant)
   const { hub, settle } = await startWatching()
-  t.clock.time += MINUTE_MS
+  t.clock.time += MINUTE
   await pinged(check, 'success')
   await settle()
-  const early = await watch(hub, { since: NOW + MINUTE_MS })
+  const early = await watch(hub, { since: NOW + MINUTE })
   expect(early.nulls()).toBe(1)
-  const late = await watch(hub, { since: NOW + MINUTE_MS + 2_000 })
+  const late = await watch(hub, { since: NOW + MINUTE + 2_000 })
   expect(late.nulls()).toBe(0)
 })
 
@@ -333,7 +323,7 @@ it('changes of a moment are one call, and many of them are null', async () => {
     ...SYSTEM,
     organizationId: t.tenant.organizationId,
     checkId: null,
-    since: NOW + HOUR_MS,
+    since: NOW + HOUR,
     onChange: (c) => calls.push(c),
   })
   const ids = Array.from({ length: 100 }, () => randomUUID())

@@ -1,7 +1,7 @@
 /** The evaluator beside plain pings: what it changes is found, and what it postpones stays plain. */
 
 import { randomUUID } from 'node:crypto'
-import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from 'vitest'
+import { afterEach, beforeEach, expect, it } from 'vitest'
 import { keepBeat } from '../../../src/checks/deadlines/beat.ts'
 import { createEvaluator } from '../../../src/checks/deadlines/evaluator.ts'
 import { expireOverdue } from '../../../src/checks/deadlines/expire-overdue.ts'
@@ -14,23 +14,16 @@ import { WITHOUT_SPOOL } from '../../support/beats.ts'
 import { createManualClock } from '../../support/manual-clock.ts'
 import { createRandom } from '../../support/random.ts'
 import { replayAll } from '../../support/replay.ts'
-import { clock, createPingFixture, LEFT, type PingFixture, PLAIN, pingOf, type Replica } from '../pings/fixture.ts'
+import { use, useEach } from '../../support/use.ts'
+import { clock, createPingFixture, LEFT, PLAIN, pingOf, type Replica } from '../pings/fixture.ts'
 
 const SEED = Number(process.env.TEST_SEED ?? 20_261_122)
 const TEN_SECONDS = { spec: { periodSeconds: 10, graceSeconds: 0 } }
 
-let t: PingFixture
-let one: Replica
-let two: Replica
-beforeAll(async () => {
-  t = await createPingFixture()
-})
-afterAll(() => t.close())
-beforeEach(async () => {
-  await t.clear()
-  one = t.addReplica('one')
-  two = t.addReplica('two')
-})
+const t = use(createPingFixture)
+beforeEach(() => t.clear())
+const one = useEach(() => t.addReplica('one'))
+const two = useEach(() => t.addReplica('two'))
 afterEach(() => t.cleanUp())
 
 /** Evaluates until nothing is overdue. Returns the reasons of the flips. No search counts as a stall, however long it takes. */

@@ -1,22 +1,18 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { afterAll, beforeEach, describe, expect, it } from 'vitest'
 import { keepBeat } from '../../../src/checks/deadlines/beat.ts'
 import { expireOverdue } from '../../../src/checks/deadlines/expire-overdue.ts'
 import { systemClock } from '../../../src/runtime/clock.ts'
 import { WITHOUT_SPOOL } from '../../support/beats.ts'
 import type { CheckInput } from '../../support/check.ts'
-import { createPingFixture, type PingFixture, pingOf, type Replica } from '../pings/fixture.ts'
+import { use } from '../../support/use.ts'
+import { createPingFixture, pingOf } from '../pings/fixture.ts'
 
 const well = { isWell: () => true, recovered: () => {} }
-let t: PingFixture
-let replica: Replica
 
-beforeAll(async () => {
-  t = await createPingFixture()
-  replica = t.addReplica('pings')
-})
+const t = use(createPingFixture)
+const replica = use(async () => t.addReplica('pings'))
 afterAll(async () => {
   await t.cleanUp()
-  await t.close()
 })
 beforeEach(async () => {
   await t.clear()
@@ -248,9 +244,7 @@ describe('a gap', () => {
       await other.query('lock table check_states in access exclusive mode')
       await expect(
         keepBeat({ ...WITHOUT_SPOOL, database: replica.database, recorder, onGap: () => {} }),
-      ).rejects.toMatchObject({
-        cause: { code: '55P03' },
-      })
+      ).rejects.toMatchObject({ cause: { code: '55P03' } })
       expect(isWell).toBe(false)
       // The beat's own row is not what is locked.
       await keepBeat({ ...WITHOUT_SPOOL, database: replica.database, recorder: well, onGap: () => {} })

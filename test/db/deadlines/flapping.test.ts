@@ -1,24 +1,19 @@
 /** A check that goes down and up all the time, in the database: what is sent, and the end of its flapping. */
 
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { afterAll, beforeEach, describe, expect, it } from 'vitest'
 import { expireOverdue } from '../../../src/checks/deadlines/expire-overdue.ts'
 import { getCheck } from '../../../src/checks/find-checks.ts'
 import { systemClock } from '../../../src/runtime/clock.ts'
 import type { CheckRecord } from '../../../src/store/checks/checks.ts'
 import { MINUTE, SECOND } from '../../support/builders.ts'
-import { createPingFixture, type PingFixture, pingOf, type Replica } from '../pings/fixture.ts'
+import { use } from '../../support/use.ts'
+import { createPingFixture, pingOf, type Replica } from '../pings/fixture.ts'
 
-let t: PingFixture
-let replica: Replica
-let other: Replica
-beforeAll(async () => {
-  t = await createPingFixture()
-  replica = t.addReplica('one')
-  other = t.addReplica('two')
-})
+const t = use(createPingFixture)
+const replica = use(async () => t.addReplica('one'))
+const other = use(async () => t.addReplica('two'))
 afterAll(async () => {
   await t.cleanUp()
-  await t.close()
 })
 beforeEach(() => t.clear())
 

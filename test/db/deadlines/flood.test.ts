@@ -5,24 +5,20 @@ import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest'
 import { BATCH, createEvaluator } from '../../../src/checks/deadlines/evaluator.ts'
 import { oldestOverdueSeconds } from '../../../src/store/checks/states.ts'
 import { createDatabase, type Database } from '../../../src/store/postgres/database.ts'
-import { createTestDatabase, type TestDatabase } from '../../support/database.ts'
-import { addTenant, type TestTenant } from '../../support/tenant.ts'
+import { createTestDatabase } from '../../support/database.ts'
+import { addTenant } from '../../support/tenant.ts'
+import { use, useEach } from '../../support/use.ts'
 
-let test: TestDatabase
-let tenant: TestTenant
 let database: Database
+const test = use(createTestDatabase)
 beforeAll(async () => {
-  test = await createTestDatabase()
   database = createDatabase({ url: test.url, name: 'pings', connections: 4, genericPlans: true, looksUp: true })
 })
 afterAll(async () => {
   await database.close()
-  await test.close()
 })
-beforeEach(async () => {
-  await test.clear()
-  tenant = await addTenant(test)
-})
+beforeEach(() => test.clear())
+const tenant = useEach(() => addTenant(test))
 
 /** Checks whose deadlines passed from 100 to 50 seconds ago, in an order of their own; the first key has none special. */
 async function seedOverdue(count: number): Promise<void> {

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { afterAll, beforeEach, describe, expect, it } from 'vitest'
 import { type Change, decideChanges } from '../../../src/checks/change.ts'
 import { keepBeat } from '../../../src/checks/deadlines/beat.ts'
 import { expireOverdue } from '../../../src/checks/deadlines/expire-overdue.ts'
@@ -8,20 +8,15 @@ import type { CheckRecord } from '../../../src/store/checks/checks.ts'
 import { lockDueStates, lockStates, oldestOverdueSeconds } from '../../../src/store/checks/states.ts'
 import type { Queryable } from '../../../src/store/postgres/database.ts'
 import { WITHOUT_SPOOL } from '../../support/beats.ts'
-import { createPingFixture, type PingFixture, pingOf, type Replica } from '../pings/fixture.ts'
+import { use } from '../../support/use.ts'
+import { createPingFixture, pingOf } from '../pings/fixture.ts'
 
 /** Deadlines of checks that follow a source wait until all Jobs of their cluster up to then are recorded. */
 
-let t: PingFixture
-let replica: Replica
-
-beforeAll(async () => {
-  t = await createPingFixture()
-  replica = t.addReplica('pings')
-})
+const t = use(createPingFixture)
+const replica = use(async () => t.addReplica('pings'))
 afterAll(async () => {
   await t.cleanUp()
-  await t.close()
 })
 beforeEach(async () => {
   await t.clear()

@@ -1,16 +1,13 @@
-import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest'
+import { beforeEach, expect, it } from 'vitest'
 import { expireOverdue } from '../../../src/checks/deadlines/expire-overdue.ts'
 import { resumeCheck } from '../../../src/checks/pause-resume.ts'
 import { systemClock } from '../../../src/runtime/clock.ts'
 import { HOUR, MINUTE } from '../../support/builders.ts'
-import { createFixture, type Fixture } from '../delivery/fixture.ts'
+import { use } from '../../support/use.ts'
+import { createFixture } from '../delivery/fixture.ts'
 
 /** PostgreSQL's clock decides about deadlines: here time passes by moving the check into the past. */
-let fixture: Fixture
-beforeAll(async () => {
-  fixture = await createFixture()
-})
-afterAll(() => fixture.close())
+const fixture = use(createFixture)
 beforeEach(() => fixture.clear())
 
 /** In whole milliseconds, as a ping's time is: the evaluator compares whole milliseconds. */

@@ -13,7 +13,8 @@ import { endBeat, listNewestGaps } from '../../../src/store/history/gaps.ts'
 import { createDatabase, type Database } from '../../../src/store/postgres/database.ts'
 import { createManualClock, manualClockUrl } from '../../support/database-clock.ts'
 import { chooseSeed, createRandom, type Random } from '../../support/random.ts'
-import { createPingFixture, type PingFixture } from '../pings/fixture.ts'
+import { use } from '../../support/use.ts'
+import { createPingFixture } from '../pings/fixture.ts'
 
 const BEGIN = Date.UTC(2026, 0, 1)
 /** A process beats each second. */
@@ -141,13 +142,12 @@ function moveDeadline(dueAt: Instant, gaps: readonly ModelGap[]): Instant {
 
 // The service ----------------------------------------------------------------------------------------------------------
 
-let t: PingFixture
 let database: Database
 let setTime: (at: Instant) => Promise<unknown>
 let keys: number[]
 
+const t = use(createPingFixture)
 beforeAll(async () => {
-  t = await createPingFixture()
   await t.clear()
   keys = (await t.addChecks(DEADLINES)).map(({ key }) => key).sort((a, b) => a - b)
   setTime = await createManualClock(t.database, BEGIN)
@@ -155,7 +155,6 @@ beforeAll(async () => {
 })
 afterAll(async () => {
   await database.close()
-  await t.close()
 })
 
 /** All checks are up, and expect their next completion at these times. */

@@ -7,7 +7,7 @@ import { createDatabase, type Database } from '../../../src/store/postgres/datab
 import { WITHOUT_SPOOL } from '../../support/beats.ts'
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts'
 import { addTenant, type TestTenant } from '../../support/tenant.ts'
-import { until } from '../../support/until.ts'
+import { eventually } from '../../support/until.ts'
 
 /** A hundred thousand checks wait for their jobs; the few whose deadline passes now are found at once, and once. */
 
@@ -82,7 +82,8 @@ it(`finds ${DUE} deadlines that pass among ${CHECKS} checks within a second`, as
     update check_states s set expected_at = due, due_at = due, wake_at = due from chosen where s.check_key = chosen.check_key`,
     [DUE],
   )
-  await until(
+  await eventually(
+    'every overdue check has flipped',
     async () => (await test.database.query<{ count: number }>('select count(*) from flips')).rows[0]!.count >= DUE,
   )
   const { rows } = await test.database.query<{ seconds: number; reason: string }>(

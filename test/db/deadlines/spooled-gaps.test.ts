@@ -16,14 +16,10 @@ import {
 } from '../../../src/store/history/gaps.ts'
 import { createDatabase, type Database } from '../../../src/store/postgres/database.ts'
 import { untilWaiting } from '../../support/database.ts'
-import { createPingFixture, type PingFixture, pingOf } from '../pings/fixture.ts'
+import { use } from '../../support/use.ts'
+import { createPingFixture, pingOf } from '../pings/fixture.ts'
 
-let t: PingFixture
-
-beforeAll(async () => {
-  t = await createPingFixture()
-})
-afterAll(() => t.close())
+const t = use(createPingFixture)
 beforeEach(async () => {
   await t.clear()
   await t.database.query('delete from gaps')

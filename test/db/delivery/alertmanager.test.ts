@@ -1,25 +1,20 @@
 /** The sender of events and the table of alerts; the Alertmanagers are fakes that behave as the real one does. */
 
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { beforeEach, describe, expect, it } from 'vitest'
 import type { AlertmanagerSettings } from '../../../src/channels/kinds/alertmanager/config.ts'
 import { createAlertmanagerSender } from '../../../src/channels/kinds/alertmanager/send.ts'
 import { createLinks } from '../../../src/channels/kinds/kind.ts'
 import type { OpenChannel } from '../../../src/domain/channel.ts'
-import type { CheckRecord } from '../../../src/store/checks/checks.ts'
 import { createDatabase } from '../../../src/store/postgres/database.ts'
 import { MINUTE, SECOND } from '../../support/builders.ts'
 import { aFlipEvent, aTestEvent } from '../../support/events.ts'
 import { createFakeAlertmanagers, type FakeAlertmanagers } from '../../support/fake-alertmanagers.ts'
-import { createFixture, type Fixture } from './fixture.ts'
+import { use, useEach } from '../../support/use.ts'
+import { createFixture } from './fixture.ts'
 
-let fixture: Fixture
 let fakes: FakeAlertmanagers
-let check: CheckRecord
 let channel: OpenChannel<AlertmanagerSettings>
-beforeAll(async () => {
-  fixture = await createFixture()
-})
-afterAll(() => fixture.close())
+const fixture = use(createFixture)
 beforeEach(async () => {
   await fixture.clear()
   fakes = createFakeAlertmanagers(fixture.clock.now)
@@ -30,9 +25,9 @@ beforeEach(async () => {
   } as const
   const id = await fixture.addChannel({ settings })
   channel = { id, name: 'Team', isTrusted: false, settings }
-  check = await fixture.addCheck()
-  await fixture.ping(check, { type: 'fail' })
 })
+const check = useEach(() => fixture.addCheck())
+beforeEach(() => fixture.ping(check, { type: 'fail' }))
 
 const links = createLinks(() => 'https://heartbeat.example.com/api/v1', true)
 const createSender = (database = fixture.database) =>

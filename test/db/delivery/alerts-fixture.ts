@@ -3,7 +3,7 @@
  * exported is made anew for each test of a file that calls `useAlerts`.
  */
 
-import { afterAll, afterEach, beforeAll, beforeEach } from 'vitest'
+import { afterEach, beforeEach } from 'vitest'
 import {
   type AlertKeeper,
   type AlertKeeperOptions,
@@ -17,6 +17,7 @@ import { CHANNEL_COLUMNS, type ChannelRow } from '../../../src/store/outbox/chan
 import { aFlipEvent } from '../../support/events.ts'
 import { createFakeAlertmanagers, type FakeAlertmanagers } from '../../support/fake-alertmanagers.ts'
 import { addProject as addSeededProject, addTenant } from '../../support/tenant.ts'
+import { use } from '../../support/use.ts'
 import { createFixture, type Fixture } from './fixture.ts'
 
 export const [A, B] = ['a:9093', 'b:9093']
@@ -32,10 +33,7 @@ export let problems: [channelId: string, problem: string][]
 let keepers: AlertKeeper[]
 
 export function useAlerts(): void {
-  beforeAll(async () => {
-    fixture = await createFixture()
-  })
-  afterAll(() => fixture.close())
+  fixture = use(createFixture)
   beforeEach(async () => {
     await fixture.clear()
     replaceFakes(fixture.clock.now)

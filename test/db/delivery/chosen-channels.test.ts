@@ -1,6 +1,6 @@
 /** Which channels a check notifies that has chosen some (design, section 5). */
 
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { beforeEach, describe, expect, it } from 'vitest'
 import { setInstallationChannel } from '../../../src/channels/installation-channel.ts'
 import { removeChannel } from '../../../src/channels/remove-channel.ts'
 import { expireOverdue } from '../../../src/checks/deadlines/expire-overdue.ts'
@@ -11,14 +11,11 @@ import { INSTALLATION_CHANNEL_ID } from '../../../src/domain/channel.ts'
 import { lockStates } from '../../../src/store/checks/states.ts'
 import { keepChoosable } from '../../../src/store/outbox/channels.ts'
 import { untilWaiting } from '../../support/database.ts'
+import { use } from '../../support/use.ts'
 import { REACH } from '../channels/fixture.ts'
-import { createFixture, type Fixture } from './fixture.ts'
+import { createFixture } from './fixture.ts'
 
-let fixture: Fixture
-beforeAll(async () => {
-  fixture = await createFixture()
-})
-afterAll(() => fixture.close())
+const fixture = use(createFixture)
 let chosen: string
 let other: string
 beforeEach(async () => {

@@ -1,6 +1,6 @@
 /** Claims and outcomes in the table, as two replicas see them. */
 
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { beforeEach, describe, expect, it } from 'vitest'
 import { CLAIM_MS } from '../../../src/domain/retry.ts'
 import type { CheckRecord } from '../../../src/store/checks/checks.ts'
 import {
@@ -14,14 +14,11 @@ import {
 import { instantArray, uuidArray } from '../../../src/store/postgres/binary-arrays.ts'
 import { createDatabase } from '../../../src/store/postgres/database.ts'
 import { SECOND } from '../../support/builders.ts'
-import { until } from '../../support/until.ts'
-import { createFixture, type Fixture } from './fixture.ts'
+import { eventually } from '../../support/until.ts'
+import { use } from '../../support/use.ts'
+import { createFixture } from './fixture.ts'
 
-let fixture: Fixture
-beforeAll(async () => {
-  fixture = await createFixture()
-})
-afterAll(() => fixture.close())
+const fixture = use(createFixture)
 beforeEach(async () => {
   await fixture.clear()
   await fixture.addChannel()
@@ -139,7 +136,10 @@ describe('a sequence of deliveries', () => {
     await database.transaction(async (tx) => {
       await tx.query('select from deliveries where event_id = $1 for no key update', [id])
       finishing = finish(first, 'delivered')
-      await until(async () => (await database.query('select from pg_locks where not granted')).rowCount > 0)
+      await eventually(
+        'a lock is waited for',
+        async () => (await database.query('select from pg_locks where not granted')).rowCount > 0,
+      )
       await tx.query(`update deliveries set next_attempt_at = next_attempt_at + interval '30 s' where event_id = $1`, [
         id,
       ])

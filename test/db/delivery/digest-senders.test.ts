@@ -16,7 +16,7 @@ let fixture: Fixture
 let smtp: SmtpReceiver
 let http: Receiver
 beforeAll(async () => {
-  fixture = stack.adopt(await createFixture(), (opened) => opened.close())
+  fixture = stack.use(await createFixture())
   smtp = stack.use(await startSmtpReceiver())
 })
 afterAll(() => stack.disposeAsync())

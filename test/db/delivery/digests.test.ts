@@ -1,6 +1,6 @@
 /** Digests: which deliveries are sent in one message, what becomes of them, and what does not belong in one. */
 
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { beforeEach, describe, expect, it } from 'vitest'
 import { retryDelivery } from '../../../src/channels/retry-delivery.ts'
 import { testChannel } from '../../../src/channels/test-channel.ts'
 import type { Outcome } from '../../../src/delivery/outcome.ts'
@@ -8,22 +8,12 @@ import { MAX_SLOTS } from '../../../src/delivery/slots.ts'
 import { DIGEST } from '../../../src/domain/digest.ts'
 import { CLAIM_MS } from '../../../src/domain/retry.ts'
 import { HOUR, MINUTE, SECOND } from '../../support/builders.ts'
-import {
-  AWAY,
-  createDigestReceiver,
-  createFixture,
-  createReceiver,
-  DELIVERED,
-  type Fixture,
-  keysFrom,
-} from './fixture.ts'
+import { settle } from '../../support/until.ts'
+import { use } from '../../support/use.ts'
+import { AWAY, createDigestReceiver, createFixture, createReceiver, DELIVERED, keysFrom } from './fixture.ts'
 
-let fixture: Fixture
 let channel: string
-beforeAll(async () => {
-  fixture = await createFixture()
-})
-afterAll(() => fixture.close())
+const fixture = use(createFixture)
 beforeEach(async () => {
   await fixture.clear()
   channel = await fixture.addChannel()
@@ -38,7 +28,7 @@ const sendTest = () => testChannel({ ...fixture, reach }, fixture.tenant(), chan
 /** One poll. The attempts at receivers that respond at once have ended. */
 async function once(outbox: { run(signal: AbortSignal): Promise<unknown> }): Promise<void> {
   await outbox.run(AbortSignal.abort())
-  await new Promise((resolve) => setImmediate(resolve))
+  await settle()
 }
 
 describe('a crowd', () => {
@@ -424,7 +414,7 @@ describe('a digest that is refused as a message', () => {
     const { send, got } = refusing(async () => {
       running += 1
       most = Math.max(most, running)
-      await new Promise((resolve) => setImmediate(resolve))
+      await settle()
       running -= 1
       return DELIVERED
     })
@@ -458,7 +448,7 @@ describe('a digest that is refused as a message', () => {
       if (attempt.checkKey !== 1) return DELIVERED
       running += 1
       most = Math.max(most, running)
-      await new Promise((resolve) => setImmediate(resolve))
+      await settle()
       running -= 1
       return DELIVERED
     })
@@ -506,7 +496,7 @@ describe('two replicas', () => {
   it('put each delivery into one digest, and do not share a crowd', async () => {
     await addCrowd(3 * CROWD)
     const { send, got, digests } = createDigestReceiver(async () => {
-      await new Promise((resolve) => setImmediate(resolve))
+      await settle()
       return DELIVERED
     })
     const outboxes = [fixture.createOutbox(send), fixture.createOutbox(send), fixture.createOutbox(send)]

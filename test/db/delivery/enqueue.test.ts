@@ -1,17 +1,14 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { beforeEach, describe, expect, it } from 'vitest'
 import { setInstallationChannel } from '../../../src/channels/installation-channel.ts'
 import { pauseCheck, resumeCheck } from '../../../src/checks/pause-resume.ts'
 import { INSTALLATION_CHANNEL_ID } from '../../../src/domain/channel.ts'
 import type { NotifiedCheck } from '../../../src/domain/event.ts'
 import { newId } from '../../../src/runtime/ids.ts'
 import { insertTestEvent } from '../../../src/store/outbox/events.ts'
-import { createFixture, createReceiver, type Fixture } from './fixture.ts'
+import { use } from '../../support/use.ts'
+import { createFixture, createReceiver } from './fixture.ts'
 
-let fixture: Fixture
-beforeAll(async () => {
-  fixture = await createFixture()
-})
-afterAll(() => fixture.close())
+const fixture = use(createFixture)
 beforeEach(() => fixture.clear())
 
 const FAILED = { type: 'fail', exitCode: 3 } as const

@@ -21,6 +21,7 @@ import { createTestDatabase } from '../../support/database.ts'
 import { aFlipEvent } from '../../support/events.ts'
 import { createManualClock } from '../../support/manual-clock.ts'
 import { addTenant, type TestTenant } from '../../support/tenant.ts'
+import { settle } from '../../support/until.ts'
 
 export const DELIVERED: Outcome = { kind: 'delivered', status: 200 }
 export const AWAY: Outcome = { kind: 'retry', status: null, error: 'connection refused' }
@@ -73,7 +74,7 @@ export async function createFixture() {
       await test.clear()
       tenant = await addTenant({ database })
     },
-    async close() {
+    async [Symbol.asyncDispose]() {
       await recorder.stop()
       await pingDatabase.close()
       await test.close()
@@ -159,8 +160,7 @@ export async function createFixture() {
       /** Polls until nothing is due and no attempt is running. */
       const drain = async () => {
         // Aborted: no poll rests, on a clock that stands still.
-        while ((await outbox.run(AbortSignal.abort())) === 'again')
-          await new Promise((resolve) => setImmediate(resolve))
+        while ((await outbox.run(AbortSignal.abort())) === 'again') await settle()
       }
       return { ...outbox, drain, reports, bugs }
     },

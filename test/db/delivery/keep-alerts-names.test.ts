@@ -37,11 +37,7 @@ describe('the alert of a check', () => {
       projectId,
       name: 'Backup',
       ...NO_TEXTS,
-      spec: {
-        ...NO_SPEC,
-        periodSeconds: 3_600,
-        graceSeconds: 300,
-      },
+      spec: { ...NO_SPEC, periodSeconds: 3_600, graceSeconds: 300 },
       suspend: null,
       adoptId,
     })

@@ -8,7 +8,7 @@ import type { CheckRecord } from '../../../src/store/checks/checks.ts'
 import { leaseAlerts, leaseUntil } from '../../../src/store/outbox/alerts.ts'
 import { createDatabase } from '../../../src/store/postgres/database.ts'
 import { MINUTE, SECOND } from '../../support/builders.ts'
-import { until } from '../../support/until.ts'
+import { eventually } from '../../support/until.ts'
 import {
   A,
   addDown,
@@ -311,8 +311,12 @@ describe('a channel', () => {
     for (let minute = 1; minute <= 2; minute += 1) {
       await fixture.clock.advance(MINUTE)
       await keeper.run(stopping.signal)
-      await until(() => countOf(A) === minute && countOf(B) === minute)
-      await until(
+      await eventually(
+        'both peers have the alerts of this minute',
+        () => countOf(A) === minute && countOf(B) === minute,
+      )
+      await eventually(
+        'the last round has ended',
         async () => (await rows()).filter(({ tell_at }) => tell_at === fixture.clock.now() + MINUTE).length === 1,
       )
     }

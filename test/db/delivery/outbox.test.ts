@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest'
+import { beforeEach, describe, expect, it, vi } from 'vitest'
 import { setInstallationChannel } from '../../../src/channels/installation-channel.ts'
 import { retryDelivery } from '../../../src/channels/retry-delivery.ts'
 import { createSealer } from '../../../src/channels/seal.ts'
@@ -7,13 +7,11 @@ import { MAX_SLOTS } from '../../../src/delivery/slots.ts'
 import { CLAIM_MS } from '../../../src/domain/retry.ts'
 import type { CheckRecord } from '../../../src/store/checks/checks.ts'
 import { HOUR, MINUTE, SECOND } from '../../support/builders.ts'
-import { AWAY, createFixture, createReceiver, DELIVERED, type Fixture } from './fixture.ts'
+import { settle } from '../../support/until.ts'
+import { use } from '../../support/use.ts'
+import { AWAY, createFixture, createReceiver, DELIVERED } from './fixture.ts'
 
-let fixture: Fixture
-beforeAll(async () => {
-  fixture = await createFixture()
-})
-afterAll(() => fixture.close())
+const fixture = use(createFixture)
 beforeEach(() => fixture.clear())
 
 const fail = (check: CheckRecord) => fixture.ping(check, { type: 'fail', exitCode: 3 })
@@ -36,7 +34,7 @@ function aHangingReceiver() {
 async function pollUntil(outbox: { run(signal: AbortSignal): Promise<unknown> }, isDone: () => boolean) {
   for (let polls = 0; polls < 60 && !isDone(); polls += 1) {
     await outbox.run(AbortSignal.abort())
-    await new Promise((resolve) => setImmediate(resolve))
+    await settle()
   }
 }
 
@@ -373,7 +371,7 @@ describe('the outbox', () => {
       database: { ...fixture.database, query: database as typeof fixture.database.query },
     })
     const polled = outbox.run(AbortSignal.abort())
-    await new Promise((resolve) => setImmediate(resolve))
+    await settle()
     expect(database).not.toHaveBeenCalled()
     store()
     await polled

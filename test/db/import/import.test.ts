@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { getCheck } from '../../../src/checks/find-checks.ts'
 import { presentCheck } from '../../../src/http/healthchecks/present.ts'
 import { type ImportArguments, UsageError } from '../../../src/import/arguments.ts'
@@ -15,19 +15,18 @@ import {
   type RecordedCheck,
   startFakeHealthchecks,
 } from '../../support/fake-healthchecks.ts'
-import { addProject, addTenant, NOW, type TestTenant, useFixture } from '../checks/fixture.ts'
+import { addProject, addTenant, NOW, useFixture } from '../checks/fixture.ts'
 
 const recorded = RECORDED.checks
 
 const fixture = useFixture()
-let tenant: TestTenant
 let source: FakeHealthchecks
 beforeAll(async () => {
   source = await startFakeHealthchecks(RECORDED)
 })
 afterAll(() => source[Symbol.asyncDispose]())
+const { tenant } = fixture
 beforeEach(() => {
-  tenant = fixture.tenant
   source.lists = RECORDED
   source.faults = []
 })
@@ -88,7 +87,7 @@ async function find(publicId: string): Promise<StoredCheck> {
 const named = (name: string) => recorded.find((check) => check.name === name)!
 
 describe('what is imported of a check', () => {
-  test('is its id, name, slug, tags, description, period and grace time', async () => {
+  it('is its id, name, slug, tags, description, period and grace time', async () => {
     const { status, lines } = await run()
     expect(status).toBe(3)
     expect(await find(named('Database backup').uuid)).toMatchObject({
@@ -104,7 +103,7 @@ describe('what is imported of a check', () => {
     expect(lines.at(-1)).toMatch(/^made \d+, there already 0, refused 1, left out \d+$/)
   })
 
-  test('is whether its slug is empty, which the API of healthchecks then shows; ours shows one of its own', async () => {
+  it('is whether its slug is empty, which the API of healthchecks then shows; ours shows one of its own', async () => {
     const [one, two, three] = many(3)
     const checks = [
       { ...one!, name: 'Left empty', slug: '' },
@@ -124,7 +123,7 @@ describe('what is imported of a check', () => {
     expect(found.map((check) => presentCheck(check, view).slug)).toEqual(['', 'given', 'older'])
   })
 
-  test('is its schedule with its zone', async () => {
+  it('is its schedule with its zone', async () => {
     await run()
     expect((await find(named('Report').uuid)).spec).toMatchObject({
       periodSeconds: null,
@@ -134,7 +133,7 @@ describe('what is imported of a check', () => {
     })
   })
 
-  test('is whether it is paused, until when pings do not resume it', async () => {
+  it('is whether it is paused, until when pings do not resume it', async () => {
     await run()
     const paused = await find(named('Paused').uuid)
     expect(paused.state).toMatchObject({ status: 'paused', dueAt: null })
@@ -142,7 +141,7 @@ describe('what is imported of a check', () => {
     expect((await find(named('Paused by hand').uuid)).spec.resumeOnPing).toBe(false)
   })
 
-  test('is its last ping: it is up, and its next one is expected from now on', async () => {
+  it('is its last ping: it is up, and its next one is expected from now on', async () => {
     await run()
     const { state } = await find(named('Pinged').uuid)
     const { last_ping } = named('Pinged') as unknown as { last_ping: string }
@@ -154,14 +153,14 @@ describe('what is imported of a check', () => {
     })
   })
 
-  test('of one that is down there: it is new, and a ping is expected from now on', async () => {
+  it('of one that is down there: it is new, and a ping is expected from now on', async () => {
     await run()
     const { state } = await find(named('Failed').uuid)
     expect(state).toMatchObject({ status: 'new', expectedAt: NOW + 3_600_000, lastSuccessAt: null })
     expect(state.lastPingAt).not.toBeNull()
   })
 
-  test.for(['yesterday', '-000001-01-01T00:00:00Z', '+010000-01-01T00:00:00Z'])(
+  it.for(['yesterday', '-000001-01-01T00:00:00Z', '+010000-01-01T00:00:00Z'])(
     'is no last ping that is no time: %s',
     async (last_ping) => {
       source.lists = { checks: [{ ...named('Failed'), last_ping }], channels: [] }
@@ -170,12 +169,12 @@ describe('what is imported of a check', () => {
     },
   )
 
-  test('of one that was never pinged: its first ping arms it', async () => {
+  it('of one that was never pinged: its first ping arms it', async () => {
     await run()
     expect((await find(named('Database backup').uuid)).state).toMatchObject({ status: 'new', dueAt: null })
   })
 
-  test('and what is not is listed with its reason', async () => {
+  it('and what is not is listed with its reason', async () => {
     const { lines } = await run()
     const table = lines.join('\n')
     expect(table).toMatch(/^OnCalendar +refused +its schedule is an OnCalendar expression: /m)
@@ -184,13 +183,13 @@ describe('what is imported of a check', () => {
     expect(table).toMatch(/^channel \S.* +left out +healthchecks shows no address of a channel/m)
   })
 
-  test('notifies none of the channels where it notified none', async () => {
+  it('notifies none of the channels where it notified none', async () => {
     await run()
     expect((await find(named('Silent').uuid)).channels).toEqual([])
     expect((await find(named('Database backup').uuid)).channels).toBeNull()
   })
 
-  test('is not where its cron cannot be read here: the reason says what cannot', async () => {
+  it('is not where its cron cannot be read here: the reason says what cannot', async () => {
     source.lists = { checks: [{ ...named('Report'), schedule: '0 0 L * *' }], channels: [] }
     const { lines, status } = await run()
     expect(status).toBe(3)
@@ -198,7 +197,7 @@ describe('what is imported of a check', () => {
     expect(await stored()).toEqual([])
   })
 
-  test('gets an entry of the audit log', async () => {
+  it('gets an entry of the audit log', async () => {
     await run()
     const { rows } = await fixture.database.query<{ count: number }>(
       `select count(*) as count from audit_log where action = 'check.created' and actor_kind = 'system'`,
@@ -206,7 +205,7 @@ describe('what is imported of a check', () => {
     expect(rows[0]!.count).toBe((await stored()).length)
   })
 
-  test('has another slug where its own is taken, and says so', async () => {
+  it('has another slug where its own is taken, and says so', async () => {
     source.lists = { checks: many(recorded.length * 2).filter(({ name }) => name === 'Report'), channels: [] }
     const { lines, status } = await run()
     expect((await stored()).map(({ slug }) => slug)).toEqual(['report', 'report-2'])
@@ -215,7 +214,7 @@ describe('what is imported of a check', () => {
   })
 })
 
-test('a slug that another process is about to take is not taken from it', async () => {
+it('a slug that another process is about to take is not taken from it', async () => {
   source.lists = { checks: many(recorded.length * 2).filter(({ name }) => name === 'Report'), channels: [] }
   let commit = () => {}
   const ending = new Promise<void>((resolve) => {
@@ -245,7 +244,7 @@ test('a slug that another process is about to take is not taken from it', async 
 })
 
 describe('a second run', () => {
-  test('changes nothing that exists, and adds what is new', async () => {
+  it('changes nothing that exists, and adds what is new', async () => {
     const [first, ...others] = many(30).filter(({ name }) => name !== 'OnCalendar')
     source.lists = { checks: others, channels: [] }
     await run()
@@ -260,7 +259,7 @@ describe('a second run', () => {
     expect(after[0]!.name).toBe('Ours')
   })
 
-  test('makes what an interrupted one has not made, and nothing twice', async () => {
+  it('makes what an interrupted one has not made, and nothing twice', async () => {
     const checks = many(30).filter(({ name }) => name !== 'OnCalendar')
     source.lists = { checks, channels: [] }
     const interrupt = new AbortController()
@@ -279,7 +278,7 @@ describe('a second run', () => {
     expect((await stored()).map(({ publicId }) => publicId)).toEqual(checks.map(({ uuid }) => uuid))
   })
 
-  test('beside a first one makes nothing twice', async () => {
+  it('beside a first one makes nothing twice', async () => {
     source.lists = { checks: many(20).filter(({ name }) => name !== 'OnCalendar'), channels: [] }
     await Promise.all([run(), run()])
     await run()
@@ -289,7 +288,7 @@ describe('a second run', () => {
 })
 
 describe('--dry-run', () => {
-  test('says what would be made, and writes nothing', async () => {
+  it('says what would be made, and writes nothing', async () => {
     const dry = await run({ isDryRun: true })
     expect(await stored()).toEqual([])
     expect(dry.lines.at(-1)).toContain('nothing was written')
@@ -300,7 +299,7 @@ describe('--dry-run', () => {
 })
 
 describe('an id that is in use', () => {
-  test('in another organization is refused, the others continue, and nothing else is said of it', async () => {
+  it('in another organization is refused, the others continue, and nothing else is said of it', async () => {
     const other = await addTenant(fixture, 'secret-project')
     source.lists = { checks: many(3).slice(0, 1), channels: [] }
     await run({ project: other.project })
@@ -312,7 +311,7 @@ describe('an id that is in use', () => {
     expect(lines.at(-1)).toBe('made 2, there already 0, refused 1, left out 0')
   })
 
-  test('in another project of the organization is there already, with the name of that project', async () => {
+  it('in another project of the organization is there already, with the name of that project', async () => {
     const other = await addProject(fixture, tenant, 'pay')
     await fixture.database.query(`update projects set name = 'Payments Team' where id = $1`, [other])
     source.lists = { checks: many(1), channels: [] }
@@ -325,7 +324,7 @@ describe('an id that is in use', () => {
 })
 
 describe('the source', () => {
-  test('is asked again after too many requests, as late as it says, and after its own faults', async () => {
+  it('is asked again after too many requests, as late as it says, and after its own faults', async () => {
     const checks = many(3)
     source.lists = { checks, channels: [] }
     source.faults = [{ status: 429, headers: { 'retry-after': '7' } }, null, { status: 500 }, { status: 502 }]
@@ -340,7 +339,7 @@ describe('the source', () => {
     expect(await stored()).toHaveLength(3)
   })
 
-  test('is asked again after a response that ends in its middle', async () => {
+  it('is asked again after a response that ends in its middle', async () => {
     source.lists = { checks: many(3), channels: [] }
     source.faults = ['cut']
     const { status, waits } = await run()
@@ -348,7 +347,7 @@ describe('the source', () => {
     expect(await stored()).toHaveLength(3)
   })
 
-  test('is asked again after a connection that ends without a response, if it has responded before', async () => {
+  it('is asked again after a connection that ends without a response, if it has responded before', async () => {
     source.lists = { checks: many(3), channels: [] }
     source.faults = [null, 'drop', 'drop']
     const { status, waits } = await run()
@@ -358,26 +357,26 @@ describe('the source', () => {
     expect(source.faults).toEqual([])
   })
 
-  test('is given up at once where nothing listens, or nothing that has TLS', async () => {
+  it('is given up at once where nothing listens, or nothing that has TLS', async () => {
     const closed = await startFakeHealthchecks(RECORDED)
     await closed[Symbol.asyncDispose]()
     for (const url of [closed.url, closed.url.replace('127.0.0.1', 'localhost'), source.url.replace('http:', 'https:')])
       await expect(run({ url: new URL(url) })).rejects.toThrow(/: it cannot be reached \((?!fetch failed).+\)$/)
   })
 
-  test('is given up after six tries', async () => {
+  it('is given up after six tries', async () => {
     source.faults = Array.from({ length: 6 }, () => ({ status: 503 }))
     await expect(run()).rejects.toThrow(new SourceError(`${source.url}: it responds with 503, after 6 tries`))
     expect(source.faults).toEqual([])
   })
 
-  test('may be older, or below a path', async () => {
+  it('may be older, or below a path', async () => {
     await using older = await startFakeHealthchecks({ checks: many(1), channels: [] }, { path: '/hc', version: 'v1' })
     expect((await run({ url: new URL(`${older.url}/`) })).status).toBe(0)
     expect(older.requests.at(-1)).toBe('/hc/api/v1/channels/')
   })
 
-  test.for([
+  it.for([
     ['rejects the key', { key: 'x' }, /rejects the key: give a read-write API key/],
     ['shows no ids for a read-only key', { key: READ_ONLY_KEY }, /rejects the key|read-only/],
     ['cannot be reached', { url: new URL('http://127.0.0.1:1/') }, /it cannot be reached \(.*\)$/],
@@ -389,17 +388,17 @@ describe('the source', () => {
     expect(await stored()).toEqual([])
   })
 
-  test('does not lead to another host, which would get the key', async () => {
+  it('does not lead to another host, which would get the key', async () => {
     source.faults = [{ status: 302, headers: { location: 'https://elsewhere.example/api/v3/checks/' } }]
     await expect(run()).rejects.toThrow('responds with 302 to https://elsewhere.example: give that address')
   })
 
-  test('is none that leads to no address', async () => {
+  it('is none that leads to no address', async () => {
     source.faults = [{ status: 301, headers: { location: 'https://[elsewhere/' } }]
     await expect(run()).rejects.toThrow(new SourceError(`${source.url} responds with 301`))
   })
 
-  test.for([
+  it.for([
     ['an object of another kind', { error: 'no' }],
     ['a list of texts', { checks: 'none' }],
   ] as const)('is none that responds with %s', async ([, lists]) => {
@@ -407,7 +406,7 @@ describe('the source', () => {
     await expect(run()).rejects.toThrow('does not respond as healthchecks does')
   })
 
-  test('has checks that cannot be read: each is refused', async () => {
+  it('has checks that cannot be read: each is refused', async () => {
     source.lists = { checks: [{ name: 'Odd', grace: 'long' }, { name: 'No id', grace: 60 }, ...many(1)], channels: [] }
     const { lines, status } = await run()
     expect(status).toBe(3)
@@ -417,14 +416,14 @@ describe('the source', () => {
 })
 
 describe('the project', () => {
-  test('that is unknown is answered with the known ones', async () => {
+  it('that is unknown is answered with the known ones', async () => {
     await addProject(fixture, tenant, 'billing')
     const error = await run({ project: 'nowhere' }).catch((reason) => reason)
     expect(error).toBeInstanceOf(UsageError)
     expect(error.message).toBe('there is no project nowhere; there are: billing, test')
   })
 
-  test('of several organizations is chosen by its id', async () => {
+  it('of several organizations is chosen by its id', async () => {
     const other = await addTenant(fixture, 'test')
     source.lists = { checks: many(1), channels: [] }
     await expect(run()).rejects.toThrow('several organizations have a project test')

@@ -1,24 +1,18 @@
 import { copyFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
+import { expect, it } from 'vitest'
 import { runImport } from '../../../src/import/run-import.ts'
 import { SourceError } from '../../../src/import/source.ts'
 import { findPushed } from '../../../src/store/checks/push-tokens.ts'
 import { type KumaMonitor, type KumaOptions, tokenOf, writeKumaDatabase } from '../../support/kuma-database.ts'
-import { makeTempFolder, type TempFolder } from '../../support/temp-folder.ts'
-import { addProject, addTenant, NOW, type TestTenant, useFixture } from '../checks/fixture.ts'
+import { makeTempFolder } from '../../support/temp-folder.ts'
+import { use } from '../../support/use.ts'
+import { addProject, addTenant, NOW, useFixture } from '../checks/fixture.ts'
 
 const fixture = useFixture()
-let tenant: TestTenant
-let temp: TempFolder
 let count = 0
-beforeAll(async () => {
-  temp = await makeTempFolder()
-})
-afterAll(() => temp.remove())
-beforeEach(() => {
-  tenant = fixture.tenant
-})
+const temp = use(makeTempFolder)
+const { tenant } = fixture
 
 function write(monitors: readonly KumaMonitor[], options?: KumaOptions) {
   count += 1
@@ -52,7 +46,7 @@ async function stored() {
   return rows
 }
 
-test('push monitors become checks: interval, retries, tags, and whether they are active', async () => {
+it('push monitors become checks: interval, retries, tags, and whether they are active', async () => {
   const { file } = write([
     {
       name: 'Nightly backup',
@@ -81,7 +75,7 @@ test('push monitors become checks: interval, retries, tags, and whether they are
   )
 })
 
-test.each([
+it.each([
   [20, 0, 60, 5],
   [20, 0, 0, 5],
   [60, 0, 60, 5],
@@ -99,7 +93,7 @@ test.each([
   },
 )
 
-test('what is left out of a monitor is in its row', async () => {
+it('what is left out of a monitor is in its row', async () => {
   const monitors: KumaMonitor[] = [
     { name: 'Plain' },
     { name: 'Windows', maintenance: ['Sunday night', 'Move'] },
@@ -130,7 +124,7 @@ test('what is left out of a monitor is in its row', async () => {
   ])
 })
 
-test.each([
+it.each([
   ['tok+J/00==', 'its push token has the characters + / =: a token has 1 to 64 of A-Z, a-z, 0-9, - and _'],
   ['a b\u200bc', 'its push token has the characters U+0020 U+200B: '],
   ['x'.repeat(65), 'its push token has 65 characters: a token has 1 to 64'],
@@ -143,19 +137,19 @@ test.each([
   if (pushToken !== '') expect(lines[0]).not.toContain(pushToken)
 })
 
-test('their tokens ping them', async () => {
+it('their tokens ping them', async () => {
   await run(write([{ name: 'One' }, { name: 'Two' }]).file)
   const found = await findPushed(fixture.database, [tokenOf(0), tokenOf(1)])
   expect([...found.values()]).toEqual((await stored()).map(({ publicId }) => publicId))
 })
 
-test('one in a group that is not active is paused', async () => {
+it('one in a group that is not active is paused', async () => {
   const group = { name: 'Group', type: 'group', active: false, pushToken: null }
   await run(write([group, { name: 'Inner', parent: 1 }]).file)
   expect(await stored()).toEqual([expect.objectContaining({ name: 'Inner', status: 3 })])
 })
 
-test('other monitors and notifications are left out, and do not count as refused', async () => {
+it('other monitors and notifications are left out, and do not count as refused', async () => {
   const { file } = write(
     [
       { name: 'Web', type: 'http', pushToken: null },
@@ -173,13 +167,13 @@ test('other monitors and notifications are left out, and do not count as refused
   ])
 })
 
-test('one without a token is refused', async () => {
+it('one without a token is refused', async () => {
   const { status, lines } = await run(write([{ name: 'Broken', pushToken: null }]).file)
   expect(status).toBe(3)
   expect(lines[0]).toMatch(/^Broken +refused +has no push token$/)
 })
 
-test('a second run adds what is new', async () => {
+it('a second run adds what is new', async () => {
   await run(write([{ name: 'One' }]).file)
   const { lines } = await run(write([{ name: 'Renamed' }, { name: 'Two' }]).file)
   expect(lines).toEqual([
@@ -190,7 +184,7 @@ test('a second run adds what is new', async () => {
   expect((await stored()).map(({ name }) => name)).toEqual(['One', 'Two'])
 })
 
-test('a token of another organization is refused', async () => {
+it('a token of another organization is refused', async () => {
   const other = await addTenant(fixture, 'other')
   const { file } = write([{ name: 'One' }])
   await run(file, { project: other.project })
@@ -200,7 +194,7 @@ test('a token of another organization is refused', async () => {
   expect(await stored()).toEqual([])
 })
 
-test('a token of another project of the organization is there already, with the name of that project', async () => {
+it('a token of another project of the organization is there already, with the name of that project', async () => {
   const project = await addProject(fixture, tenant, 'pay')
   await fixture.database.query(`update projects set name = 'Payments Team' where id = $1`, [project])
   const { file } = write([{ name: 'One' }])
@@ -210,13 +204,13 @@ test('a token of another project of the organization is there already, with the 
   expect(lines[0]).toMatch(/^One +there already +in project Payments Team \(pay\)$/)
 })
 
-test('--dry-run writes nothing', async () => {
+it('--dry-run writes nothing', async () => {
   const { lines } = await run(write([{ name: 'One' }]).file, { isDryRun: true })
   expect(lines[1]).toBe('made 1, there already 0, refused 0, left out 0')
   expect(await stored()).toEqual([])
 })
 
-test('the log beside the file counts, while Uptime Kuma runs', async () => {
+it('the log beside the file counts, while Uptime Kuma runs', async () => {
   const { file, close } = write([{ name: 'One' }], { isOpen: true })
   try {
     expect((await run(file)).lines.at(-1)).toBe('made 1, there already 0, refused 0, left out 0')
@@ -225,7 +219,7 @@ test('the log beside the file counts, while Uptime Kuma runs', async () => {
   }
 })
 
-test('a file that is missing, or none of Uptime Kuma, is not imported', async () => {
+it('a file that is missing, or none of Uptime Kuma, is not imported', async () => {
   const missing = join(temp.path, 'missing.db')
   await expect(run(missing)).rejects.toThrow(new SourceError(`the file ${missing} is missing or cannot be read`))
   const text = join(temp.path, 'text.db')

@@ -10,7 +10,6 @@ import type { Queryable } from '../../../src/store/postgres/database.ts'
 import { addCheck, cronSpec, type Fixture, NOW, type TestTenant } from '../checks/fixture.ts'
 
 export const CLUSTER = 'default'
-export const SECOND_MS = 1_000
 
 export interface Followed {
   readonly key: number

@@ -24,7 +24,8 @@ import { listSeen, saveUnseen } from '../../../src/store/jobs/seen-areas.ts'
 import { takeClusterName } from '../../../src/store/leases/clusters.ts'
 import type { Statement } from '../../../src/store/postgres/database.ts'
 import { WITHOUT_SPOOL } from '../../support/beats.ts'
-import { HOUR_MS, MINUTE_MS, NOW, openTransaction, ping, pruneAll, useFixture } from '../checks/fixture.ts'
+import { HOUR, MINUTE, SECOND } from '../../support/builders.ts'
+import { NOW, openTransaction, ping, pruneAll, useFixture } from '../checks/fixture.ts'
 import {
   addFollowed,
   CLUSTER,
@@ -35,7 +36,6 @@ import {
   failAt,
   flipsOf,
   reportOf,
-  SECOND_MS,
   startAt,
   stateOf,
   successAt,
@@ -79,10 +79,10 @@ const detailOf = ({ resource }: Followed, dueAt: number, given: Partial<Deadline
 })
 
 // NOW is a full hour in the past of the database's clock. The slot of 11:00 was due at 11:05.
-const SLOT = NOW - HOUR_MS
-const DUE = SLOT + 5 * MINUTE_MS
+const SLOT = NOW - HOUR
+const DUE = SLOT + 5 * MINUTE
 const addOverdue = (name = 'nightly', jobArea = CLUSTER) =>
-  addFollowed(t, name, { agoMs: HOUR_MS + 30 * MINUTE_MS, spec: { jobArea } })
+  addFollowed(t, name, { agoMs: HOUR + 30 * MINUTE, spec: { jobArea } })
 
 describe('a deadline', () => {
   it('waits while no controller records Jobs, whichever replica evaluates, and passes once all Jobs of then are recorded', async () => {
@@ -97,8 +97,8 @@ describe('a deadline', () => {
   })
 
   it('of another cluster, or of a check that is pinged, does not wait for this one', async () => {
-    const check = await addFollowed(t, 'pinged', { agoMs: HOUR_MS + 30 * MINUTE_MS, spec: { jobArea: null } })
-    await addFollowed(t, 'elsewhere', { agoMs: HOUR_MS + 30 * MINUTE_MS, spec: { jobArea: 'other' } })
+    const check = await addFollowed(t, 'pinged', { agoMs: HOUR + 30 * MINUTE, spec: { jobArea: null } })
+    await addFollowed(t, 'elsewhere', { agoMs: HOUR + 30 * MINUTE, spec: { jobArea: 'other' } })
     await see(DUE, [])
     expect(await expire()).toEqual(['missed'])
     expect(await flipsOf(t, check.key)).toHaveLength(1)
@@ -106,7 +106,7 @@ describe('a deadline', () => {
 
   it('is not passed by what is recorded first: a controller that was away records, and then marks', async () => {
     const check = await addOverdue()
-    await recordJobs(t.context, [reportOf(check, [startAt(SLOT + SECOND_MS, SLOT), successAt(SLOT + MINUTE_MS)])])
+    await recordJobs(t.context, [reportOf(check, [startAt(SLOT + SECOND, SLOT), successAt(SLOT + MINUTE)])])
     await see(NOW, [])
     expect(await expire()).toEqual([])
     expect(await flipsOf(t, check.key)).toMatchObject([{ reason: 'first_success' }])
@@ -156,7 +156,7 @@ describe('a deadline', () => {
   it('never waits again for what was seen: a leader that was paused writes late', async () => {
     await addOverdue()
     await see(DUE, [])
-    await see(DUE - HOUR_MS, [])
+    await see(DUE - HOUR, [])
     expect(await expire()).toEqual(['missed'])
   })
 })
@@ -179,7 +179,7 @@ describe('the flip of a run that has not started', () => {
   it('says nothing where the detail is about another slot, or there is none', async () => {
     const [other, none] = [await addOverdue('other'), await addOverdue('none')]
     await saveSource(t.database, none.key, 'none')
-    await see(DUE, [detailOf(other, DUE - HOUR_MS)])
+    await see(DUE, [detailOf(other, DUE - HOUR)])
     expect(await expire()).toEqual(['missed', 'missed'])
     for (const { key } of [other, none]) {
       expect(await flipsOf(t, key)).toEqual([{ reason: 'missed', at: DUE, detail: null, job: null }])
@@ -213,13 +213,13 @@ describe('the flip of a run that has not started', () => {
 })
 
 it('the flip of a run that took too long names its Job, the limit and where it is set, also beside a newer one', async () => {
-  const check = await addFollowed(t, 'nightly', { agoMs: 3 * HOUR_MS })
-  const runs = [NOW - 2 * HOUR_MS, NOW - 90 * MINUTE_MS].map((at, index) =>
+  const check = await addFollowed(t, 'nightly', { agoMs: 3 * HOUR })
+  const runs = [NOW - 2 * HOUR, NOW - 90 * MINUTE].map((at, index) =>
     reportOf(check, [startAt(at, at)], { job: `nightly-${index}` }),
   )
   await saveSource(t.database, check.key, 'nightly', 'the default')
   await recordJobs(t.context, runs)
-  const deadline = NOW - 90 * MINUTE_MS
+  const deadline = NOW - 90 * MINUTE
   await see(deadline, [])
   expect(await expire()).toEqual(['overran'])
   const detail = 'Job nightly-0 has run for longer than 1800 s (the default)'
@@ -228,10 +228,10 @@ it('the flip of a run that took too long names its Job, the limit and where it i
 })
 
 it('the flip of a run whose deadline passed before the check was up has the time of that flip, and names its Job', async () => {
-  const check = await addFollowed(t, 'nightly', { agoMs: 3 * HOUR_MS })
-  const [hung, quick] = [NOW - 2 * HOUR_MS, NOW - 100 * MINUTE_MS]
-  const ended = NOW - 80 * MINUTE_MS
-  const deadline = hung + 30 * MINUTE_MS
+  const check = await addFollowed(t, 'nightly', { agoMs: 3 * HOUR })
+  const [hung, quick] = [NOW - 2 * HOUR, NOW - 100 * MINUTE]
+  const ended = NOW - 80 * MINUTE
+  const deadline = hung + 30 * MINUTE
   await recordJobs(t.context, [
     reportOf(check, [startAt(hung, hung)], { job: 'nightly-0' }),
     reportOf(check, [startAt(quick, quick), successAt(ended)], { job: 'nightly-1' }),
@@ -245,11 +245,11 @@ it('the flip of a run whose deadline passed before the check was up has the time
 describe('a run that took too long', () => {
   const runs = async (name: string, until: number) =>
     (await listOverdueRuns(t.database, [CLUSTER], until)).filter(({ resource }) => resource.name === name)
-  const addRun = async (name: string, agoMs = 90 * MINUTE_MS) => {
-    const check = await addFollowed(t, name, { agoMs: 3 * HOUR_MS })
+  const addRun = async (name: string, agoMs = 90 * MINUTE) => {
+    const check = await addFollowed(t, name, { agoMs: 3 * HOUR })
     const runId = randomUUID()
     await recordJobs(t.context, [reportOf(check, [startAt(NOW - agoMs, NOW - agoMs)], { runId, job: `${name}-1` })])
-    return { check, runId, deadline: NOW - agoMs + 30 * MINUTE_MS }
+    return { check, runId, deadline: NOW - agoMs + 30 * MINUTE }
   }
 
   it('is listed from its deadline until it is explained, and its flip says what its pods do', async () => {
@@ -284,9 +284,9 @@ describe('a run that took too long', () => {
 
   it('is listed where it takes its check down: not beside an earlier deadline, nor while that is down or elsewhere', async () => {
     // Its slot of 11:00 was due at 11:05, and its run should have ended at 11:00 and at 11:10.
-    const { runId } = await addRun('first', 90 * MINUTE_MS)
+    const { runId } = await addRun('first', 90 * MINUTE)
     expect((await runs('first', NOW)).map((run) => run.runId)).toEqual([runId])
-    const { check } = await addRun('second', 80 * MINUTE_MS)
+    const { check } = await addRun('second', 80 * MINUTE)
     expect((await stateOf(t, check.key)).dueAt).toBe(DUE)
     expect(await runs('second', NOW)).toEqual([])
     await t.database.query('update check_states set due_at = null, job_area = $1', ['other'])
@@ -300,7 +300,7 @@ describe('a run that took too long', () => {
 
 describe('a controller that starts', () => {
   it('finds what is recorded of runs', async () => {
-    const check = await addFollowed(t, 'nightly', { agoMs: HOUR_MS })
+    const check = await addFollowed(t, 'nightly', { agoMs: HOUR })
     const [running, succeeded, failed, deleted, fresh] = Array.from({ length: 5 }, () => randomUUID())
     await recordJobs(t.context, [
       reportOf(check, [startAt(NOW)], { runId: running! }),
@@ -329,10 +329,10 @@ describe('a controller that starts', () => {
   })
 
   it('takes runs that are older than the pruned history for recorded', async () => {
-    const check = await addFollowed(t, 'nightly', { agoMs: 9 * HOUR_MS })
-    const reports = [8, 6, 4, 2].map((hours) => reportOf(check, [successAt(NOW - hours * HOUR_MS)]))
+    const check = await addFollowed(t, 'nightly', { agoMs: 9 * HOUR })
+    const reports = [8, 6, 4, 2].map((hours) => reportOf(check, [successAt(NOW - hours * HOUR)]))
     await recordJobs(t.context, reports)
-    const run = (hours: number) => ({ resource: check.resource, runId: randomUUID(), at: NOW - hours * HOUR_MS })
+    const run = (hours: number) => ({ resource: check.resource, runId: randomUUID(), at: NOW - hours * HOUR })
     const first = run(9)
     expect(await findRecorded(t.context, [first])).toEqual([new Set(['suspend'])])
     await pruneAll(t, { maxPings: 2 })
@@ -344,7 +344,7 @@ describe('a controller that starts', () => {
   })
 
   it('closes runs whose Job is gone without a record, and leaves the others', async () => {
-    const check = await addFollowed(t, 'nightly', { agoMs: HOUR_MS })
+    const check = await addFollowed(t, 'nightly', { agoMs: HOUR })
     const [gone, open] = [randomUUID(), randomUUID()]
     await recordJobs(
       t.context,
@@ -359,7 +359,7 @@ describe('a controller that starts', () => {
   })
 
   it('does not wait for a check that another transaction holds, to close its runs', async () => {
-    const check = await addFollowed(t, 'nightly', { agoMs: HOUR_MS })
+    const check = await addFollowed(t, 'nightly', { agoMs: HOUR })
     const runId = randomUUID()
     await recordJobs(t.context, [reportOf(check, [startAt(NOW)], { runId })])
     const holding = await openTransaction(t, (tx) =>
@@ -372,12 +372,12 @@ describe('a controller that starts', () => {
   })
 
   it('lists the checks of its cluster, with the open runs of Jobs alone', async () => {
-    const followed = [await addOverdue('a'), await addFollowed(t, 'b', { agoMs: HOUR_MS / 2 })] as const
+    const followed = [await addOverdue('a'), await addFollowed(t, 'b', { agoMs: HOUR / 2 })] as const
     await addFollowed(t, 'pinged', { spec: { jobArea: null } })
     await addFollowed(t, 'elsewhere', { spec: { jobArea: 'other' } })
     await saveSource(t.database, followed[0].key, 'nightly')
     const runId = randomUUID()
-    await recordJobs(t.context, [reportOf(followed[1], [startAt(NOW - MINUTE_MS)], { runId, source: 'b' })])
+    await recordJobs(t.context, [reportOf(followed[1], [startAt(NOW - MINUTE)], { runId, source: 'b' })])
     await ping(t.database, followed[1], 'start', NOW, { runId: randomUUID() })
     await ping(t.database, followed[1], 'start', NOW)
     await see(1, [detailOf(followed[0], DUE, { source: 'nightly' })])
@@ -387,7 +387,7 @@ describe('a controller that starts', () => {
         key: followed[0].key,
         resource: followed[0].resource,
         source: 'nightly',
-        createdAt: NOW - HOUR_MS - 30 * MINUTE_MS,
+        createdAt: NOW - HOUR - 30 * MINUTE,
         status: 'new',
         dueAt: DUE,
         graceMs: 300_000,
@@ -431,7 +431,7 @@ describe('the areas for which it matters now what Jobs report', () => {
       ])
     await set(a, null, null)
     await set(b, null, null)
-    const at = (until: number, areas = ['a', 'b', 'c']) => listDueAreas(t.database, areas, until, MINUTE_MS)
+    const at = (until: number, areas = ['a', 'b', 'c']) => listDueAreas(t.database, areas, until, MINUTE)
     return { a, b, set, at }
   }
 
@@ -439,7 +439,7 @@ describe('the areas for which it matters now what Jobs report', () => {
     const { a, b, set, at } = await open()
     expect(await at(DUE)).toEqual([])
     // Of a later deadline, as after a run: the time to look is an old one.
-    await set(a, DUE, DUE + HOUR_MS)
+    await set(a, DUE, DUE + HOUR)
     await set(b, DUE + 1, null)
     expect(await at(DUE - 1)).toEqual([])
     expect(await at(DUE)).toEqual(['a'])
@@ -448,12 +448,12 @@ describe('the areas for which it matters now what Jobs report', () => {
   })
 
   it.each([
-    ['a minute before the deadline', 300, MINUTE_MS],
+    ['a minute before the deadline', 300, MINUTE],
     ['half of a short grace time before the deadline', 61, 30_500],
   ])('are from %s on those of which its reason is looked for', async (_, graceSeconds, aheadMs) => {
     const { a, b, set, at } = await open()
     await set(a, DUE, DUE, graceSeconds)
-    await set(b, DUE + HOUR_MS, DUE + HOUR_MS, graceSeconds)
+    await set(b, DUE + HOUR, DUE + HOUR, graceSeconds)
     expect(await at(DUE - aheadMs - 1)).toEqual([])
     expect(await at(DUE - aheadMs)).toEqual(['a'])
   })
@@ -477,11 +477,11 @@ it('it is that of the namespace which was seen last the longest ago, of those th
   }
   const seenAt = async () => (await listSeen(t.database, 10)).map(({ cluster, seenAt }) => [cluster, seenAt])
   for (const [index, area] of areas.entries())
-    await markSeen(t.context, seenOf([area], NOW - index * MINUTE_MS, CLUSTER, areas), [])
-  expect(await seenAt()).toEqual([[CLUSTER, NOW - 3 * MINUTE_MS]])
+    await markSeen(t.context, seenOf([area], NOW - index * MINUTE, CLUSTER, areas), [])
+  expect(await seenAt()).toEqual([[CLUSTER, NOW - 3 * MINUTE]])
   // A namespace that is watched no longer holds nothing back.
   await markSeen(t.context, seenOf(areas.slice(0, 1), NOW + 1, CLUSTER, areas.slice(0, 3)), [])
-  expect(await seenAt()).toEqual([[CLUSTER, NOW - MINUTE_MS]])
+  expect(await seenAt()).toEqual([[CLUSTER, NOW - MINUTE]])
   const { rows } = await t.database.query<{ area: string }>('select area from seen_areas order by area')
   expect(rows.map(({ area }) => area)).toEqual(areas.slice(0, 3))
 })
@@ -568,7 +568,7 @@ describe('an area that was never seen', () => {
     await unseen([])
     expect(await listSeen(t.database, 10)).toEqual([])
     await unseen([CLUSTER])
-    const later = (await now()) + HOUR_MS
+    const later = (await now()) + HOUR
     await markSeen(t.context, seenOf([CLUSTER], later), [])
     expect(await listSeen(t.database, 10)).toEqual([])
     await saveSource(t.database, (await addOverdue()).key, 'nightly')

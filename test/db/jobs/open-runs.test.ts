@@ -4,24 +4,25 @@ import { describe, expect, it } from 'vitest'
 import { findRecorded } from '../../../src/checks/jobs/find-recorded.ts'
 import type { JobEntry } from '../../../src/checks/jobs/job-report.ts'
 import { recordJobs } from '../../../src/checks/jobs/record-jobs.ts'
-import { HOUR_MS, MINUTE_MS, NOW, useFixture } from '../checks/fixture.ts'
+import { HOUR, MINUTE } from '../../support/builders.ts'
+import { NOW, useFixture } from '../checks/fixture.ts'
 import { addFollowed, type Followed, pingsOf, reportOf, startAt, stateOf, successAt } from './fixture.ts'
 
 const t = useFixture()
 
 it('a run that was over time when its check was created has no deadline, and one that was not has its own', async () => {
-  const check = await addFollowed(t, 'nightly', { agoMs: MINUTE_MS })
-  const [old, recent] = [startAt(NOW - 5 * HOUR_MS), startAt(NOW - 20 * MINUTE_MS)]
+  const check = await addFollowed(t, 'nightly', { agoMs: MINUTE })
+  const [old, recent] = [startAt(NOW - 5 * HOUR), startAt(NOW - 20 * MINUTE)]
   await recordJobs(t.context, [reportOf(check, [old]), reportOf(check, [recent])])
   const { runs } = await stateOf(t, check.key)
-  expect(runs).toMatchObject([{ deadlineAt: null }, { deadlineAt: recent.at + 30 * MINUTE_MS }])
+  expect(runs).toMatchObject([{ deadlineAt: null }, { deadlineAt: recent.at + 30 * MINUTE }])
 })
 
 describe('a run that is stored as started, and has no end', () => {
   const RUN = '0190b8a0-0000-7000-8000-000000000001'
-  const start = startAt(NOW - 20 * MINUTE_MS)
-  const again = startAt(NOW - 5 * MINUTE_MS, start.at)
-  const suspend = (at = NOW - 10 * MINUTE_MS): JobEntry => ({ type: 'suspend', at })
+  const start = startAt(NOW - 20 * MINUTE)
+  const again = startAt(NOW - 5 * MINUTE, start.at)
+  const suspend = (at = NOW - 10 * MINUTE): JobEntry => ({ type: 'suspend', at })
   const record = (check: Followed, ...entries: JobEntry[]) =>
     recordJobs(t.context, [reportOf(check, entries, { runId: RUN })])
   const missing = async ({ resource }: Followed) => {
@@ -30,7 +31,7 @@ describe('a run that is stored as started, and has no end', () => {
   }
   const runsOf = async ({ key }: Followed) => (await stateOf(t, key)).runs
   const addStarted = async () => {
-    const check = await addFollowed(t, 'nightly', { agoMs: HOUR_MS })
+    const check = await addFollowed(t, 'nightly', { agoMs: HOUR })
     expect(await missing(check)).toEqual(['start', 'success'])
     expect(await record(check, start)).toEqual(['recorded'])
     expect(await missing(check)).toEqual(['suspend', 'success'])
@@ -44,7 +45,7 @@ describe('a run that is stored as started, and has no end', () => {
     expect(await missing(check)).toEqual(['start', 'success'])
     expect(await record(check, suspend())).toEqual(['repeated'])
     expect(await record(check, again)).toEqual(['recorded'])
-    expect(await runsOf(check)).toMatchObject([{ startedAt: again.at, deadlineAt: again.at + 30 * MINUTE_MS }])
+    expect(await runsOf(check)).toMatchObject([{ startedAt: again.at, deadlineAt: again.at + 30 * MINUTE }])
     expect(await missing(check)).toEqual(['suspend', 'success'])
     expect(await record(check, again)).toEqual(['repeated'])
     expect((await pingsOf(t, check.key)).map(({ type }) => type)).toEqual(['start'])
@@ -62,7 +63,7 @@ describe('a run that is stored as started, and has no end', () => {
       reports.map((entries) => reportOf(check, entries, { runId: RUN })),
     )
     expect(await runsOf(check)).toMatchObject([{ startedAt: again.at }])
-    await record(check, successAt(NOW - MINUTE_MS))
+    await record(check, successAt(NOW - MINUTE))
     expect(await runsOf(check)).toBeNull()
     expect(await record(check, again, suspend(NOW))).toEqual(['repeated'])
     expect(await missing(check)).toEqual([])

@@ -9,17 +9,8 @@ import { newIdBytes } from '../../../src/runtime/ids.ts'
 import { saveChanges } from '../../../src/store/checks/change-sets.ts'
 import type { Context } from '../../../src/store/context.ts'
 import type { Queryable } from '../../../src/store/postgres/database.ts'
-import {
-  addPingRow,
-  DAY_MS,
-  HOUR_MS,
-  MINUTE_MS,
-  NOW,
-  openTransaction,
-  ping,
-  pruneAll,
-  useFixture,
-} from '../checks/fixture.ts'
+import { DAY, HOUR, MINUTE, SECOND } from '../../support/builders.ts'
+import { addPingRow, NOW, openTransaction, ping, pruneAll, useFixture } from '../checks/fixture.ts'
 import {
   addFollowed,
   aLastRun,
@@ -30,7 +21,6 @@ import {
   flipsOf,
   pingsOf,
   reportOf,
-  SECOND_MS,
   startAt,
   stateOf,
   successAt,
@@ -43,39 +33,39 @@ const DOWN = 2
 
 describe('a report', () => {
   it('is stored with the times of its Job and the id of its run', async () => {
-    const check = await addFollowed(t, 'nightly', { agoMs: HOUR_MS })
-    const start = NOW - 10 * MINUTE_MS
-    const report = reportOf(check, [startAt(start), successAt(start + 93 * SECOND_MS)])
+    const check = await addFollowed(t, 'nightly', { agoMs: HOUR })
+    const start = NOW - 10 * MINUTE
+    const report = reportOf(check, [startAt(start), successAt(start + 93 * SECOND)])
     expect(await record(report)).toEqual(['recorded'])
     const common = { source: 'job', runId: report.runId, body: null }
     expect(await pingsOf(t, check.key)).toEqual([
       { ...common, type: 'start', at: start, durationMs: null, exitCode: null },
-      { ...common, type: 'success', at: start + 93 * SECOND_MS, durationMs: 93_000, exitCode: 0 },
+      { ...common, type: 'success', at: start + 93 * SECOND, durationMs: 93_000, exitCode: 0 },
     ])
-    expect(await stateOf(t, check.key)).toMatchObject({ status: UP, lastPingAt: start + 93 * SECOND_MS, runs: null })
+    expect(await stateOf(t, check.key)).toMatchObject({ status: UP, lastPingAt: start + 93 * SECOND, runs: null })
     expect(await flipsOf(t, check.key)).toEqual([
-      { reason: 'first_success', at: start + 93 * SECOND_MS, detail: null, job: 'nightly-1' },
+      { reason: 'first_success', at: start + 93 * SECOND, detail: null, job: 'nightly-1' },
     ])
   })
 
   it('of a failure says why, in its history, its flip and its event', async () => {
-    const check = await addFollowed(t, 'nightly', { agoMs: HOUR_MS })
+    const check = await addFollowed(t, 'nightly', { agoMs: HOUR })
     const body = 'container backup was OOMKilled (exit code 137)\nJob nightly-1 failed: BackoffLimitExceeded'
-    expect(await record(reportOf(check, [failAt(NOW - SECOND_MS, body)]))).toEqual(['recorded'])
+    expect(await record(reportOf(check, [failAt(NOW - SECOND, body)]))).toEqual(['recorded'])
     expect(await pingsOf(t, check.key)).toMatchObject([{ type: 'fail', exitCode: 3, body }])
     const detail = 'container backup was OOMKilled (exit code 137)'
-    expect(await flipsOf(t, check.key)).toEqual([{ reason: 'failed', at: NOW - SECOND_MS, detail, job: 'nightly-1' }])
+    expect(await flipsOf(t, check.key)).toEqual([{ reason: 'failed', at: NOW - SECOND, detail, job: 'nightly-1' }])
     const kubernetes = { ...check.resource, source: { kind: 'CronJob', name: 'nightly' }, run: 'nightly-1' }
     expect(await eventsOf(t, check.key)).toEqual([{ type: 'check.down', reason: 'failed', detail, kubernetes }])
   })
 
   it('of a failure says why in a later event that has no flip, if that is about the failure', async () => {
-    const check = await addFollowed(t, 'nightly', { agoMs: HOUR_MS })
-    await record(reportOf(check, [failAt(NOW - SECOND_MS)]))
+    const check = await addFollowed(t, 'nightly', { agoMs: HOUR })
+    await record(reportOf(check, [failAt(NOW - SECOND)]))
     const late = lateEvent(NOW, NOW)
     const down = { type: 'check.down', data: { ...late.data, reason: 'failed' } } as const
     const events = [late, down].map((event, index) => {
-      const at = NOW + MINUTE_MS + index
+      const at = NOW + MINUTE + index
       return { ...event, id: newIdBytes(at), key: check.key, flipId: null, pingId: null, at }
     })
     await saveChanges(t.database, { states: [], pings: [], flips: [], events })
@@ -88,9 +78,9 @@ describe('a report', () => {
   })
 
   it('of a deleted Job is a log, and closes its run without a completion', async () => {
-    const check = await addFollowed(t, 'nightly', { agoMs: HOUR_MS })
+    const check = await addFollowed(t, 'nightly', { agoMs: HOUR })
     const runId = randomUUID()
-    await record(reportOf(check, [startAt(NOW - MINUTE_MS)], { runId }))
+    await record(reportOf(check, [startAt(NOW - MINUTE)], { runId }))
     expect((await stateOf(t, check.key)).runs).toMatchObject([{ id: runId }])
     expect(await record(reportOf(check, [deletedAt(NOW, 'nightly-1')], { runId }))).toEqual(['recorded'])
     expect(await stateOf(t, check.key)).toMatchObject({ runs: null, lastPingAt: null, pingsTotal: 2 })
@@ -101,10 +91,10 @@ describe('a report', () => {
   })
 
   it('of a run that its CronJob replaced takes the check down, and says which Job did', async () => {
-    const check = await addFollowed(t, 'nightly', { agoMs: HOUR_MS })
+    const check = await addFollowed(t, 'nightly', { agoMs: HOUR })
     const runId = randomUUID()
     const overran = 'Job nightly-1 had not ended when Job nightly-2 replaced it'
-    const report = reportOf(check, [startAt(NOW - MINUTE_MS), deletedAt(NOW, 'nightly-1', overran)], { runId })
+    const report = reportOf(check, [startAt(NOW - MINUTE), deletedAt(NOW, 'nightly-1', overran)], { runId })
     expect(await record(report)).toEqual(['recorded'])
     expect(await record(report)).toEqual(['repeated'])
     expect(await stateOf(t, check.key)).toMatchObject({ status: DOWN, runs: null })
@@ -117,23 +107,23 @@ describe('a report', () => {
   })
 
   it('of a run that its CronJob replaced after its container had reported the end changes no status', async () => {
-    const check = await addFollowed(t, 'nightly', { agoMs: HOUR_MS })
+    const check = await addFollowed(t, 'nightly', { agoMs: HOUR })
     const runId = randomUUID()
-    await record(reportOf(check, [startAt(NOW - 2 * MINUTE_MS)], { runId }))
-    await ping(t.database, check, 'success', NOW - MINUTE_MS, { runId })
+    await record(reportOf(check, [startAt(NOW - 2 * MINUTE)], { runId }))
+    await ping(t.database, check, 'success', NOW - MINUTE, { runId })
     await record(reportOf(check, [deletedAt(NOW, 'nightly-1', 'x')], { runId }))
     expect((await flipsOf(t, check.key)).filter(({ reason }) => reason === 'overran')).toEqual([])
   })
 
   it('of a success that only the CronJob knows has no run id, and is recorded once', async () => {
-    const check = await addFollowed(t, 'nightly', { agoMs: HOUR_MS })
-    const report = reportOf(check, [successAt(NOW - MINUTE_MS)], { runId: null, job: null })
+    const check = await addFollowed(t, 'nightly', { agoMs: HOUR })
+    const report = reportOf(check, [successAt(NOW - MINUTE)], { runId: null, job: null })
     expect(await record(report)).toEqual(['recorded'])
     expect(await record(report)).toEqual(['repeated'])
-    expect(await pingsOf(t, check.key)).toMatchObject([{ type: 'success', runId: null, at: NOW - MINUTE_MS }])
+    expect(await pingsOf(t, check.key)).toMatchObject([{ type: 'success', runId: null, at: NOW - MINUTE }])
     // A ping of the container at the same time is no report of the Job.
-    await addPingRow(t, check.key, NOW - SECOND_MS, { type: 'success' })
-    const next = reportOf(check, [successAt(NOW - SECOND_MS)], { runId: null, job: null })
+    await addPingRow(t, check.key, NOW - SECOND, { type: 'success' })
+    const next = reportOf(check, [successAt(NOW - SECOND)], { runId: null, job: null })
     expect(await record(next)).toEqual(['recorded'])
     // A Job whose end is recorded is the same success.
     await record(reportOf(check, [successAt(NOW)]))
@@ -145,25 +135,25 @@ describe('a report', () => {
     ['of the last run', true],
     ['of an older run', false],
   ])('of a success %s is recorded once where the clock of the cluster is ahead', async (_what, isLast) => {
-    const check = await addFollowed(t, 'nightly', { agoMs: HOUR_MS })
+    const check = await addFollowed(t, 'nightly', { agoMs: HOUR })
     t.clock.time = NOW + (isLast ? 0 : 321)
-    const at = NOW + 2 * SECOND_MS
+    const at = NOW + 2 * SECOND
     const lastRun = aLastRun({ outcome: 'Succeeded', completionTime: new Date(at).toISOString() })
     expect(await record(reportOf(check, [successAt(at)], { lastRun: isLast ? lastRun : null }))).toEqual(['recorded'])
     const alone = (of: number) => reportOf(check, [successAt(of)], { runId: null, job: null })
-    t.clock.time = NOW + 10 * SECOND_MS
+    t.clock.time = NOW + 10 * SECOND
     // The Job is removed, the controller starts, and the CronJob has its lastSuccessfulTime.
     expect(await record(alone(at))).toEqual(['repeated'])
     expect(await pingsOf(t, check.key)).toHaveLength(1)
-    expect(await record(alone(at + (isLast ? SECOND_MS : 60 * SECOND_MS)))).toEqual(['recorded'])
+    expect(await record(alone(at + (isLast ? SECOND : 60 * SECOND)))).toEqual(['recorded'])
   })
 
   it('of a success that only the CronJob knows is recorded once where the clock of the cluster is ahead', async () => {
-    const check = await addFollowed(t, 'nightly', { agoMs: HOUR_MS })
+    const check = await addFollowed(t, 'nightly', { agoMs: HOUR })
     t.clock.time = NOW + 321
-    const report = reportOf(check, [successAt(NOW + 2 * SECOND_MS)], { runId: null, job: null })
+    const report = reportOf(check, [successAt(NOW + 2 * SECOND)], { runId: null, job: null })
     expect(await record(report)).toEqual(['recorded'])
-    t.clock.time = NOW + MINUTE_MS
+    t.clock.time = NOW + MINUTE
     expect(await record(report)).toEqual(['repeated'])
   })
 
@@ -179,14 +169,14 @@ describe('a report', () => {
   })
 
   it('has the order of its Job where times are equal: a start comes before its end', async () => {
-    const check = await addFollowed(t, 'nightly', { agoMs: HOUR_MS })
+    const check = await addFollowed(t, 'nightly', { agoMs: HOUR })
     await record(reportOf(check, [startAt(NOW), successAt(NOW)]))
     expect((await pingsOf(t, check.key)).map(({ type }) => type)).toEqual(['start', 'success'])
   })
 
   it('is recorded in the order of what happened, beside that of a run that overlaps', async () => {
-    const check = await addFollowed(t, 'nightly', { agoMs: HOUR_MS })
-    const ago = (minutes: number) => NOW - minutes * MINUTE_MS
+    const check = await addFollowed(t, 'nightly', { agoMs: HOUR })
+    const ago = (minutes: number) => NOW - minutes * MINUTE
     await record(reportOf(check, [failAt(ago(40))]))
     const long = reportOf(check, [startAt(ago(30)), successAt(ago(5))], { job: 'long' })
     const short = reportOf(check, [startAt(ago(25)), successAt(ago(20))], { job: 'short' })
@@ -202,21 +192,21 @@ describe('a report', () => {
   })
 
   it('that comes late is history: it overrides no newer completion', async () => {
-    const check = await addFollowed(t, 'nightly', { agoMs: 3 * HOUR_MS })
-    await record(reportOf(check, [startAt(NOW - MINUTE_MS), successAt(NOW)]))
-    await record(reportOf(check, [startAt(NOW - HOUR_MS), failAt(NOW - HOUR_MS + MINUTE_MS)]))
+    const check = await addFollowed(t, 'nightly', { agoMs: 3 * HOUR })
+    await record(reportOf(check, [startAt(NOW - MINUTE), successAt(NOW)]))
+    await record(reportOf(check, [startAt(NOW - HOUR), failAt(NOW - HOUR + MINUTE)]))
     expect(await stateOf(t, check.key)).toMatchObject({ status: UP, lastPingAt: NOW, pingsTotal: 4 })
     expect((await pingsOf(t, check.key)).map(({ type }) => type)).toEqual(['start', 'fail', 'start', 'success'])
   })
 
   it('of a time that has not come counts as now: the clock of the cluster is ahead', async () => {
-    const check = await addFollowed(t, 'nightly', { agoMs: HOUR_MS })
-    await record(reportOf(check, [startAt(NOW - MINUTE_MS), successAt(NOW + HOUR_MS)]))
+    const check = await addFollowed(t, 'nightly', { agoMs: HOUR })
+    await record(reportOf(check, [startAt(NOW - MINUTE), successAt(NOW + HOUR)]))
     expect(await stateOf(t, check.key)).toMatchObject({ status: UP, lastPingAt: NOW })
   })
 
   it('keeps the first bytes of a long body, in whole characters, and what PostgreSQL can store of its first line', async () => {
-    const check = await addFollowed(t, 'nightly', { agoMs: HOUR_MS })
+    const check = await addFollowed(t, 'nightly', { agoMs: HOUR })
     await record(reportOf(check, [failAt(NOW, `\0${'€'.repeat(5_000)}`)]))
     expect((await pingsOf(t, check.key))[0]!.body).toBe(`\0${'€'.repeat(3_413)}`)
     expect((await flipsOf(t, check.key))[0]!.detail).toBe('€'.repeat(1_024))
@@ -225,8 +215,8 @@ describe('a report', () => {
 
 describe('once', () => {
   it('a report that is repeated changes nothing', async () => {
-    const check = await addFollowed(t, 'nightly', { agoMs: HOUR_MS })
-    const report = reportOf(check, [startAt(NOW - MINUTE_MS), failAt(NOW)], {
+    const check = await addFollowed(t, 'nightly', { agoMs: HOUR })
+    const report = reportOf(check, [startAt(NOW - MINUTE), failAt(NOW)], {
       lastRun: aLastRun({ outcome: 'Failed', completionTime: new Date(NOW).toISOString() }),
     })
     expect(await record(report)).toEqual(['recorded'])
@@ -238,8 +228,8 @@ describe('once', () => {
   })
 
   it('a report that stands twice in a group is recorded once', async () => {
-    const check = await addFollowed(t, 'nightly', { agoMs: HOUR_MS })
-    const report = reportOf(check, [startAt(NOW - MINUTE_MS), successAt(NOW)])
+    const check = await addFollowed(t, 'nightly', { agoMs: HOUR })
+    const report = reportOf(check, [startAt(NOW - MINUTE), successAt(NOW)])
     let transactions = 0
     const { database } = t.context
     const counting: Context = {
@@ -258,26 +248,26 @@ describe('once', () => {
   })
 
   it('a run has one end, whichever came first', async () => {
-    const check = await addFollowed(t, 'nightly', { agoMs: HOUR_MS })
-    const report = reportOf(check, [deletedAt(NOW - MINUTE_MS, 'nightly-1')])
+    const check = await addFollowed(t, 'nightly', { agoMs: HOUR })
+    const report = reportOf(check, [deletedAt(NOW - MINUTE, 'nightly-1')])
     await record(report)
     expect(await record({ ...report, entries: [successAt(NOW)] })).toEqual(['repeated'])
     expect(await pingsOf(t, check.key)).toHaveLength(1)
   })
 
   it('a start that comes after its end does not open the run again', async () => {
-    const check = await addFollowed(t, 'nightly', { agoMs: HOUR_MS })
+    const check = await addFollowed(t, 'nightly', { agoMs: HOUR })
     const report = reportOf(check, [successAt(NOW)])
     await record(report)
-    expect(await record({ ...report, entries: [startAt(NOW - MINUTE_MS)] })).toEqual(['recorded'])
+    expect(await record({ ...report, entries: [startAt(NOW - MINUTE)] })).toEqual(['recorded'])
     expect(await stateOf(t, check.key)).toMatchObject({ status: UP, runs: null })
   })
 
   it('two controllers at once record each entry once', async () => {
-    const checks = [await addFollowed(t, 'a', { agoMs: HOUR_MS }), await addFollowed(t, 'b', { agoMs: HOUR_MS })]
+    const checks = [await addFollowed(t, 'a', { agoMs: HOUR }), await addFollowed(t, 'b', { agoMs: HOUR })]
     const reports = checks.flatMap((check) =>
       [5, 3, 1].map((minutes) =>
-        reportOf(check, [startAt(NOW - minutes * MINUTE_MS), failAt(NOW - (minutes - 1) * MINUTE_MS)]),
+        reportOf(check, [startAt(NOW - minutes * MINUTE), failAt(NOW - (minutes - 1) * MINUTE)]),
       ),
     )
     // In another order, so that they would wait for each other in a circle without an order of locks.
@@ -294,8 +284,8 @@ describe('once', () => {
   })
 
   it('a controller that is killed between two statements leaves nothing, or all of it', async () => {
-    const check = await addFollowed(t, 'nightly', { agoMs: HOUR_MS })
-    const report = reportOf(check, [startAt(NOW - MINUTE_MS), failAt(NOW)], { lastRun: aLastRun() })
+    const check = await addFollowed(t, 'nightly', { agoMs: HOUR })
+    const report = reportOf(check, [startAt(NOW - MINUTE), failAt(NOW)], { lastRun: aLastRun() })
     let killedAt = 0
     for (let isDone = false; !isDone; killedAt += 1) {
       const killed = withKill(t.context, killedAt)
@@ -313,10 +303,10 @@ describe('once', () => {
   })
 
   it('what pruning has deleted is not recorded again, and a late entry of a check that was not pruned is', async () => {
-    const check = await addFollowed(t, 'nightly', { agoMs: 40 * DAY_MS })
+    const check = await addFollowed(t, 'nightly', { agoMs: 40 * DAY })
     const reports = [30, 20, 10, 5, 1].map((days) => {
-      const at = NOW - days * DAY_MS
-      return reportOf(check, [startAt(at), successAt(at + MINUTE_MS)])
+      const at = NOW - days * DAY
+      return reportOf(check, [startAt(at), successAt(at + MINUTE)])
     })
     await record(...reports.slice(1))
     expect(await record(reports[0]!)).toEqual(['recorded'])
@@ -328,25 +318,25 @@ describe('once', () => {
   })
 
   it('what pruning has deleted by its age is not recorded again, though the newest completion stays', async () => {
-    const check = await addFollowed(t, 'yearly', { agoMs: 400 * DAY_MS })
+    const check = await addFollowed(t, 'yearly', { agoMs: 400 * DAY })
     const reports = [300, 200].map((days) => {
-      const at = NOW - days * DAY_MS
-      return reportOf(check, [startAt(at), successAt(at + MINUTE_MS)])
+      const at = NOW - days * DAY
+      return reportOf(check, [startAt(at), successAt(at + MINUTE)])
     })
     await record(...reports)
     await pruneAll(t, { maxDays: 90 })
     expect(await pingsOf(t, check.key)).toHaveLength(2)
     expect(await record(...reports)).toEqual(['repeated', 'repeated'])
-    expect(await record(reportOf(check, [successAt(NOW - 100 * DAY_MS)]))).toEqual(['recorded'])
+    expect(await record(reportOf(check, [successAt(NOW - 100 * DAY)]))).toEqual(['recorded'])
   })
 })
 
 describe("beside the container's own pings", () => {
   it('a success of the Job does not override a fail of the run: it is a log, once', async () => {
-    const check = await addFollowed(t, 'nightly', { agoMs: HOUR_MS })
-    const report = reportOf(check, [startAt(NOW - 2 * MINUTE_MS)])
+    const check = await addFollowed(t, 'nightly', { agoMs: HOUR })
+    const report = reportOf(check, [startAt(NOW - 2 * MINUTE)])
     await record(report)
-    await ping(t.database, check, 'fail', NOW - MINUTE_MS)
+    await ping(t.database, check, 'fail', NOW - MINUTE)
     const end = { ...report, entries: [successAt(NOW)] }
     expect(await record(end)).toEqual(['recorded'])
     expect(await record(end)).toEqual(['repeated'])
@@ -355,8 +345,8 @@ describe("beside the container's own pings", () => {
   })
 
   describe('a fail that came before the start of its Job was recorded', () => {
-    const START = NOW - 2 * MINUTE_MS
-    const FAIL = NOW - MINUTE_MS
+    const START = NOW - 2 * MINUTE
+    const FAIL = NOW - MINUTE
     const recordAt = async (at: number, ...reports: JobReport[]) => {
       t.clock.time = at
       await record(...reports)
@@ -364,8 +354,8 @@ describe("beside the container's own pings", () => {
     }
     /** Up since an earlier run. */
     const upTo = async (name: string) => {
-      const check = await addFollowed(t, name, { agoMs: HOUR_MS })
-      const [from, until] = [START - 30 * MINUTE_MS, START - 29 * MINUTE_MS]
+      const check = await addFollowed(t, name, { agoMs: HOUR })
+      const [from, until] = [START - 30 * MINUTE, START - 29 * MINUTE]
       await recordAt(until, reportOf(check, [startAt(from), successAt(until)]))
       return check
     }
@@ -389,8 +379,8 @@ describe("beside the container's own pings", () => {
       ])
       expect(await flipReasons(check.key)).toEqual(['first_success', 'failed'])
       // The next run recovers.
-      t.clock.time = NOW + HOUR_MS
-      await record(reportOf(check, [startAt(NOW + 59 * MINUTE_MS), successAt(NOW + HOUR_MS)]))
+      t.clock.time = NOW + HOUR
+      await record(reportOf(check, [startAt(NOW + 59 * MINUTE), successAt(NOW + HOUR)]))
       expect(await stateOf(t, check.key)).toMatchObject({ status: UP })
     })
 
@@ -438,10 +428,10 @@ describe("beside the container's own pings", () => {
     it('does not concern a run that ended before it, or began after it', async () => {
       const [before, after] = [await upTo('before'), await upTo('after')]
       await ping(t.database, before, 'fail', FAIL)
-      await record(reportOf(before, [startAt(START), successAt(FAIL - SECOND_MS)]))
+      await record(reportOf(before, [startAt(START), successAt(FAIL - SECOND)]))
       expect((await pingsOf(t, before.key)).filter(({ type }) => type === 'log')).toEqual([])
       await ping(t.database, after, 'fail', FAIL)
-      await record(reportOf(after, [startAt(FAIL + SECOND_MS), successAt(NOW)]))
+      await record(reportOf(after, [startAt(FAIL + SECOND), successAt(NOW)]))
       expect(await stateOf(t, after.key)).toMatchObject({ status: UP })
     })
 
@@ -449,8 +439,8 @@ describe("beside the container's own pings", () => {
       'marks no run while another one is about as likely: that %s',
       async (other) => {
         const check = await upTo('nightly')
-        const first = reportOf(check, [startAt(START - MINUTE_MS)], { job: 'nightly-0' })
-        const ended = { ...first, entries: [...first.entries, failAt(NOW - 30 * SECOND_MS)] }
+        const first = reportOf(check, [startAt(START - MINUTE)], { job: 'nightly-0' })
+        const ended = { ...first, entries: [...first.entries, failAt(NOW - 30 * SECOND)] }
         const second = reportOf(check, [startAt(START), successAt(NOW)])
         if (other !== 'is reported with it') await recordAt(START, first)
         await ping(t.database, check, 'fail', FAIL)
@@ -465,9 +455,9 @@ describe("beside the container's own pings", () => {
 
     it('with the id of another Job concerns that one', async () => {
       const check = await upTo('nightly')
-      const first = reportOf(check, [startAt(START), successAt(START + SECOND_MS)])
+      const first = reportOf(check, [startAt(START), successAt(START + SECOND)])
       await ping(t.database, check, 'fail', FAIL, { runId: first.runId! })
-      await record(first, reportOf(check, [startAt(START + 2 * SECOND_MS), successAt(NOW)]))
+      await record(first, reportOf(check, [startAt(START + 2 * SECOND), successAt(NOW)]))
       expect(await stateOf(t, check.key)).toMatchObject({ status: UP })
     })
   })
@@ -475,11 +465,11 @@ describe("beside the container's own pings", () => {
   it.each(['start', 'success', 'fail', 'log'] as const)(
     'a %s with the uid of the Job as its run id is no conflict',
     async (type) => {
-      const check = await addFollowed(t, 'nightly', { agoMs: HOUR_MS })
+      const check = await addFollowed(t, 'nightly', { agoMs: HOUR })
       const runId = randomUUID()
-      await ping(t.database, check, type, NOW - MINUTE_MS, { runId })
+      await ping(t.database, check, type, NOW - MINUTE, { runId })
       for (const end of [successAt(NOW), failAt(NOW), deletedAt(NOW, 'nightly-1')]) {
-        const outcomes = await record(reportOf(check, [startAt(NOW - 2 * MINUTE_MS), end], { runId }))
+        const outcomes = await record(reportOf(check, [startAt(NOW - 2 * MINUTE), end], { runId }))
         expect(outcomes).not.toContain('failed')
         expect((await stateOf(t, check.key)).runs).toBeNull()
       }
@@ -487,11 +477,11 @@ describe("beside the container's own pings", () => {
   )
 
   it('two runs that each sent a fail and a log of its own end as they are', async () => {
-    const check = await addFollowed(t, 'nightly', { agoMs: HOUR_MS })
+    const check = await addFollowed(t, 'nightly', { agoMs: HOUR })
     const runId = randomUUID()
-    await record(reportOf(check, [startAt(NOW - 2 * MINUTE_MS)], { runId }))
-    await ping(t.database, check, 'log', NOW - MINUTE_MS, { runId })
-    await ping(t.database, check, 'fail', NOW - MINUTE_MS)
+    await record(reportOf(check, [startAt(NOW - 2 * MINUTE)], { runId }))
+    await ping(t.database, check, 'log', NOW - MINUTE, { runId })
+    await ping(t.database, check, 'fail', NOW - MINUTE)
     expect(await record(reportOf(check, [successAt(NOW)], { runId }))).toEqual(['recorded'])
     expect(await stateOf(t, check.key)).toMatchObject({ status: DOWN, runs: null })
   })
@@ -499,7 +489,7 @@ describe("beside the container's own pings", () => {
 
 describe('the last run', () => {
   const iso = (at: number) => new Date(at).toISOString()
-  const running = aLastRun({ startTime: iso(NOW - MINUTE_MS) })
+  const running = aLastRun({ startTime: iso(NOW - MINUTE) })
   const ended = {
     ...running,
     completionTime: iso(NOW),
@@ -510,8 +500,8 @@ describe('the last run', () => {
   } as const
 
   it('is that of the newest report, with the names of the Jobs of the open runs', async () => {
-    const check = await addFollowed(t, 'nightly', { agoMs: HOUR_MS })
-    const report = reportOf(check, [startAt(NOW - MINUTE_MS)], { lastRun: running })
+    const check = await addFollowed(t, 'nightly', { agoMs: HOUR })
+    const report = reportOf(check, [startAt(NOW - MINUTE)], { lastRun: running })
     await record(report)
     expect(await cronJobOf(t, check.key)).toEqual({
       name: 'nightly',
@@ -524,11 +514,11 @@ describe('the last run', () => {
   })
 
   it('is not overridden by a late report: of the same run, and of an older one', async () => {
-    const check = await addFollowed(t, 'nightly', { agoMs: HOUR_MS })
+    const check = await addFollowed(t, 'nightly', { agoMs: HOUR })
     const report = reportOf(check, [], { lastRun: ended })
     expect(await record(report)).toEqual(['repeated'])
     await record({ ...report, lastRun: running })
-    const older = { ...ended, job: 'nightly-0', startTime: iso(NOW - HOUR_MS) }
+    const older = { ...ended, job: 'nightly-0', startTime: iso(NOW - HOUR) }
     await record({ ...report, runId: randomUUID(), lastRun: older })
     expect((await cronJobOf(t, check.key))!.lastRun).toMatchObject(ended)
     const next = reportOf(check, [], { lastRun: { ...running, job: 'nightly-2', startTime: iso(NOW) } })
@@ -537,7 +527,7 @@ describe('the last run', () => {
   })
 
   it('is that of the Job that was made again under its name', async () => {
-    const check = await addFollowed(t, 'nightly', { agoMs: HOUR_MS })
+    const check = await addFollowed(t, 'nightly', { agoMs: HOUR })
     const [first, again] = [reportOf(check, [], { lastRun: ended }), reportOf(check, [])]
     await record(first)
     const lastRun = { ...running, startTime: iso(NOW) }
@@ -548,7 +538,7 @@ describe('the last run', () => {
 
 describe('a report that cannot be stored', () => {
   it('fails alone', async () => {
-    const checks = await Promise.all(['a', 'b', 'c', 'd', 'e'].map((name) => addFollowed(t, name, { agoMs: HOUR_MS })))
+    const checks = await Promise.all(['a', 'b', 'c', 'd', 'e'].map((name) => addFollowed(t, name, { agoMs: HOUR })))
     await t.database.query(`update check_states set schedule = 'never' where check_key = $1`, [checks[1]!.key])
     const reports = checks.map((check) => reportOf(check, [successAt(NOW)]))
     reports[3] = { ...reports[3]!, runId: 'not a uid' }
@@ -559,10 +549,7 @@ describe('a report that cannot be stored', () => {
   })
 
   it('because another transaction holds its check is held alone, and is recorded later', async () => {
-    const [held, free] = [
-      await addFollowed(t, 'held', { agoMs: HOUR_MS }),
-      await addFollowed(t, 'free', { agoMs: HOUR_MS }),
-    ]
+    const [held, free] = [await addFollowed(t, 'held', { agoMs: HOUR }), await addFollowed(t, 'free', { agoMs: HOUR })]
     const reports = [reportOf(held, [successAt(NOW)]), reportOf(free, [successAt(NOW)])]
     const holding = await openTransaction(t, (tx) =>
       tx.query('select from check_states where check_key = $1 for update', [held.key]),
@@ -581,10 +568,10 @@ describe('a report that cannot be stored', () => {
 
   it('and another one that PostgreSQL rejects, do not change the order in a check that is held for a moment', async () => {
     const [held, other] = [
-      await addFollowed(t, 'held', { agoMs: HOUR_MS }),
-      await addFollowed(t, 'other', { agoMs: HOUR_MS }),
+      await addFollowed(t, 'held', { agoMs: HOUR }),
+      await addFollowed(t, 'other', { agoMs: HOUR }),
     ]
-    const first = reportOf(held, [successAt(NOW - SECOND_MS)])
+    const first = reportOf(held, [successAt(NOW - SECOND)])
     const rejected = { ...reportOf(other, [successAt(NOW)]), runId: 'not a uid' }
     const reports = [first, rejected, reportOf(held, [successAt(NOW)]), reportOf(other, [successAt(NOW)])]
     const holding = await openTransaction(t, (tx) =>
@@ -610,7 +597,7 @@ it('of what ended before the check was made, the newest alone counts', async () 
   const check = await addFollowed(t, 'nightly')
   const count = MAX_REPORTS
   const reports = Array.from({ length: count }, (_, index) => {
-    const at = NOW - (count - index) * SECOND_MS
+    const at = NOW - (count - index) * SECOND
     return reportOf(check, [index === count - 1 ? failAt(at) : successAt(at)])
   })
   await record(...reports)
@@ -623,7 +610,7 @@ it('hundreds of new checks that become up by their first success send nothing', 
   for (let index = 0; index < MAX_REPORTS; index += 1) {
     const check = await addFollowed(t, `job-${index}`)
     // Of half of them the success is older than the check, as where a label finds Jobs that have ended.
-    reports.push(reportOf(check, [successAt(index % 2 === 0 ? NOW - MINUTE_MS : NOW)]))
+    reports.push(reportOf(check, [successAt(index % 2 === 0 ? NOW - MINUTE : NOW)]))
   }
   expect(new Set(await record(...reports))).toEqual(new Set(['recorded']))
   const { rows } = await t.database.query(
@@ -634,8 +621,8 @@ it('hundreds of new checks that become up by their first success send nothing', 
 
 it('what ended before the check was made counts without regard to what ended since', async () => {
   const check = await addFollowed(t, 'nightly')
-  t.clock.time += MINUTE_MS
-  const reports = [reportOf(check, [successAt(NOW - MINUTE_MS)]), reportOf(check, [failAt(NOW + SECOND_MS)])]
+  t.clock.time += MINUTE
+  const reports = [reportOf(check, [successAt(NOW - MINUTE)]), reportOf(check, [failAt(NOW + SECOND)])]
   await record(...reports)
   expect((await flipsOf(t, check.key)).map(({ reason }) => reason)).toEqual(['first_success', 'failed'])
 })

@@ -1,20 +1,11 @@
 import { randomUUID } from 'node:crypto'
-import { beforeEach, describe, expect, test } from 'vitest'
+import { beforeEach, describe, expect, it } from 'vitest'
 import { getCheck } from '../../../src/checks/find-checks.ts'
 import { removeCheck } from '../../../src/checks/remove-check.ts'
 import { updateCheck } from '../../../src/checks/update-check.ts'
 import type { CheckRecord } from '../../../src/store/checks/checks.ts'
-import {
-  addCheck,
-  contextWithin,
-  cronSpec,
-  HOUR_MS,
-  MINUTE_MS,
-  NOW,
-  openTransaction,
-  periodSpec,
-  untilWaiting,
-} from '../checks/fixture.ts'
+import { HOUR, MINUTE } from '../../support/builders.ts'
+import { addCheck, contextWithin, cronSpec, NOW, openTransaction, periodSpec, untilWaiting } from '../checks/fixture.ts'
 import { type OperatorFixture, RESOURCE, useOperatorFixture } from './fixture.ts'
 
 const t = useOperatorFixture()
@@ -27,9 +18,9 @@ const adopt = (given: Parameters<OperatorFixture['declare']>[0] = {}) => t.decla
 const OTHER = { ...RESOURCE, name: 'other' }
 
 describe('adopting a check of the API', () => {
-  test('keeps its ids, slug and history, and takes over what the resource says', async () => {
+  it('keeps its ids, slug and history, and takes over what the resource says', async () => {
     await t.pinged(own, 'success', NOW)
-    t.clock.time = NOW + MINUTE_MS
+    t.clock.time = NOW + MINUTE
     const { check, change } = await adopt({ spec: periodSpec({ periodSeconds: 7_200 }) })
     expect(change).toBe('adopted')
     expect(check).toMatchObject({
@@ -41,7 +32,7 @@ describe('adopting a check of the API', () => {
       managedBy: 'kubernetes',
       kubernetes: RESOURCE,
       spec: { periodSeconds: 7_200 },
-      state: { status: 'up', lastPingAt: NOW, expectedAt: NOW + 2 * HOUR_MS },
+      state: { status: 'up', lastPingAt: NOW, expectedAt: NOW + 2 * HOUR },
     })
     expect(await t.read()).toEqual(check)
     expect(await t.flipsOf(own.key)).toEqual([
@@ -50,12 +41,12 @@ describe('adopting a check of the API', () => {
     ])
   })
 
-  test('arms a check that was never pinged', async () => {
+  it('arms a check that was never pinged', async () => {
     expect(own.state.dueAt).toBeNull()
-    expect((await adopt()).check.state).toMatchObject({ status: 'new', dueAt: NOW + HOUR_MS + 10 * MINUTE_MS })
+    expect((await adopt()).check.state).toMatchObject({ status: 'new', dueAt: NOW + HOUR + 5 * MINUTE })
   })
 
-  test('gives up the fields that only the API has, once and for all', async () => {
+  it('gives up the fields that only the API has, once and for all', async () => {
     own = await addCheck(t, t.tenant, { name: 'Moved', channels: [], spec: periodSpec({ resumeOnPing: true }) })
     const { check } = await adopt()
     expect(check).toMatchObject({ channels: null, spec: { resumeOnPing: false } })
@@ -68,11 +59,11 @@ describe('adopting a check of the API', () => {
     expect(rows).toEqual([{ channels: null, resume_on_ping: false }])
   })
 
-  test('suspends it with spec.suspend', async () => {
+  it('suspends it with spec.suspend', async () => {
     expect((await adopt({ suspend: true })).check.state.status).toBe('paused')
   })
 
-  test('changes nothing the second time, in whatever case the id is written', async () => {
+  it('changes nothing the second time, in whatever case the id is written', async () => {
     const { check } = await adopt()
     const before = await t.versionsOf(own.key)
     expect(await adopt({ adoptId: own.id.toUpperCase() })).toEqual({ check, change: 'unchanged' })
@@ -80,13 +71,13 @@ describe('adopting a check of the API', () => {
     expect((await t.declare({ name: 'X' })).change).toBe('updated')
   })
 
-  test('holds for a re-created resource that still names the check', async () => {
+  it('holds for a re-created resource that still names the check', async () => {
     await adopt()
     await t.retire()
     expect(await adopt()).toMatchObject({ change: 'revived', check: { id: own.id, slug: 'by-hand' } })
   })
 
-  test('leaves what the resource had before alone', async () => {
+  it('leaves what the resource had before alone', async () => {
     const { check: earlier } = await t.declare()
     await t.retire()
     expect(await adopt()).toMatchObject({ change: 'adopted', check: { id: own.id } })
@@ -95,7 +86,7 @@ describe('adopting a check of the API', () => {
     expect(await t.declare()).toMatchObject({ change: 'revived', check: { id: earlier.id } })
   })
 
-  test('makes the adopted check the one that a re-created resource gets back', async () => {
+  it('makes the adopted check the one that a re-created resource gets back', async () => {
     await t.declare()
     await t.retire()
     await adopt()
@@ -111,19 +102,19 @@ describe('an adoption is rejected', () => {
     field: 'adoptId',
   })
 
-  test.each([randomUUID(), 'no-uuid', 'a\u0000b'])('for a check that is not there: %j', async (adoptId) => {
+  it.each([randomUUID(), 'no-uuid', 'a\u0000b'])('for a check that is not there: %j', async (adoptId) => {
     await expect(adopt({ adoptId })).rejects.toMatchObject(refused('not_found', adoptId))
     expect(await t.read()).toBeNull()
   })
 
-  test('for a check of another resource, which it names', async () => {
+  it('for a check of another resource, which it names', async () => {
     const { check } = await t.declare({ resource: OTHER })
     const message = 'managed by HeartbeatCheck payments/other in cluster default'
     await expect(adopt({ adoptId: check.id })).rejects.toMatchObject(refused('conflict', message))
     expect(await t.read(OTHER)).toEqual(check)
   })
 
-  test('when the resource has a check already', async () => {
+  it('when the resource has a check already', async () => {
     const { check } = await t.declare()
     await expect(adopt({ name: 'X' })).rejects.toMatchObject(refused('conflict', check.id))
     expect(await t.read()).toEqual(check)
@@ -131,7 +122,7 @@ describe('an adoption is rejected', () => {
 })
 
 describe('an adoption and others at the same time', () => {
-  test('one of two resources gets the check', async () => {
+  it('one of two resources gets the check', async () => {
     const first = await openTransaction(t, (tx) => t.declareWithin(tx, { adoptId: own.id }))
     const second = t.declare({ resource: OTHER, adoptId: own.id })
     second.catch(() => {})
@@ -144,7 +135,7 @@ describe('an adoption and others at the same time', () => {
     expect((await t.read())?.id).toBe(own.id)
   })
 
-  test('an update through the API that came second hears that the check is managed', async () => {
+  it('an update through the API that came second hears that the check is managed', async () => {
     const adopting = await openTransaction(t, (tx) => t.declareWithin(tx, { adoptId: own.id }))
     const updating = updateCheck(t.context, t.tenant, own.id, { name: 'Mine' })
     updating.catch(() => {})
@@ -154,7 +145,7 @@ describe('an adoption and others at the same time', () => {
     expect((await t.read())?.name).toBe('Nightly backup')
   })
 
-  test('a removal through the API that was first leaves nothing to adopt', async () => {
+  it('a removal through the API that was first leaves nothing to adopt', async () => {
     const removing = await openTransaction(t, (tx) => removeCheck(contextWithin(t, tx), t.tenant, own.id))
     const adopting = adopt()
     adopting.catch(() => {})
@@ -176,8 +167,8 @@ describe('the schedule of an adopted check', () => {
     return rows[0]
   }
 
-  test('is read by cron, then by Kubernetes, and by cron again once it is retained', async () => {
-    t.clock.time = AT - HOUR_MS
+  it('is read by cron, then by Kubernetes, and by cron again once it is retained', async () => {
+    t.clock.time = AT - HOUR
     own = await addCheck(t, t.tenant, { name: 'Moved', spec: cronSpec('30 2 * * *', BERLIN) })
     t.clock.time = AT
     await t.pinged(own, 'success', AT)
@@ -199,7 +190,7 @@ describe('the schedule of an adopted check', () => {
     expect(await dialectOf()).toEqual({ dialect: 'kubernetes' })
   })
 
-  test('that cron does not read stays as Kubernetes reads it, until the API gives another one', async () => {
+  it('that cron does not read stays as Kubernetes reads it, until the API gives another one', async () => {
     const { check } = await adopt({ spec: cronSpec('0 5/6 ? * 1', BERLIN) })
     await t.retire('Retain')
     expect(await dialectOf()).toEqual({ dialect: 'kubernetes' })
@@ -212,7 +203,7 @@ describe('the schedule of an adopted check', () => {
     expect(await dialectOf()).toEqual({ dialect: null })
   })
 
-  test('is refused by a HeartbeatCheck where only cron reads it', async () => {
+  it('is refused by a HeartbeatCheck where only cron reads it', async () => {
     await expect(adopt({ spec: cronSpec('0 3 * * 7', BERLIN) })).rejects.toThrow(/7 is too large/)
   })
 })

@@ -1,4 +1,4 @@
-import { expect, test } from 'vitest'
+import { expect, it } from 'vitest'
 import { listEntries } from '../../../src/audit/find-entries.ts'
 import { resolveProject } from '../../../src/tenancy/namespace-projects.ts'
 import { cronSpec } from '../checks/fixture.ts'
@@ -14,7 +14,7 @@ async function entries() {
   return rows.toReversed().map(({ action, target, detail }) => [action, target!.name, detail])
 }
 
-test('the controller acts on the check of a resource', async () => {
+it('the controller acts on the check of a resource', async () => {
   const { check } = await t.declare()
   const hourly = { name: 'Hourly', spec: cronSpec('0 * * * *') }
   for (const step of [
@@ -44,7 +44,7 @@ test('the controller acts on the check of a resource', async () => {
   ])
 })
 
-test('M4: the controller creates the project of a namespace', async () => {
+it('M4: the controller creates the project of a namespace', async () => {
   const { id } = await resolveProject(t.context, { ...RESOURCE, allowed: null, wanted: null })
   expect(await entries()).toEqual([['project.created', 'payments', { slug: 'payments' }]])
   await resolveProject(t.context, { ...RESOURCE, allowed: null, wanted: null })

@@ -1,16 +1,14 @@
 import { randomUUID } from 'node:crypto'
-import { describe, expect, test } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { createCheck } from '../../../src/checks/create-check.ts'
 import { getCheck } from '../../../src/checks/find-checks.ts'
 import { pauseCheck } from '../../../src/checks/pause-resume.ts'
+import { DAY, HOUR, MINUTE } from '../../support/builders.ts'
 import {
   addCheck,
   addProject,
   contextWithin,
   cronSpec,
-  DAY_MS,
-  HOUR_MS,
-  MINUTE_MS,
   NOW,
   openTransaction,
   periodSpec,
@@ -30,7 +28,7 @@ const wakeOf = async (key: number) => {
 }
 
 describe('a new resource', () => {
-  test('gets a check of its own that waits for its first completion at once', async () => {
+  it('gets a check of its own that waits for its first completion at once', async () => {
     const { check, change } = await t.declare({ name: 'Nachtsicherung', description: 'all of it' })
     expect(change).toBe('created')
     expect(check).toEqual({
@@ -58,8 +56,8 @@ describe('a new resource', () => {
         lastSuccessAt: null,
         lastDurationMs: null,
         lastStartAt: null,
-        expectedAt: NOW + HOUR_MS,
-        dueAt: NOW + HOUR_MS + 10 * MINUTE_MS,
+        expectedAt: NOW + HOUR,
+        dueAt: NOW + HOUR + 5 * MINUTE,
         runs: [],
         pingsTotal: 0,
         incidentSince: null,
@@ -75,14 +73,14 @@ describe('a new resource', () => {
     expect(await t.events()).toEqual([])
   })
 
-  test('takes the next number when its slug is taken, and a slug of the right form whatever it is called', async () => {
+  it('takes the next number when its slug is taken, and a slug of the right form whatever it is called', async () => {
     await addCheck(t, t.tenant, { slug: 'nightly-backup' })
     expect((await t.declare()).check.slug).toBe('nightly-backup-2')
     const dotted = { ...RESOURCE, name: `db.${'a'.repeat(200)}.example` }
     expect((await t.declare({ resource: dotted })).check.slug).toBe(`db-${'a'.repeat(97)}`)
   })
 
-  test('gets another check than one of the same name in another cluster or namespace', async () => {
+  it('gets another check than one of the same name in another cluster or namespace', async () => {
     const one = await t.declare()
     const two = await t.declare({ resource: { ...RESOURCE, cluster: 'eu-1' } })
     const three = await t.declare({ resource: { ...RESOURCE, namespace: 'billing' } })
@@ -91,7 +89,7 @@ describe('a new resource', () => {
     expect(await t.read({ ...RESOURCE, cluster: 'eu-1' })).toEqual(two.check)
   })
 
-  test('gets a paused check when it is suspended', async () => {
+  it('gets a paused check when it is suspended', async () => {
     const { check, change } = await t.declare({ suspend: true })
     expect(change).toBe('created')
     expect(check).toMatchObject({ kubernetesSuspend: true, state: { status: 'paused', expectedAt: null, dueAt: null } })
@@ -104,32 +102,32 @@ describe('a new resource', () => {
     expect((await t.declare({ suspend: true })).change).toBe('unchanged')
   })
 
-  test('is rejected with a schedule that makes no sense, and leaves nothing', async () => {
+  it('is rejected with a schedule that makes no sense, and leaves nothing', async () => {
     const declared = t.declare({ spec: cronSpec('every night') })
     await expect(declared).rejects.toMatchObject({ code: 'invalid_request', field: 'schedule' })
     expect(await t.read()).toBeNull()
   })
 
-  test('has its schedule in UTC unless it names a zone', async () => {
+  it('has its schedule in UTC unless it names a zone', async () => {
     const spec = cronSpec('0 2 * * *', { timeZone: null })
     expect((await t.declare({ spec })).check.spec.timeZone).toBe('UTC')
     expect((await t.declare({ spec })).change).toBe('unchanged')
   })
 
-  test('is rejected for a project that is gone', async () => {
+  it('is rejected for a project that is gone', async () => {
     const refused = t.declare({ projectId: randomUUID() })
     await expect(refused).rejects.toMatchObject({ code: 'not_found', message: 'project not found' })
   })
 })
 
 describe('a resource whose check is as declared', () => {
-  test('writes nothing, however often and however much later it comes', async () => {
+  it('writes nothing, however often and however much later it comes', async () => {
     const { check } = await t.declare({ spec: cronSpec('0 2 * * *'), description: 'x', tags: ['a'] })
     await t.pinged(check, 'start', NOW + 1)
     await t.pinged(check, 'fail', NOW + 2)
     const before = await t.versionsOf(check.key)
     const down = await t.read()
-    t.clock.time = NOW + DAY_MS
+    t.clock.time = NOW + DAY
     for (let i = 0; i < 3; i += 1) {
       const again = await t.declare({ spec: cronSpec('0 2 * * *'), description: 'x', tags: ['a'] })
       expect(again).toEqual({ check: down, change: 'unchanged' })
@@ -137,7 +135,7 @@ describe('a resource whose check is as declared', () => {
     expect(await t.versionsOf(check.key)).toEqual(before)
   })
 
-  test.each([true, false, null])('takes no lock either, spec.suspend being %s', async (suspend) => {
+  it.each([true, false, null])('takes no lock either, spec.suspend being %s', async (suspend) => {
     const { check } = await t.declare({ suspend })
     const holding = await openTransaction(t, (tx) =>
       tx.query('select from check_states where check_key = $1 for update', [check.key]),
@@ -148,7 +146,7 @@ describe('a resource whose check is as declared', () => {
 })
 
 describe('a changed resource', () => {
-  test('changes the texts and leaves the state alone', async () => {
+  it('changes the texts and leaves the state alone', async () => {
     const { check } = await t.declare()
     const { check: renamed, change } = await t.declare({ name: 'Weekly', description: 'new', tags: ['b', 'a'] })
     expect(change).toBe('updated')
@@ -157,22 +155,22 @@ describe('a changed resource', () => {
     expect((await t.declare({ name: 'Weekly' })).check.description).toBeNull()
   })
 
-  test('changes the spec, and no check goes down because of it', async () => {
+  it('changes the spec, and no check goes down because of it', async () => {
     const { check } = await t.declare()
     await t.pinged(check, 'success', NOW)
-    t.clock.time = NOW + 50 * MINUTE_MS
+    t.clock.time = NOW + 50 * MINUTE
     const spec = periodSpec({ periodSeconds: 60, graceSeconds: 120 })
     const { check: changed, change } = await t.declare({ spec })
     expect(change).toBe('updated')
     expect(changed.spec).toEqual(spec)
-    expect(changed.state).toMatchObject({ status: 'up', expectedAt: NOW + MINUTE_MS, dueAt: NOW + 52 * MINUTE_MS })
+    expect(changed.state).toMatchObject({ status: 'up', expectedAt: NOW + MINUTE, dueAt: NOW + 52 * MINUTE })
     expect(await t.read()).toEqual(changed)
     // Before it too, to see whether the check is late.
-    expect(await wakeOf(check.key)).toBeLessThanOrEqual(NOW + 52 * MINUTE_MS)
+    expect(await wakeOf(check.key)).toBeLessThanOrEqual(NOW + 52 * MINUTE)
     expect((await t.declare({ spec })).change).toBe('unchanged')
   })
 
-  test('is rejected when it makes no sense any more, and its check stays as it was', async () => {
+  it('is rejected when it makes no sense any more, and its check stays as it was', async () => {
     const { check } = await t.declare()
     await expect(t.declare({ spec: cronSpec('61 * * * *'), name: 'X' })).rejects.toMatchObject({
       code: 'invalid_request',
@@ -180,13 +178,13 @@ describe('a changed resource', () => {
     expect(await t.read()).toEqual(check)
   })
 
-  test('suspends and resumes; unset it leaves the pause to the API', async () => {
+  it('suspends and resumes; unset it leaves the pause to the API', async () => {
     const { check } = await t.declare({ suspend: true })
-    t.clock.time = NOW + HOUR_MS
+    t.clock.time = NOW + HOUR
     const resumed = await t.declare({ suspend: false })
     expect(resumed).toMatchObject({
       change: 'updated',
-      check: { kubernetesSuspend: false, state: { status: 'new', dueAt: NOW + 2 * HOUR_MS + 10 * MINUTE_MS } },
+      check: { kubernetesSuspend: false, state: { status: 'new', dueAt: NOW + 2 * HOUR + 5 * MINUTE } },
     })
     expect(await t.read()).toEqual(resumed.check)
     expect((await t.declare({ suspend: true })).check.state.status).toBe('paused')
@@ -202,10 +200,10 @@ describe('a changed resource', () => {
     expect(await t.events()).toEqual(['check.resumed', 'check.paused'])
   })
 
-  test('that begins suspended sends nothing', async () => {
+  it('that begins suspended sends nothing', async () => {
     const { check } = await t.declare({ suspend: true })
     expect(check.state.status).toBe('paused')
-    t.clock.time = NOW + MINUTE_MS
+    t.clock.time = NOW + MINUTE
     await t.retire()
     expect(await t.declare({ suspend: true })).toMatchObject({
       change: 'revived',
@@ -217,22 +215,22 @@ describe('a changed resource', () => {
     expect(await t.events()).toEqual(['check.resumed', 'check.paused'])
   })
 
-  test('that is created again while its recipients know it as down says that it is paused', async () => {
+  it('that is created again while its recipients know it as down says that it is paused', async () => {
     const { check } = await t.declare()
     await t.pinged(check, 'fail', NOW)
     await t.retire()
-    t.clock.time = NOW + MINUTE_MS
+    t.clock.time = NOW + MINUTE
     expect((await t.declare({ suspend: true })).change).toBe('revived')
     expect(await t.events()).toEqual(['check.down', 'check.paused'])
   })
 
-  test('is armed by the new schedule when it resumes with another one', async () => {
+  it('is armed by the new schedule when it resumes with another one', async () => {
     await t.declare({ suspend: true })
     const { check } = await t.declare({ suspend: false, spec: cronSpec('0 13 * * *') })
-    expect(check.state).toMatchObject({ status: 'new', expectedAt: NOW + HOUR_MS })
+    expect(check.state).toMatchObject({ status: 'new', expectedAt: NOW + HOUR })
   })
 
-  test('moves its check to another project, with ids and history', async () => {
+  it('moves its check to another project, with ids and history', async () => {
     const { check } = await t.declare()
     await t.pinged(check, 'success', NOW)
     const projectId = await addProject(t, t.tenant)
@@ -249,7 +247,7 @@ describe('a changed resource', () => {
 describe('a check that was changed by SQL', () => {
   const change = (sql: string, key: number) => t.database.query(`update ${sql} = $1`, [key])
 
-  test.each([
+  it.each([
     ['its manager', `checks set managed_by = 'api' where key`],
     ['its period', `check_states set period_seconds = null, schedule = '0 2 * * *', time_zone = 'UTC' where check_key`],
     [
@@ -267,7 +265,7 @@ describe('a check that was changed by SQL', () => {
     expect((await t.declare()).change).toBe('unchanged')
   })
 
-  test('is created again when it was deleted', async () => {
+  it('is created again when it was deleted', async () => {
     const { check } = await t.declare()
     await t.database.query('delete from checks')
     const again = await t.declare()
@@ -277,7 +275,7 @@ describe('a check that was changed by SQL', () => {
 })
 
 describe('declarations and others at the same time', () => {
-  test('two controllers make one check', async () => {
+  it('two controllers make one check', async () => {
     const first = await openTransaction(t, (tx) => t.declareWithin(tx))
     const second = t.declare({ name: 'Renamed' })
     await untilWaiting(t, 1)
@@ -287,7 +285,7 @@ describe('declarations and others at the same time', () => {
     expect(rows).toHaveLength(1)
   })
 
-  test('the resource gets the next number when the API takes the slug first', async () => {
+  it('the resource gets the next number when the API takes the slug first', async () => {
     const creating = await openTransaction(t, (tx) =>
       createCheck(contextWithin(t, tx), t.tenant, {
         projectId: t.tenant.project,
@@ -302,16 +300,11 @@ describe('declarations and others at the same time', () => {
     expect((await declaring).check.slug).toBe('nightly-backup-2')
   })
 
-  test('a check that moves gets the next number when the API takes the slug first', async () => {
+  it('a check that moves gets the next number when the API takes the slug first', async () => {
     await t.declare()
     const projectId = await addProject(t, t.tenant)
     const creating = await openTransaction(t, (tx) =>
-      createCheck(contextWithin(t, tx), t.tenant, {
-        projectId,
-        name: 'X',
-        slug: 'nightly-backup',
-        spec: periodSpec(),
-      }),
+      createCheck(contextWithin(t, tx), t.tenant, { projectId, name: 'X', slug: 'nightly-backup', spec: periodSpec() }),
     )
     const moving = t.declare({ projectId })
     await untilWaiting(t, 1)
@@ -319,20 +312,20 @@ describe('declarations and others at the same time', () => {
     expect((await moving).check).toMatchObject({ projectId, slug: 'nightly-backup-2' })
   })
 
-  test('a ping that was first counts: the new spec is applied to what it made', async () => {
+  it('a ping that was first counts: the new spec is applied to what it made', async () => {
     const { check } = await t.declare()
-    const pinging = await openTransaction(t, (tx) => ping(tx, check, 'success', NOW + MINUTE_MS))
+    const pinging = await openTransaction(t, (tx) => ping(tx, check, 'success', NOW + MINUTE))
     const declaring = t.declare({ spec: periodSpec({ periodSeconds: 7_200 }) })
     await untilWaiting(t, 1)
     await pinging.commit()
     expect((await declaring).check.state).toMatchObject({
       status: 'up',
-      lastPingAt: NOW + MINUTE_MS,
-      expectedAt: NOW + MINUTE_MS + 2 * HOUR_MS,
+      lastPingAt: NOW + MINUTE,
+      expectedAt: NOW + MINUTE + 2 * HOUR,
     })
   })
 
-  test('a pause through the API that was first is undone by spec.suspend', async () => {
+  it('a pause through the API that was first is undone by spec.suspend', async () => {
     const { check } = await t.declare()
     const pausing = await openTransaction(t, (tx) => pauseCheck(contextWithin(t, tx), t.tenant, check.id))
     const declaring = t.declare({ suspend: false })
@@ -343,7 +336,7 @@ describe('declarations and others at the same time', () => {
     expect(await t.read()).toEqual(resumed)
   })
 
-  test('a pause through the API that came second hears that the resource decides', async () => {
+  it('a pause through the API that came second hears that the resource decides', async () => {
     const { check } = await t.declare()
     const declaring = await openTransaction(t, (tx) =>
       t.declareWithin(tx, { suspend: false, spec: cronSpec('0 2 * * *') }),

@@ -1,6 +1,6 @@
 /** The first declaration of a resource, and what can be in its way. */
 
-import { describe, expect, test } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import type { Declaration } from '../../../src/checks/declare/declare-check.ts'
 import { removeProject } from '../../../src/tenancy/projects.ts'
 import { addCheck, contextWithin, NOW, openTransaction, periodSpec, untilWaiting } from '../checks/fixture.ts'
@@ -13,44 +13,44 @@ const declare = (given: Partial<Declaration> = {}) => t.declare({ isNew: true, .
 const checks = async () => (await t.database.query('select from checks')).rowCount
 
 describe('a resource that has something in its way', () => {
-  test('keeps the check that it has', async () => {
+  it('keeps the check that it has', async () => {
     const { check } = await t.declare()
     expect(await declare()).toEqual({ check, change: 'unchanged' })
     expect(await declare({ name: 'Renamed' })).toMatchObject({ change: 'updated', check: { id: check.id } })
     expect(await checks()).toBe(1)
   })
 
-  test('gets back what its tombstone kept', async () => {
+  it('gets back what its tombstone kept', async () => {
     const { check } = await t.declare()
     await t.retire()
     expect(await declare()).toMatchObject({ change: 'revived', check: { publicId: check.publicId } })
   })
 
-  test('gets the next number when its slug is taken', async () => {
+  it('gets the next number when its slug is taken', async () => {
     await addCheck(t, t.tenant, { name: 'nightly-backup', slug: 'nightly-backup' })
     expect(await declare()).toMatchObject({ change: 'created', check: { slug: 'nightly-backup-2' } })
   })
 
-  test('is rejected for a project that is gone', async () => {
+  it('is rejected for a project that is gone', async () => {
     const projectId = '0190b8a0-0000-7000-8000-000000000000'
     await expect(declare({ projectId })).rejects.toMatchObject({ code: 'not_found', message: 'project not found' })
     expect(await checks()).toBe(0)
   })
 
-  test('is paused when it says so', async () => {
+  it('is paused when it says so', async () => {
     const { check, change } = await declare({ suspend: true })
     expect({ change, status: check.state.status }).toEqual({ change: 'created', status: 'paused' })
     expect(await t.read()).toEqual(check)
   })
 
-  test('adopts the check that it names', async () => {
+  it('adopts the check that it names', async () => {
     const own = await addCheck(t, t.tenant)
     expect(await declare({ adoptId: own.id })).toMatchObject({ change: 'adopted', check: { id: own.id } })
   })
 })
 
 describe('a new resource at the same time as others', () => {
-  test('waits for another declaration, and finds its check', async () => {
+  it('waits for another declaration, and finds its check', async () => {
     const first = await openTransaction(t, (tx) => t.declareWithin(tx))
     const second = declare({ name: 'Renamed' })
     await untilWaiting(t, 1)
@@ -59,7 +59,7 @@ describe('a new resource at the same time as others', () => {
     expect(await checks()).toBe(1)
   })
 
-  test('creates the check when the other declaration fails', async () => {
+  it('creates the check when the other declaration fails', async () => {
     const first = await openTransaction(t, (tx) => t.declareWithin(tx))
     const second = declare()
     await untilWaiting(t, 1)
@@ -67,14 +67,14 @@ describe('a new resource at the same time as others', () => {
     expect(await second).toMatchObject({ change: 'created', check: { slug: 'nightly-backup', createdAt: NOW } })
   })
 
-  test('gets one check from twelve declarations', async () => {
+  it('gets one check from twelve declarations', async () => {
     const outcomes = await Promise.all(Array.from({ length: 12 }, () => declare()))
     expect(outcomes.filter(({ change }) => change === 'created')).toHaveLength(1)
     expect(new Set(outcomes.map(({ check }) => check.publicId)).size).toBe(1)
     expect(await checks()).toBe(1)
   })
 
-  test('waits for a deletion, and revives the check', async () => {
+  it('waits for a deletion, and revives the check', async () => {
     const { check } = await t.declare()
     const retiring = await openTransaction(t, (tx) => t.retireWithin(tx))
     const declaring = declare({ name: 'Renamed' })
@@ -83,7 +83,7 @@ describe('a new resource at the same time as others', () => {
     expect(await declaring).toMatchObject({ change: 'revived', check: { id: check.id } })
   })
 
-  test('waits for an adoption, and finds the adopted check', async () => {
+  it('waits for an adoption, and finds the adopted check', async () => {
     const own = await addCheck(t, t.tenant, { spec: periodSpec() })
     const adopting = await openTransaction(t, (tx) => t.declareWithin(tx, { adoptId: own.id }))
     const declaring = declare()
@@ -93,7 +93,7 @@ describe('a new resource at the same time as others', () => {
     expect(await checks()).toBe(1)
   })
 
-  test('waits for the removal of its project, and is rejected once that is gone', async () => {
+  it('waits for the removal of its project, and is rejected once that is gone', async () => {
     const remove = () => openTransaction(t, (tx) => removeProject(contextWithin(t, tx), t.tenant, t.tenant.project))
     const removing = await remove()
     const declaring = declare()

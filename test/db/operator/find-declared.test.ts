@@ -1,7 +1,8 @@
-import { describe, expect, test } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { registerCluster } from '../../../src/checks/declare/register-cluster.ts'
 import { listDeclaredStates } from '../../../src/store/checks/declared-checks.ts'
-import { addCheck, HOUR_MS, NOW } from '../checks/fixture.ts'
+import { HOUR } from '../../support/builders.ts'
+import { addCheck, NOW } from '../checks/fixture.ts'
 import { RESOURCE, useOperatorFixture } from './fixture.ts'
 
 const t = useOperatorFixture()
@@ -9,7 +10,7 @@ const t = useOperatorFixture()
 const at = (namespace: string, name: string, cluster = 'default') => ({ cluster, namespace, name })
 
 describe('the resources that declare a check', () => {
-  test('are listed once each, only those of this cluster, and none that is gone or detached', async () => {
+  it('are listed once each, only those of this cluster, and none that is gone or detached', async () => {
     const declared = [at('a', 'z'), at('b', 'a'), at('b', 'a-b'), at('b', 'a.b'), at('b', 'c'), at('b-c', 'a')]
     for (const resource of declared) await t.declare({ resource })
     await t.declare({ resource: at('b', 'b', 'other') })
@@ -27,7 +28,7 @@ describe('the resources that declare a check', () => {
 })
 
 describe('the states of declared checks', () => {
-  test('are those of the cluster, all of them', async () => {
+  it('are those of the cluster, all of them', async () => {
     const { check } = await t.declare()
     await t.pinged(check, 'fail', NOW + 5)
     await t.declare({ resource: at('a', 'new') })
@@ -41,7 +42,7 @@ describe('the states of declared checks', () => {
         status: 'new',
         since: NOW,
         lastPingAt: null,
-        expectedAt: NOW + HOUR_MS,
+        expectedAt: NOW + HOUR,
         lastRun: null,
       },
       { ...withoutCluster(), status: 'down', since: NOW + 5, lastPingAt: NOW + 5, expectedAt: null, lastRun: null },
@@ -57,14 +58,14 @@ describe('the name of a cluster', () => {
   const age = (seconds: number) =>
     t.database.query(`update clusters set seen_at = clock_timestamp() - $1 * interval '1 second'`, [seconds])
 
-  test('is the first one’s, and stays with it', async () => {
+  it('is the first one’s, and stays with it', async () => {
     expect(await claim('one')).toEqual({ kind: 'held' })
     expect(await claim('two')).toEqual({ kind: 'taken', uid: 'one', seenSecondsAgo: expect.any(Number) })
     expect(await claim('one')).toEqual({ kind: 'held' })
     expect(await claim('two', 60, 'eu-1')).toEqual({ kind: 'held' })
   })
 
-  test('is kept by claiming it again', async () => {
+  it('is kept by claiming it again', async () => {
     await claim('one')
     await age(50)
     const taken = await claim('two')
@@ -78,14 +79,14 @@ describe('the name of a cluster', () => {
     expect(await claim('two')).toMatchObject({ kind: 'taken' })
   })
 
-  test('goes over when its holder was not heard of for long enough: the cluster was rebuilt', async () => {
+  it('goes over when its holder was not heard of for long enough: the cluster was rebuilt', async () => {
     await claim('one')
     await age(61)
     expect(await claim('two')).toEqual({ kind: 'held' })
     expect(await claim('one')).toMatchObject({ kind: 'taken', uid: 'two' })
   })
 
-  test('is one cluster’s when several claim it at once', async () => {
+  it('is one cluster’s when several claim it at once', async () => {
     const uids = Array.from({ length: 8 }, (_, place) => `uid-${place}`)
     const claims = await Promise.all(uids.map((uid) => claim(uid)))
     expect(claims.filter(({ kind }) => kind === 'held')).toHaveLength(1)

@@ -2,14 +2,14 @@ import { randomUUID } from 'node:crypto'
 import { once } from 'node:events'
 import { connect, createServer, type Socket } from 'node:net'
 import pg from 'pg'
-import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { pauseCheck } from '../../../src/checks/pause-resume.ts'
 import { createPingRecorder, type Ping } from '../../../src/checks/ping/record.ts'
 import { systemClock } from '../../../src/runtime/clock.ts'
 import { listenForNotices, type NoticeListenerOptions } from '../../../src/store/checks/change-notices.ts'
 import { createDatabase } from '../../../src/store/postgres/database.ts'
 import type { Listener } from '../../../src/store/postgres/listener.ts'
-import { until } from '../../support/until.ts'
+import { eventually } from '../../support/until.ts'
 import { addCheck, contextWithin, NOW, openTransaction, ping } from '../checks/fixture.ts'
 import { RESOURCE, useOperatorFixture } from './fixture.ts'
 
@@ -54,15 +54,17 @@ async function settle(): Promise<void> {
   await t.database.query(`select pg_notify('heartbeat_changes', $1)`, [
     JSON.stringify([...IDS, ...Object.values(last)]),
   ])
-  await until(() => heard.some((resource) => (resource as typeof last).name === last.name))
+  await eventually('the last notice is heard', () =>
+    heard.some((resource) => (resource as typeof last).name === last.name),
+  )
   heard = heard.filter((resource) => (resource as typeof last).name !== last.name)
 }
 
 describe('a flip of a declared check', () => {
-  test('is heard when it is committed, and not before', async () => {
+  it('is heard when it is committed, and not before', async () => {
     const { check } = await t.declare()
     listen()
-    await until(() => connections === 1)
+    await eventually('it listens', () => connections === 1)
     const pausing = await openTransaction(t, (tx) => pauseCheck(contextWithin(t, tx), t.tenant, check.id))
     await settle()
     expect(heard).toEqual([])
@@ -71,10 +73,10 @@ describe('a flip of a declared check', () => {
     expect(heard).toEqual([RESOURCE])
   })
 
-  test('is notified for pings in a group, pauses and declarations', async () => {
+  it('is notified for pings in a group, pauses and declarations', async () => {
     const { check } = await t.declare()
     listen()
-    await until(() => connections === 1)
+    await eventually('it listens', () => connections === 1)
     await t.pinged(check, 'success', NOW)
     await t.pinged(check, 'fail', NOW + 1)
     await t.declare({ suspend: true })
@@ -82,12 +84,12 @@ describe('a flip of a declared check', () => {
     expect(heard).toEqual([RESOURCE, RESOURCE, RESOURCE])
   })
 
-  test('is not heard without a flip, nor when the check is made, nor of the API; the notice names the cluster', async () => {
+  it('is not heard without a flip, nor when the check is made, nor of the API; the notice names the cluster', async () => {
     const { check } = await t.declare()
     const { check: other } = await t.declare({ resource: { ...RESOURCE, cluster: 'other' } })
     const own = await addCheck(t, t.tenant)
     listen()
-    await until(() => connections === 1)
+    await eventually('it listens', () => connections === 1)
     await t.declare({ resource: { ...RESOURCE, name: 'new' } })
     await t.pinged(check, 'start', NOW)
     await t.pinged(check, 'log', NOW)
@@ -98,14 +100,14 @@ describe('a flip of a declared check', () => {
     expect(await t.flipsOf(other.key)).toHaveLength(2)
   })
 
-  test('is notified for each of many at once', async () => {
+  it('is notified for each of many at once', async () => {
     const checks = []
     for (let i = 0; i < 100; i += 1) {
       const name = `${'n'.repeat(200)}-${i}`
       checks.push((await t.declare({ resource: { ...RESOURCE, name } })).check)
     }
     listen()
-    await until(() => connections === 1)
+    await eventually('it listens', () => connections === 1)
     const recorder = createPingRecorder({
       database: t.database,
       now: t.clock.now,
@@ -117,12 +119,12 @@ describe('a flip of a declared check', () => {
     const results = await Promise.all(checks.map(({ publicId }) => send(publicId)))
     await recorder.stop()
     expect(new Set(results)).toEqual(new Set(['stored']))
-    await until(() => heard.length === 100)
+    await eventually('each of a hundred is heard', () => heard.length === 100)
     expect(new Set(heard.map((resource) => (resource as typeof RESOURCE).name)).size).toBe(100)
     expect(problems).toEqual([])
   })
 
-  test('looks its one check up, however few there are: no scan', async () => {
+  it('looks its one check up, however few there are: no scan', async () => {
     const { check } = await t.declare()
     await t.database.query(
       `insert into checks (id, public_id, project_id, name, slug, created_at)
@@ -139,7 +141,7 @@ describe('a flip of a declared check', () => {
     })
   })
 
-  test('is written although the name of its resource is too long for a notice', async () => {
+  it('is written although the name of its resource is too long for a notice', async () => {
     const { check } = await t.declare()
     await t.database.query('update checks set kubernetes_name = $1', ['x'.repeat(9_000)])
     expect(await t.pinged(check, 'fail', NOW)).toBe('applied')
@@ -176,7 +178,7 @@ describe('the statements of a ping', () => {
     return names
   }
 
-  test('are not more for the notices; without a flip none sends any', async () => {
+  it('are not more for the notices; without a flip none sends any', async () => {
     const { check } = await t.declare()
     const begin = ['find_keys', 'begin', 'lock_states wait', 'save_states', 'insert_pings']
     expect(await statementsOf(check.publicId, 'success')).toEqual([...begin, 'insert_flips', 'commit'])
@@ -187,36 +189,36 @@ describe('the statements of a ping', () => {
 })
 
 describe('the listener', () => {
-  test('connects again when the server ends its connection, and says so each time', async () => {
+  it('connects again when the server ends its connection, and says so each time', async () => {
     const { check } = await t.declare()
     listen({ checkEveryMs: 60_000 })
-    await until(() => connections === 1)
+    await eventually('it listens', () => connections === 1)
     await t.database.query(
       `select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'heartbeat-operator flips' and datname = current_database()`,
     )
-    await until(() => connections === 2)
+    await eventually('it listens again', () => connections === 2)
     expect(problems).toHaveLength(1)
     await t.pinged(check, 'fail', NOW)
-    await until(() => heard.length === 1)
+    await eventually('the resource is heard', () => heard.length === 1)
     expect(heard).toEqual([RESOURCE])
   })
 
-  test('notices a connection that says nothing any more, within seconds', async () => {
+  it('notices a connection that says nothing any more, within seconds', async () => {
     const { check } = await t.declare()
     await using proxy = await startProxy(t.url)
     listen({ url: proxy.url, checkEveryMs: 100 })
-    await until(() => connections === 1)
+    await eventually('it listens', () => connections === 1)
     proxy.freeze()
     const frozenAt = performance.now()
-    await until(() => problems.length > 0)
+    await eventually('the failure is told', () => problems.length > 0)
     expect(performance.now() - frozenAt).toBeLessThan(10_000)
     proxy.thaw()
-    await until(() => connections === 2)
+    await eventually('it listens again', () => connections === 2)
     await t.pinged(check, 'fail', NOW)
-    await until(() => heard.length === 1)
+    await eventually('the resource is heard', () => heard.length === 1)
   })
 
-  test('retries with back-off while the database does not respond', async () => {
+  it('retries with back-off while the database does not respond', async () => {
     const waits: number[] = []
     const { promise: enough, resolve } = Promise.withResolvers<void>()
     const stopped = new AbortController()
@@ -239,10 +241,10 @@ describe('the listener', () => {
     expect(stopped.signal.aborted).toBe(true)
   })
 
-  test('stops at once, and is not heard of again', async () => {
+  it('stops at once, and is not heard of again', async () => {
     const { check } = await t.declare()
     listen({ checkEveryMs: 60_000 })
-    await until(() => connections === 1)
+    await eventually('it listens', () => connections === 1)
     await listener!.stop()
     await t.pinged(check, 'fail', NOW)
     for (let isOpen = true; isOpen; ) {
@@ -254,7 +256,7 @@ describe('the listener', () => {
     expect([heard, problems]).toEqual([[], []])
   })
 
-  test('stops while it connects to a server that never responds', async () => {
+  it('stops while it connects to a server that never responds', async () => {
     await using proxy = await startProxy(t.url)
     proxy.freeze()
     listen({ url: proxy.url })
@@ -266,9 +268,9 @@ describe('the listener', () => {
     expect(problems).toEqual([])
   })
 
-  test('ignores notices of another form', async () => {
+  it('ignores notices of another form', async () => {
     listen()
-    await until(() => connections === 1)
+    await eventually('it listens', () => connections === 1)
     const [organization, check] = IDS
     for (const parts of [
       {},

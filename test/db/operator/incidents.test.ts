@@ -1,9 +1,10 @@
 /** An incident that check.down opened is closed by the first change to up, whatever happened to the check in between. */
 
-import { expect, test } from 'vitest'
+import { expect, it } from 'vitest'
 import { pauseCheck, resumeCheck } from '../../../src/checks/pause-resume.ts'
 import type { StoredCheck } from '../../../src/store/checks/checks.ts'
-import { MINUTE_MS, periodSpec } from '../checks/fixture.ts'
+import { MINUTE } from '../../support/builders.ts'
+import { periodSpec } from '../checks/fixture.ts'
 import { useOperatorFixture } from './fixture.ts'
 
 const t = useOperatorFixture()
@@ -40,7 +41,7 @@ function createStory() {
   return {
     async do(...kinds: (keyof typeof steps)[]) {
       for (const kind of kinds) {
-        t.clock.time += MINUTE_MS
+        t.clock.time += MINUTE
         await steps[kind]()
       }
     },
@@ -59,7 +60,7 @@ function createStory() {
 
 const BETWEEN = ['pause', 'resume', 'update', 'suspend', 'recreate', 'adopt', 'fail'] as const
 
-test('two of pause, resume, update, suspension, re-creation, adoption and failure, in any order', async () => {
+it('two of pause, resume, update, suspension, re-creation, adoption and failure, in any order', async () => {
   for (const first of BETWEEN) {
     for (const second of BETWEEN) {
       const story = createStory()
@@ -74,7 +75,7 @@ test('two of pause, resume, update, suspension, re-creation, adoption and failur
   }
 })
 
-test('the time that it was down is counted from its check.down, also by a check that was deleted in between', async () => {
+it('the time that it was down is counted from its check.down, also by a check that was deleted in between', async () => {
   const story = createStory()
   await story.declare()
   await story.do('success', 'fail', 'pause', 'recreate', 'success')

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import { describe, expect, test } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { createCheck } from '../../../src/checks/create-check.ts'
 import { SYSTEM } from '../../../src/domain/access.ts'
 import { type ProjectRequest, resolveProject } from '../../../src/tenancy/namespace-projects.ts'
@@ -25,7 +25,7 @@ async function slugs(): Promise<string[]> {
 }
 
 describe('a namespace without an annotation', () => {
-  test('has a project of its own, made once', async () => {
+  it('has a project of its own, made once', async () => {
     const project = await resolve()
     expect(project).toMatchObject({ id: expect.stringMatching(/^[0-9a-f-]{36}$/), slug: 'payments' })
     expect((await resolve()).id).toBe(project.id)
@@ -34,13 +34,13 @@ describe('a namespace without an annotation', () => {
     expect(await slugs()).toEqual(['payments'])
   })
 
-  test('has its own in each cluster, with the name of the cluster in the slug', async () => {
+  it('has its own in each cluster, with the name of the cluster in the slug', async () => {
     expect((await resolve({ cluster: 'eu-1' })).slug).toBe('eu-1-payments')
     expect((await resolve()).slug).toBe('payments')
     expect((await resolve({ cluster: 'eu', namespace: '1-payments' })).slug).toBe('eu-1-payments-2')
   })
 
-  test('never gets access to another project by its name', async () => {
+  it('never gets access to another project by its name', async () => {
     const theirs = await create('payments')
     const own = await resolve()
     expect(own.slug).toBe('payments-2')
@@ -49,25 +49,25 @@ describe('a namespace without an annotation', () => {
     await expect(resolve({ wanted: 'payments' })).rejects.toMatchObject({ code: 'forbidden' })
   })
 
-  test('nor by asking for it before it has its own', async () => {
+  it('nor by asking for it before it has its own', async () => {
     await create('payments')
     await expect(resolve({ wanted: 'payments' })).rejects.toMatchObject({ code: 'forbidden' })
     expect(await slugs()).toEqual(['payments'])
   })
 
-  test('may ask for its own by the slug that it will have', async () => {
+  it('may ask for its own by the slug that it will have', async () => {
     expect((await resolve({ wanted: 'payments' })).slug).toBe('payments')
     expect((await resolve({ cluster: 'eu-1', wanted: 'eu-1-payments' })).slug).toBe('eu-1-payments')
   })
 
-  test('has a slug of the allowed length whatever its cluster is called', async () => {
+  it('has a slug of the allowed length whatever its cluster is called', async () => {
     const { slug } = await resolve({ cluster: 'C'.repeat(90), namespace: 'n'.repeat(63) })
     expect(slug).toBe(`${'c'.repeat(90)}-${'n'.repeat(9)}`)
     const other = await resolve({ cluster: 'C'.repeat(90), namespace: `${'n'.repeat(62)}m` })
     expect(other.slug).toBe(`${'c'.repeat(90)}-${'n'.repeat(7)}-2`)
   })
 
-  test('gets another one when its own was removed', async () => {
+  it('gets another one when its own was removed', async () => {
     const { id } = await resolve()
     await removeProject(t.context, t.tenant, id)
     const again = await resolve()
@@ -75,32 +75,32 @@ describe('a namespace without an annotation', () => {
     expect(again.id).not.toBe(id)
   })
 
-  test('must wait for the first start', async () => {
+  it('must wait for the first start', async () => {
     await t.clear()
     await expect(resolve()).rejects.toMatchObject({ code: 'unavailable' })
   })
 })
 
 describe('a namespace whose annotation names projects', () => {
-  test('gets the first of them, or the one that the resource asks for', async () => {
+  it('gets the first of them, or the one that the resource asks for', async () => {
     const [one, two] = [await create('one'), await create('two')]
     expect(await resolve({ allowed: ['one', 'two'] })).toMatchObject({ id: one.id, slug: 'one' })
     expect(await resolve({ allowed: ['one', 'two'], wanted: 'two' })).toMatchObject({ id: two.id })
     expect(await slugs()).toEqual(['one', 'two'])
   })
 
-  test('may still ask for its own', async () => {
+  it('may still ask for its own', async () => {
     await create('one')
     expect((await resolve({ allowed: ['one'], wanted: 'payments' })).slug).toBe('payments')
     expect((await resolve({ allowed: ['payments'] })).slug).toBe('payments')
   })
 
-  test('may name an allowed project that has its own name', async () => {
+  it('may name an allowed project that has its own name', async () => {
     const theirs = await create('payments')
     expect((await resolve({ allowed: ['payments'] })).id).toBe(theirs.id)
   })
 
-  test('is rejected for another project, with what to do', async () => {
+  it('is rejected for another project, with what to do', async () => {
     await create('one')
     await create('two')
     const message =
@@ -111,14 +111,14 @@ describe('a namespace whose annotation names projects', () => {
     await expect(resolve({ wanted: 'none' })).rejects.toMatchObject({ code: 'forbidden' })
   })
 
-  test('is rejected for a project that does not exist', async () => {
+  it('is rejected for a project that does not exist', async () => {
     const message = expect.stringContaining('there is none with that slug: create it')
     await expect(resolve({ allowed: ['one'] })).rejects.toMatchObject({ code: 'not_found', message })
     await resolve()
     await expect(resolve({ allowed: ['one'], wanted: 'one' })).rejects.toMatchObject({ code: 'not_found', message })
   })
 
-  test('never gets one of another organization', async () => {
+  it('never gets one of another organization', async () => {
     const organizationId = randomUUID()
     await t.database.query('insert into organizations (id, name) values ($1, $2)', [organizationId, 'Other'])
     await createProject(t.context, { ...SYSTEM, organizationId, projectId: null }, { name: 'x', slug: 'one' })
@@ -127,7 +127,7 @@ describe('a namespace whose annotation names projects', () => {
 })
 
 describe('resolving at the same time', () => {
-  test('two controllers make one project', async () => {
+  it('two controllers make one project', async () => {
     const first = await openTransaction(t, (tx) => resolveProject(contextWithin(t, tx), request()))
     const second = resolve()
     await untilWaiting(t, 1)
@@ -137,14 +137,14 @@ describe('resolving at the same time', () => {
     expect(await slugs()).toEqual(['payments'])
   })
 
-  test('many at once, of several namespaces', async () => {
+  it('many at once, of several namespaces', async () => {
     const namespaces = ['a', 'b', 'c', 'a', 'b', 'c', 'a', 'b', 'c']
     const projects = await Promise.all(namespaces.map((namespace) => resolve({ namespace })))
     expect(projects.map(({ slug }) => slug)).toEqual(namespaces)
     expect(new Set(projects.map(({ id }) => id)).size).toBe(3)
   })
 
-  test('a namespace that names a slug which another project takes meanwhile gets no access to it', async () => {
+  it('a namespace that names a slug which another project takes meanwhile gets no access to it', async () => {
     const creating = await openTransaction(t, (tx) =>
       createProject(contextWithin(t, tx), t.tenant, { name: 'Theirs', slug: 'payments' }),
     )
@@ -162,7 +162,7 @@ describe('the namespace default', () => {
   /** The tenant's project is the oldest one. */
   const setSlug = () => t.database.query("update projects set slug = 'default' where id = $1", [t.tenant.project])
 
-  test.each([null, 'default'])('gets the project of the first start, also if it asks for it: %j', async (wanted) => {
+  it.each([null, 'default'])('gets the project of the first start, also if it asks for it: %j', async (wanted) => {
     await setSlug()
     expect(await inDefault({ wanted })).toEqual(expect.objectContaining({ id: t.tenant.project, slug: 'default' }))
     expect(await slugs()).toEqual([])
@@ -172,14 +172,14 @@ describe('the namespace default', () => {
     expect(rows).toEqual([{ action: 'project.changed', detail: { changed: ['namespace'] } }])
   })
 
-  test('gets one of its own if that one holds a check, and may not ask for that one', async () => {
+  it('gets one of its own if that one holds a check, and may not ask for that one', async () => {
     await setSlug()
     await addCheck(t, t.tenant)
     await expect(inDefault({ wanted: 'default' })).rejects.toMatchObject({ code: 'forbidden' })
     expect((await inDefault()).slug).toBe('default-2')
   })
 
-  test('gets one of its own if that one is bound to another namespace', async () => {
+  it('gets one of its own if that one is bound to another namespace', async () => {
     await setSlug()
     await t.database.query(
       "update projects set kubernetes_cluster = 'eu-1', kubernetes_namespace = 'x' where id = $1",
@@ -188,13 +188,13 @@ describe('the namespace default', () => {
     expect((await inDefault()).slug).toBe('default-2')
   })
 
-  test('gets one of its own if an administrator created that one later', async () => {
+  it('gets one of its own if an administrator created that one later', async () => {
     await t.database.query('update projects set created_at = to_timestamp(0) where id = $1', [t.tenant.project])
     await create('default')
     expect((await inDefault()).slug).toBe('default-2')
   })
 
-  test.each([
+  it.each([
     ['another namespace', { namespace: 'payments' }, 'payments'],
     ['the one of another cluster', { cluster: 'eu-1' }, 'eu-1-default'],
   ])('is no other: %s', async (_, given, slug) => {
@@ -202,7 +202,7 @@ describe('the namespace default', () => {
     expect((await inDefault(given)).slug).toBe(slug)
   })
 
-  test('waits for a check that is created at the same time', async () => {
+  it('waits for a check that is created at the same time', async () => {
     await setSlug()
     const creation = await openTransaction(t, (tx) =>
       createCheck(contextWithin(t, tx), t.tenant, { projectId: t.tenant.project, name: 'x', spec: periodSpec() }),
@@ -215,7 +215,7 @@ describe('the namespace default', () => {
 })
 
 describe('projects by configuration', () => {
-  test('are named as the place to change', async () => {
+  it('are named as the place to change', async () => {
     const place = 'its projects in the variable PROJECTS (chart value projects)'
     const decidedBy = 'configuration'
     await create('one')

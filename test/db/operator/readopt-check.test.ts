@@ -1,6 +1,6 @@
 /** A retained check and the resource that declared it, declared again (design, section 6). */
 
-import { describe, expect, test } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { declareCheck } from '../../../src/checks/declare/declare-check.ts'
 import { retireCheck } from '../../../src/checks/declare/retire-check.ts'
 import { getCheck } from '../../../src/checks/find-checks.ts'
@@ -9,7 +9,8 @@ import { removeCheck } from '../../../src/checks/remove-check.ts'
 import { updateCheck } from '../../../src/checks/update-check.ts'
 import type { StoredCheck } from '../../../src/store/checks/checks.ts'
 import { findUrlHolder } from '../../../src/store/checks/retained-checks.ts'
-import { addProject, contextWithin, HOUR_MS, NOW, openTransaction, untilWaiting } from '../checks/fixture.ts'
+import { HOUR } from '../../support/builders.ts'
+import { addProject, contextWithin, NOW, openTransaction, untilWaiting } from '../checks/fixture.ts'
 import { RESOURCE, useOperatorFixture } from './fixture.ts'
 
 const t = useOperatorFixture()
@@ -25,12 +26,12 @@ const marks = async () => (await t.database.query('select from retained_checks')
 const existing = { code: 'conflict', field: 'retained' }
 
 describe('a retained check', () => {
-  test.each([true, false])(
+  it.each([true, false])(
     'is that of its resource again, with id, URL, slug and history (first reconcile: %j)',
     async (isNew) => {
       const check = await retain()
       await t.pinged(check, 'success', NOW + 1_000)
-      t.clock.time = NOW + HOUR_MS
+      t.clock.time = NOW + HOUR
       const back = await t.declare({ isNew, name: 'Again' })
       expect(back).toMatchObject({
         change: 'readopted',
@@ -45,24 +46,24 @@ describe('a retained check', () => {
     },
   )
 
-  test('is so as often as it is retained, at any age', async () => {
+  it('is so as often as it is retained, at any age', async () => {
     const check = await retain()
     for (let round = 0; round < 2; round += 1) {
-      t.clock.time += 365 * 24 * HOUR_MS
+      t.clock.time += 365 * 24 * HOUR
       expect(await t.declare({ isNew: true })).toMatchObject({ change: 'readopted', check: { id: check.id } })
       await t.retire('Retain')
     }
   })
 
-  test('is so although the API has paused it: the pause stays', async () => {
+  it('is so although the API has paused it: the pause stays', async () => {
     const { id } = await retain()
     await pauseCheck(t.context, t.tenant, id)
     expect(await t.declare()).toMatchObject({ change: 'readopted', check: { id, state: { status: 'paused' } } })
   })
 
-  test('is rejected when the API has changed it since, with both solutions', async () => {
+  it('is rejected when the API has changed it since, with both solutions', async () => {
     const { id } = await retain()
-    t.clock.time = NOW + HOUR_MS
+    t.clock.time = NOW + HOUR
     const changed = await updateCheck(t.context, t.tenant, id, { name: 'Mine' })
     for (const isNew of [true, false]) {
       const rejected = await t.declare({ isNew }).catch((error) => error)
@@ -74,24 +75,24 @@ describe('a retained check', () => {
     expect(await t.read()).toBeNull()
   })
 
-  test('the first solution: the resource adopts it by its id', async () => {
+  it('the first solution: the resource adopts it by its id', async () => {
     const { id } = await retain()
-    t.clock.time = NOW + HOUR_MS
+    t.clock.time = NOW + HOUR
     await updateCheck(t.context, t.tenant, id, { name: 'Mine' })
     expect(await t.declare({ adoptId: id })).toMatchObject({ change: 'adopted', check: { id, name: 'Nightly backup' } })
     expect(await marks()).toBe(0)
   })
 
-  test('the second solution: it is removed through the API, and the resource gets a new one', async () => {
+  it('the second solution: it is removed through the API, and the resource gets a new one', async () => {
     const { id } = await retain()
-    t.clock.time = NOW + HOUR_MS
+    t.clock.time = NOW + HOUR
     await updateCheck(t.context, t.tenant, id, { name: 'Mine' })
     await removeCheck(t.context, t.tenant, id)
     expect(await marks()).toBe(0)
     expect(await t.declare({ isNew: true })).toMatchObject({ change: 'created', check: { slug: 'nightly-backup' } })
   })
 
-  test('is left alone by a resource of another project: that gets a new check', async () => {
+  it('is left alone by a resource of another project: that gets a new check', async () => {
     const { id, projectId } = await retain()
     const elsewhere = await addProject(t, t.tenant)
     const { check, change } = await t.declare({ isNew: true, projectId: elsewhere })
@@ -99,7 +100,7 @@ describe('a retained check', () => {
     expect(await getCheck(t.context, t.tenant, id)).toMatchObject({ managedBy: 'api', projectId })
   })
 
-  test('is left alone by other resources, which may adopt it by its id', async () => {
+  it('is left alone by other resources, which may adopt it by its id', async () => {
     const { id } = await retain()
     expect((await t.declare({ isNew: true, resource: OTHER })).change).toBe('created')
     await t.retire('Delete', OTHER)
@@ -107,7 +108,7 @@ describe('a retained check', () => {
     expect(await t.declare({ isNew: true })).toMatchObject({ change: 'created' })
   })
 
-  test('is followed by the newest: a tombstone or a retained check that came later comes first', async () => {
+  it('is followed by the newest: a tombstone or a retained check that came later comes first', async () => {
     const retained = await retain()
     t.clock.time = NOW + 1_000
     const { check: later } = await t.declare({ projectId: await addProject(t, t.tenant) })
@@ -120,7 +121,7 @@ describe('a retained check', () => {
     expect(await getCheck(t.context, t.tenant, retained.id)).toMatchObject({ managedBy: 'api' })
   })
 
-  test('keeps its URL in its object until it is gone or managed again', async () => {
+  it('keeps its URL in its object until it is gone or managed again', async () => {
     const { id, publicId } = await retain()
     const kept = (object = SECRET, namespace = RESOURCE.namespace, publicIds: string[] = []) =>
       findUrlHolder(t.database, { cluster: 'default', namespace }, object, publicIds)
@@ -135,9 +136,9 @@ describe('a retained check', () => {
 })
 
 describe('a retained check and others at the same time', () => {
-  test('an update through the API that was first is seen', async () => {
+  it('an update through the API that was first is seen', async () => {
     const { id } = await retain()
-    t.clock.time = NOW + HOUR_MS
+    t.clock.time = NOW + HOUR
     const update = await openTransaction(t, (tx) => updateCheck(contextWithin(t, tx), t.tenant, id, { name: 'Mine' }))
     const declaring = t.declare()
     declaring.catch(() => {})
@@ -146,7 +147,7 @@ describe('a retained check and others at the same time', () => {
     await expect(declaring).rejects.toMatchObject(existing)
   })
 
-  test('an update through the API that came second hears that the check is managed', async () => {
+  it('an update through the API that came second hears that the check is managed', async () => {
     const { id } = await retain()
     const declaring = await openTransaction(t, (tx) => t.declareWithin(tx))
     const update = updateCheck(t.context, t.tenant, id, { name: 'Mine' })
@@ -156,7 +157,7 @@ describe('a retained check and others at the same time', () => {
     await expect(update).rejects.toMatchObject({ code: 'managed_by_kubernetes' })
   })
 
-  test('a removal through the API that was first leaves a new check to the resource', async () => {
+  it('a removal through the API that was first leaves a new check to the resource', async () => {
     const { id } = await retain()
     const removal = await openTransaction(t, (tx) => removeCheck(contextWithin(t, tx), t.tenant, id))
     const declaring = t.declare()
@@ -165,7 +166,7 @@ describe('a retained check and others at the same time', () => {
     expect(await declaring).toMatchObject({ change: 'created' })
   })
 
-  test('another resource that adopted it first has it', async () => {
+  it('another resource that adopted it first has it', async () => {
     const { id } = await retain()
     const adoption = await openTransaction(t, (tx) => t.declareWithin(tx, { resource: OTHER, adoptId: id }))
     const declaring = declareCheck(t.context, t.declaration({ isNew: true }))

@@ -1,12 +1,12 @@
 /** Which flips of a declared check are reported in its cluster: each once, also when a leader dies between two steps. */
 
-import { describe, expect, test } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { expireOverdue } from '../../../src/checks/deadlines/expire-overdue.ts'
 import type { Occurrence } from '../../../src/kubernetes/recorder.ts'
-import type { HeartbeatCheck } from '../../../src/operator/heartbeat-check.ts'
 import { createReporter } from '../../../src/operator/status/report.ts'
 import type { CheckRecord } from '../../../src/store/checks/checks.ts'
 import { listUnreportedFlips, saveReportedFlip } from '../../../src/store/history/reported-flips.ts'
+import { aHeartbeatCheck } from '../../support/builders.ts'
 import { serviceWith } from '../../support/operator-service.ts'
 import { eventually } from '../../support/until.ts'
 import { addCheck, NOW } from '../checks/fixture.ts'
@@ -19,7 +19,7 @@ const reportAll = async (key: number) =>
   saveReportedFlip(t.database, key, (await listUnreportedFlips(t.database, key)).at(-1)!.id)
 
 describe('the unreported flips of a check', () => {
-  test('are those after the reported one, oldest first, several of one millisecond too', async () => {
+  it('are those after the reported one, oldest first, several of one millisecond too', async () => {
     const { check } = await t.declare()
     await t.pinged(check, 'success', NOW + 5)
     expect(await unreported(check.key)).toEqual(['created', 'first_success'])
@@ -39,7 +39,7 @@ describe('the unreported flips of a check', () => {
     })
   })
 
-  test('hold one that is dated before the reported one and was found after it', async () => {
+  it('hold one that is dated before the reported one and was found after it', async () => {
     const { check } = await t.declare()
     await t.pinged(check, 'success', NOW)
     await reportAll(check.key)
@@ -52,7 +52,7 @@ describe('the unreported flips of a check', () => {
     expect(await unreported(check.key)).toEqual(['missed'])
   })
 
-  test('are the newest hundred when there are more', async () => {
+  it('are the newest hundred when there are more', async () => {
     const { check } = await t.declare()
     for (let i = 0; i < 51; i += 1) {
       await t.pinged(check, 'fail', NOW + 2 * i)
@@ -64,7 +64,7 @@ describe('the unreported flips of a check', () => {
     expect(flips[0]).toMatchObject({ reason: 'failed', at: NOW + 2 })
   })
 
-  test('leave out what happened to a check before it was adopted, also when it was reported in its cluster before', async () => {
+  it('leave out what happened to a check before it was adopted, also when it was reported in its cluster before', async () => {
     const { id } = await addCheck(t, t.tenant)
     const { rows } = await t.database.query<{ key: number }>('select key from checks where id = $1', [id])
     const { key } = rows[0]!
@@ -79,7 +79,7 @@ describe('the unreported flips of a check', () => {
     expect(await unreported(key)).toEqual([])
   })
 
-  test('leave out what happened before its resource was deleted and created again', async () => {
+  it('leave out what happened before its resource was deleted and created again', async () => {
     const { check } = await t.declare()
     await t.pinged(check, 'fail', NOW + 1)
     await t.retire('Delete')
@@ -90,7 +90,7 @@ describe('the unreported flips of a check', () => {
     expect((await unreported(check.key)).at(-1)).toBe('first_success')
   })
 
-  test('stay when the specification changes', async () => {
+  it('stay when the specification changes', async () => {
     const { check } = await t.declare()
     await t.pinged(check, 'fail', NOW + 1)
     await t.declare({ name: 'Another' })
@@ -99,7 +99,7 @@ describe('the unreported flips of a check', () => {
 })
 
 describe('the reported flip', () => {
-  test('never goes back, and is not saved for a check that is gone', async () => {
+  it('never goes back, and is not saved for a check that is gone', async () => {
     const { check } = await t.declare()
     await t.pinged(check, 'fail', NOW + 1)
     await t.pinged(check, 'success', NOW + 2)
@@ -133,11 +133,7 @@ describe('a reporter', () => {
         },
       },
     })
-    const object: HeartbeatCheck = {
-      metadata: { ...RESOURCE, uid: 'u1', resourceVersion: '7', generation: 1 },
-      spec: { periodSeconds: 3_600 },
-      status: { observedGeneration: 1 },
-    }
+    const object = aHeartbeatCheck({ metadata: RESOURCE, status: { observedGeneration: 1 } })
     const findings = { sync: { kind: 'synced' }, published: null } as const
     return {
       recorded,
@@ -146,7 +142,7 @@ describe('a reporter', () => {
     }
   }
 
-  test('records each flip once, and the next leader what the one before had not written', async () => {
+  it('records each flip once, and the next leader what the one before had not written', async () => {
     const { check } = await t.declare()
     await t.pinged(check, 'fail', NOW + 1)
     const killed = startLeader(() => {})
@@ -170,7 +166,7 @@ describe('a reporter', () => {
     expect(last.recorded).toEqual([])
   })
 
-  test('records again what was lost, and saves nothing until all are written', async () => {
+  it('records again what was lost, and saves nothing until all are written', async () => {
     const { check } = await t.declare()
     const written: (() => void)[] = []
     const leader = startLeader(({ onWritten }) => written.push(onWritten!))
@@ -187,7 +183,7 @@ describe('a reporter', () => {
     await eventually('they are saved', async () => (await unreported(check.key)).length === 0)
   })
 
-  test('leaves the flips of a new resource to its second reconcile', async () => {
+  it('leaves the flips of a new resource to its second reconcile', async () => {
     await t.declare({ suspend: true })
     const leader = startLeader(write)
     const { status: _, ...unseen } = leader.object

@@ -1,9 +1,10 @@
-import { describe, expect, test } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { getCheck } from '../../../src/checks/find-checks.ts'
 import { createPingRecorder } from '../../../src/checks/ping/record.ts'
 import { removeCheck } from '../../../src/checks/remove-check.ts'
 import { updateCheck } from '../../../src/checks/update-check.ts'
 import { removeProject } from '../../../src/tenancy/projects.ts'
+import { DAY, HOUR, MINUTE } from '../../support/builders.ts'
 import { listChecks, listPings } from '../../support/lists.ts'
 import {
   addCheck,
@@ -11,9 +12,6 @@ import {
   addProject,
   contextWithin,
   countRows,
-  DAY_MS,
-  HOUR_MS,
-  MINUTE_MS,
   NOW,
   openTransaction,
   periodSpec,
@@ -38,7 +36,7 @@ const leftOf = async (key: number) =>
   )
 
 describe('a deleted resource', () => {
-  test('takes its check out of every read, frees its slug and keeps its history', async () => {
+  it('takes its check out of every read, frees its slug and keeps its history', async () => {
     const { check } = await t.declare()
     await t.pinged(check, 'success', NOW)
     expect(await t.retire()).toBe('removed')
@@ -51,7 +49,7 @@ describe('a deleted resource', () => {
     expect(await t.retire()).toBe('absent')
   })
 
-  test('makes its pings unknown at once, and known again once it is there again', async () => {
+  it('makes its pings unknown at once, and known again once it is there again', async () => {
     const { check } = await t.declare()
     const recorder = createPingRecorder({
       database: t.database,
@@ -80,13 +78,13 @@ describe('a deleted resource', () => {
     expect((await listPings(t.context, t.tenant, check.id, { limit: 10, after: null })).rows).toHaveLength(2)
   })
 
-  test('has nothing to retire when it had no check', async () => {
+  it('has nothing to retire when it had no check', async () => {
     await addCheck(t, t.tenant)
     expect(await t.retire()).toBe('absent')
     expect(await t.retire('Retain')).toBe('absent')
   })
 
-  test('hands the check to the API with Retain', async () => {
+  it('hands the check to the API with Retain', async () => {
     const { check } = await t.declare({ suspend: true })
     expect(await t.retire('Retain')).toBe('released')
     const released = { ...check, managedBy: 'api', kubernetes: null, kubernetesSuspend: null }
@@ -99,14 +97,14 @@ describe('a deleted resource', () => {
 })
 
 describe('a re-created resource', () => {
-  test('gets key, ids, slug and history back, and is armed afresh', async () => {
+  it('gets key, ids, slug and history back, and is armed afresh', async () => {
     const { check } = await t.declare({ description: 'old' })
     await t.pinged(check, 'start', NOW + 1_000)
     await t.pinged(check, 'success', NOW + 2_000)
     await t.pinged(check, 'start', NOW + 2_400)
     await t.pinged(check, 'fail', NOW + 3_000)
     await t.retire()
-    t.clock.time = NOW + DAY_MS
+    t.clock.time = NOW + DAY
     const revived = await t.declare({ name: 'Again', spec: periodSpec({ periodSeconds: 7_200 }) })
     expect(revived).toEqual({
       change: 'revived',
@@ -114,18 +112,18 @@ describe('a re-created resource', () => {
         ...check,
         name: 'Again',
         description: null,
-        updatedAt: NOW + DAY_MS,
+        updatedAt: NOW + DAY,
         spec: periodSpec({ periodSeconds: 7_200 }),
         state: {
           status: 'new',
-          since: NOW + DAY_MS,
+          since: NOW + DAY,
           reason: 'created',
           lastPingAt: NOW + 3_000,
           lastSuccessAt: NOW + 2_000,
           lastDurationMs: 600,
           lastStartAt: NOW + 2_400,
-          expectedAt: NOW + DAY_MS + 2 * HOUR_MS,
-          dueAt: NOW + DAY_MS + 2 * HOUR_MS + 10 * MINUTE_MS,
+          expectedAt: NOW + DAY + 2 * HOUR,
+          dueAt: NOW + DAY + 2 * HOUR + 5 * MINUTE,
           runs: [],
           pingsTotal: 4,
           incidentSince: NOW + 3_000,
@@ -145,26 +143,26 @@ describe('a re-created resource', () => {
     expect(await leftOf(check.key)).toMatchObject({ tombstones: 0, check_states: 1, pings: 4 })
   })
 
-  test('takes a number when its slug was given away', async () => {
+  it('takes a number when its slug was given away', async () => {
     const { check } = await t.declare()
     await t.retire()
     await addCheck(t, t.tenant, { slug: check.slug })
     expect(await t.declare()).toMatchObject({ change: 'revived', check: { id: check.id, slug: 'nightly-backup-2' } })
   })
 
-  test('may name another project', async () => {
+  it('may name another project', async () => {
     const { check } = await t.declare()
     await t.retire()
     const projectId = await addProject(t, t.tenant)
     expect(await t.declare({ projectId })).toMatchObject({ change: 'revived', check: { id: check.id, projectId } })
   })
 
-  test('comes back as often as it goes, suspended too, with one order in its history', async () => {
+  it('comes back as often as it goes, suspended too, with one order in its history', async () => {
     const { check } = await t.declare()
     for (let round = 0; round < 3; round += 1) {
       await t.retire()
       // A clock that was set back: history has one order all the same.
-      t.clock.time -= HOUR_MS
+      t.clock.time -= HOUR
       const { check: back, change } = await t.declare({ suspend: true })
       expect([back.id, change, back.state.status]).toEqual([check.id, 'revived', 'paused'])
     }
@@ -172,7 +170,7 @@ describe('a re-created resource', () => {
     expect(flips.map(([, , reason]) => reason)).toEqual(['created', ...Array(3).fill(['created', 'paused']).flat()])
   })
 
-  test('keeps its key, and no other check gets it', async () => {
+  it('keeps its key, and no other check gets it', async () => {
     const { check } = await t.declare()
     await t.retire()
     const between = await addCheck(t, t.tenant)
@@ -183,14 +181,14 @@ describe('a re-created resource', () => {
 })
 
 describe('what is left of a deleted resource', () => {
-  test('keeps its history for seven days as a check does, and then goes with it', async () => {
+  it('keeps its history for seven days as a check does, and then goes with it', async () => {
     const { check } = await t.declare()
     await t.pinged(check, 'success', NOW)
-    await addPingRow(t, check.key, NOW - 80 * DAY_MS, { body: Buffer.from('x') })
+    await addPingRow(t, check.key, NOW - 80 * DAY, { body: Buffer.from('x') })
     await t.retire()
     expect((await prune()).deleted).toEqual({})
 
-    t.clock.time = NOW + 7 * DAY_MS
+    t.clock.time = NOW + 7 * DAY
     await prune()
     expect(await leftOf(check.key)).toEqual({ tombstones: 1, check_states: 0, pings: 2, ping_bodies: 1, flips: 2 })
 
@@ -202,7 +200,7 @@ describe('what is left of a deleted resource', () => {
     expect((await t.read())?.publicId).not.toBe(check.publicId)
   })
 
-  test('keeps its newest completion and start whatever their age', async () => {
+  it('keeps its newest completion and start whatever their age', async () => {
     const { check } = await t.declare()
     await t.pinged(check, 'start', NOW)
     await t.pinged(check, 'success', NOW + 1)
@@ -214,7 +212,7 @@ describe('what is left of a deleted resource', () => {
     expect(rows.map(({ type }) => type)).toEqual(['log', 'success', 'start'])
   })
 
-  test('does not keep its project, and is deleted with it', async () => {
+  it('does not keep its project, and is deleted with it', async () => {
     const { check } = await t.declare()
     await expect(removeProject(t.context, t.tenant, t.tenant.project)).rejects.toMatchObject({
       code: 'project_not_empty',
@@ -228,10 +226,10 @@ describe('what is left of a deleted resource', () => {
     expect((await t.declare()).change).toBe('created')
   })
 
-  test('is left alone by pruning while it is being revived', async () => {
+  it('is left alone by pruning while it is being revived', async () => {
     const { check } = await t.declare()
     await t.retire()
-    t.clock.time = NOW + 8 * DAY_MS
+    t.clock.time = NOW + 8 * DAY
     const reviving = await openTransaction(t, (tx) => t.declareWithin(tx))
     await prune()
     await reviving.commit()
@@ -241,7 +239,7 @@ describe('what is left of a deleted resource', () => {
 })
 
 describe('a deletion and others at the same time', () => {
-  test('a ping that was first is stored, and comes back with the check', async () => {
+  it('a ping that was first is stored, and comes back with the check', async () => {
     const { check } = await t.declare()
     const pinging = await openTransaction(t, (tx) => ping(tx, check, 'success', NOW + 5))
     const retiring = t.retire()
@@ -252,7 +250,7 @@ describe('a deletion and others at the same time', () => {
     expect(await countRows(t, 'pings', check.key)).toBe(1)
   })
 
-  test('a ping that came second finds no check and leaves nothing', async () => {
+  it('a ping that came second finds no check and leaves nothing', async () => {
     const { check } = await t.declare()
     const retiring = await openTransaction(t, (tx) => t.retireWithin(tx))
     const pinging = t.pinged(check, 'success', NOW + 5)
@@ -262,7 +260,7 @@ describe('a deletion and others at the same time', () => {
     expect(await countRows(t, 'pings', check.key)).toBe(0)
   })
 
-  test('two controllers revive it once', async () => {
+  it('two controllers revive it once', async () => {
     const { check } = await t.declare()
     await t.retire()
     const first = await openTransaction(t, (tx) => t.declareWithin(tx))
@@ -272,12 +270,12 @@ describe('a deletion and others at the same time', () => {
     expect(await second).toMatchObject({ change: 'unchanged', check: { id: check.id } })
   })
 
-  test('two controllers delete it once', async () => {
+  it('two controllers delete it once', async () => {
     await t.declare()
     expect((await Promise.all([t.retire(), t.retire()])).sort()).toEqual(['absent', 'removed'])
   })
 
-  test('a project that is being removed does not take a check along that is revived in it', async () => {
+  it('a project that is being removed does not take a check along that is revived in it', async () => {
     const { check } = await t.declare()
     await t.retire()
     const removing = await openTransaction(t, (tx) => removeProject(contextWithin(t, tx), t.tenant, t.tenant.project))

@@ -1,7 +1,7 @@
 /** Who gets a check back, and where an adopted check stays (design, section 6). */
 
 import { randomUUID } from 'node:crypto'
-import { describe, expect, test } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import type { Declaration, Place } from '../../../src/checks/declare/declare-check.ts'
 import { getCheck } from '../../../src/checks/find-checks.ts'
 import { addCheck, addProject, addTenant, countRows } from '../checks/fixture.ts'
@@ -32,18 +32,18 @@ describe.each(['Delete', 'Retain'] as const)('REVIVAL=uid, deletionPolicy %s', (
     return check
   }
 
-  test('the check comes back in the same namespace', async () => {
+  it('the check comes back in the same namespace', async () => {
     const { id } = await keep()
     expect(await declare()).toMatchObject({ change: back, check: { id } })
   })
 
-  test('it comes back in a new cluster, whose namespaces are all new', async () => {
+  it('it comes back in a new cluster, whose namespaces are all new', async () => {
     const { id } = await keep()
     expect(await declare({ place: place('shop-2', 'cluster-2') })).toMatchObject({ change: back, check: { id } })
     expect(await uidsOf(id)).toEqual(['shop-2', 'cluster-2'])
   })
 
-  test.each([
+  it.each([
     ['another namespace of its name', place('shop-2')],
     ['another namespace of its name, in a cluster that is not known', place('shop-2', null)],
     ['a namespace that is not known', place(null)],
@@ -57,7 +57,7 @@ describe.each(['Delete', 'Retain'] as const)('REVIVAL=uid, deletionPolicy %s', (
     if (policy === 'Retain') expect(await getCheck(t.context, t.tenant, id)).toMatchObject({ managedBy: 'api' })
   })
 
-  test('it comes back in any namespace of its name by default', async () => {
+  it('it comes back in any namespace of its name by default', async () => {
     const { id } = await keep()
     expect(await declare({ revival: 'name', place: place('shop-2') })).toMatchObject({ change: back, check: { id } })
     expect(await uidsOf(id)).toEqual(['shop-2', 'cluster-1'])
@@ -65,7 +65,7 @@ describe.each(['Delete', 'Retain'] as const)('REVIVAL=uid, deletionPolicy %s', (
 })
 
 describe('REVIVAL=uid and a check whose resource went without its finalizer', () => {
-  test('a new namespace gets a new check, and the old one is removed', async () => {
+  it('a new namespace gets a new check, and the old one is removed', async () => {
     const { check: old } = await declare()
     const { check, change } = await declare({ place: place('shop-2') })
     expect(change).toBe('created')
@@ -75,7 +75,7 @@ describe('REVIVAL=uid and a check whose resource went without its finalizer', ()
     await expect(getCheck(t.context, t.tenant, old.id)).rejects.toMatchObject({ code: 'not_found' })
   })
 
-  test.each([
+  it.each([
     ['the same namespace keeps it', place('shop-1')],
     ['so does a new cluster', place('shop-2', 'cluster-2')],
     ['a place that may be outdated decides nothing', place('shop-2', 'cluster-1', false)],
@@ -87,7 +87,7 @@ describe('REVIVAL=uid and a check whose resource went without its finalizer', ()
 })
 
 describe('the place of a check', () => {
-  test('is stored with a check that has none yet, without a change that people see', async () => {
+  it('is stored with a check that has none yet, without a change that people see', async () => {
     const { check } = await t.declare()
     expect(await declare({ isNew: false, place: place('shop-1', 'cluster-1', false) })).toMatchObject({
       change: 'unchanged',
@@ -99,7 +99,7 @@ describe('the place of a check', () => {
     expect(await t.versionsOf(check.key)).toEqual(before)
   })
 
-  test('follows the cluster, but no other namespace unless the read is fresh', async () => {
+  it('follows the cluster, but no other namespace unless the read is fresh', async () => {
     const { check } = await declare()
     const seen = async (where: Place) => {
       await declare({ isNew: false, place: where })
@@ -118,7 +118,7 @@ describe('an adopted check stays in its project', () => {
     return id
   }
 
-  test('when its resource is deleted and declared again in another project: that has a new check', async () => {
+  it('when its resource is deleted and declared again in another project: that has a new check', async () => {
     const id = await adopt()
     await t.retire()
     const projectId = await addProject(t, t.tenant)
@@ -129,7 +129,7 @@ describe('an adopted check stays in its project', () => {
     })
   })
 
-  test('when its resource is declared again with its id in another project', async () => {
+  it('when its resource is declared again with its id in another project', async () => {
     const id = await adopt()
     await t.retire()
     const projectId = await addProject(t, t.tenant)
@@ -137,7 +137,7 @@ describe('an adopted check stays in its project', () => {
     expect(await t.declare()).toMatchObject({ change: 'revived', check: { id } })
   })
 
-  test('when its resource was deleted and declared again in between, or retained', async () => {
+  it('when its resource was deleted and declared again in between, or retained', async () => {
     const id = await adopt()
     const projectId = await addProject(t, t.tenant)
     for (const policy of ['Delete', 'Retain'] as const) {
@@ -150,7 +150,7 @@ describe('an adopted check stays in its project', () => {
     }
   })
 
-  test('when its namespace is in another project now: the resource is rejected', async () => {
+  it('when its namespace is in another project now: the resource is rejected', async () => {
     const id = await adopt()
     const projectId = await addProject(t, t.tenant)
     const before = await t.read()
@@ -162,7 +162,7 @@ describe('an adopted check stays in its project', () => {
     expect(await t.read()).toEqual(before)
   })
 
-  test('and its own one moves with the resource, also after it was retained, or its owner was lost', async () => {
+  it('and its own one moves with the resource, also after it was retained, or its owner was lost', async () => {
     const own = await t.declare()
     await t.retire('Retain')
     expect(await t.declare()).toMatchObject({ change: 'readopted', check: { id: own.check.id } })
@@ -176,7 +176,7 @@ describe('an adopted check stays in its project', () => {
     expect([change, check.id, check.projectId]).toEqual(['updated', own.check.id, t.tenant.project])
   })
 
-  test('when its owner was lost: what is unknown counts as adopted', async () => {
+  it('when its owner was lost: what is unknown counts as adopted', async () => {
     const { check } = await t.declare()
     await t.retire('Retain')
     await t.database.query('delete from retained_checks')
@@ -185,7 +185,7 @@ describe('an adopted check stays in its project', () => {
     await expect(t.declare({ projectId })).rejects.toMatchObject({ code: 'forbidden' })
   })
 
-  test('and one that its resource created moves with it, as before', async () => {
+  it('and one that its resource created moves with it, as before', async () => {
     const { check } = await t.declare()
     const projectId = await addProject(t, t.tenant)
     expect(await t.declare({ projectId })).toMatchObject({ change: 'updated', check: { id: check.id, projectId } })
@@ -195,11 +195,11 @@ describe('an adopted check stays in its project', () => {
 describe('a check that the database has lost', () => {
   const LOST = '0190b8a0-0000-4000-8000-00000000000a'
 
-  test('has the public id that its job still pings', async () => {
+  it('has the public id that its job still pings', async () => {
     expect(await t.declare({ publicId: LOST })).toMatchObject({ change: 'restored', check: { publicId: LOST } })
   })
 
-  test.each([
+  it.each([
     ['a check', async () => (await addCheck(t, t.tenant)).publicId],
     [
       'a tombstone',
@@ -218,7 +218,7 @@ describe('a check that the database has lost', () => {
     expect(check.publicId).not.toBe(publicId)
   })
 
-  test('has the public id of what it has published, which is read only then', async () => {
+  it('has the public id of what it has published, which is read only then', async () => {
     const { check } = await t.declare()
     const unread = async () => expect.unreachable('the published object')
     expect(await t.declare({ findPublicId: unread })).toMatchObject({ change: 'unchanged' })
@@ -228,7 +228,7 @@ describe('a check that the database has lost', () => {
     expect(declared).not.toHaveProperty('fault')
   })
 
-  test('is made only when what it has published can be read; a tombstone is enough to revive one', async () => {
+  it('is made only when what it has published can be read; a tombstone is enough to revive one', async () => {
     const { check } = await t.declare()
     const findPublicId = () => Promise.reject(new Error('no right to read'))
     await t.retire()
@@ -239,12 +239,12 @@ describe('a check that the database has lost', () => {
     expect(await t.read()).toBeNull()
   })
 
-  test('has a new one where its URL is lost too', async () => {
+  it('has a new one where its URL is lost too', async () => {
     const knownId = randomUUID()
     expect(await t.declare({ knownId, findPublicId: async () => null })).toMatchObject({ change: 'replaced' })
   })
 
-  test.each([
+  it.each([
     ['of an annotation that its status repeats', (id: string) => ({ adoptId: id.toUpperCase(), knownId: id })],
     ['of an annotation, and its status names none', (id: string) => ({ adoptId: id })],
   ])('is replaced and says so: %s', async (_, idsOf) => {
@@ -258,14 +258,14 @@ describe('a check that the database has lost', () => {
     await expect(t.declare({ adoptId, ...ids })).rejects.toMatchObject({ code: 'conflict', field: 'adoptId' })
   })
 
-  test('is not replaced where a person chooses another check, which is not there', async () => {
+  it('is not replaced where a person chooses another check, which is not there', async () => {
     const ids = { adoptId: randomUUID(), knownId: randomUUID(), findPublicId: async () => LOST }
     await expect(t.declare(ids)).rejects.toMatchObject({ code: 'not_found', field: 'adoptId' })
     await expect(t.declare({ adoptId: ids.adoptId })).rejects.toMatchObject({ code: 'not_found', field: 'adoptId' })
     expect(await t.read()).toBeNull()
   })
 
-  test('is not what its status names of others: it begins anew, with neither id nor URL of that', async () => {
+  it('is not what its status names of others: it begins anew, with neither id nor URL of that', async () => {
     const others = [
       (await t.declare({ resource: { ...RESOURCE, name: 'x' } })).check,
       await addCheck(t, await addTenant(t)),
@@ -281,7 +281,7 @@ describe('a check that the database has lost', () => {
     }
   })
 
-  test('has its own from its tombstone all the same', async () => {
+  it('has its own from its tombstone all the same', async () => {
     const { check } = await t.declare()
     await t.retire()
     expect(await t.declare({ publicId: LOST })).toMatchObject({

@@ -1,9 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import {
-  createFindAddressed,
-  type FindAddressed,
-  type FindAddressedOptions,
-} from '../../../src/checks/ping/find-addressed.ts'
+import { createFindAddressed, type FindAddressedOptions } from '../../../src/checks/ping/find-addressed.ts'
 import { removeCheck } from '../../../src/checks/remove-check.ts'
 import { AppError, unavailable } from '../../../src/domain/errors.ts'
 import { systemClock } from '../../../src/runtime/clock.ts'
@@ -11,13 +7,12 @@ import { insertPushToken } from '../../../src/store/checks/push-tokens.ts'
 import { createDatabase, type Database } from '../../../src/store/postgres/database.ts'
 import { createProjectKey, revokeProjectKey } from '../../../src/tenancy/project-keys.ts'
 import { takeCall, takeCreation } from '../../../src/tenancy/rate-limit.ts'
+import { useEach } from '../../support/use.ts'
 import { addCheck, addProject, addTenant, useFixture } from '../checks/fixture.ts'
 
 const fixture = useFixture()
 
 /** Replicas, each with its own connections. */
-let one: FindAddressed
-let two: FindAddressed
 let databases: Database[]
 let created: string[]
 let pingKey: string
@@ -35,11 +30,13 @@ function createReplica(limits: Partial<Pick<FindAddressedOptions, 'countCreation
   return createFindAddressed({ database, context: fixture.context, now: systemClock.now, countCreation, ...limits })
 }
 
-beforeEach(async () => {
+beforeEach(() => {
   databases = []
   created = []
-  one = createReplica()
-  two = createReplica()
+})
+const one = useEach(createReplica)
+const two = useEach(createReplica)
+beforeEach(async () => {
   pingKey = await newKey()
 })
 afterEach(() => Promise.all(databases.map((database) => database.close())))

@@ -15,7 +15,7 @@ import { addCheck, type CheckInput } from '../../support/check.ts'
 import { createTestDatabase } from '../../support/database.ts'
 import { listFlips, listPings } from '../../support/lists.ts'
 import { addTenant, type TestTenant } from '../../support/tenant.ts'
-import { until } from '../../support/until.ts'
+import { eventually } from '../../support/until.ts'
 
 export const clock = { now: systemClock.now }
 
@@ -200,7 +200,7 @@ export async function createPingFixture() {
     holdRow: ({ key }: CheckRecord) => hold('select from check_states where check_key = $1 for update', [key]),
     /** Resolves with the process id of the replica's connection that waits for a lock, once there is one. */
     untilBlocked: ({ name }: Replica): Promise<number> =>
-      until(async () => {
+      eventually(`a statement of ${name} waits for a lock`, async () => {
         const { rows } = await test.database.query<{ pid: number }>(
           `select pid from pg_stat_activity
             where datname = current_database() and application_name = $1 and wait_event_type = 'Lock'`,

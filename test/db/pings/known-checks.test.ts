@@ -1,20 +1,18 @@
 /** Which checks a process knows, and what becomes of pings when it is wrong. */
 
 import { randomUUID } from 'node:crypto'
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { createKnownChecks } from '../../../src/checks/ping/known-checks.ts'
 import { removeCheck } from '../../../src/checks/remove-check.ts'
 import type { CheckRecord } from '../../../src/store/checks/checks.ts'
 import type { Queryable } from '../../../src/store/postgres/database.ts'
 import { createManualClock } from '../../support/manual-clock.ts'
 import { replayAll } from '../../support/replay.ts'
-import { createPingFixture, type PingFixture, pingOf } from './fixture.ts'
+import { settle } from '../../support/until.ts'
+import { use } from '../../support/use.ts'
+import { createPingFixture, pingOf } from './fixture.ts'
 
-let t: PingFixture
-beforeAll(async () => {
-  t = await createPingFixture()
-})
-afterAll(() => t.close())
+const t = use(createPingFixture)
 beforeEach(() => t.clear())
 afterEach(() => t.cleanUp())
 
@@ -143,7 +141,7 @@ describe('a refresh', () => {
     const { known, pages } = createKnown(1)
     const learnt = randomUUID()
     const refreshing = known.refresh()
-    while (pages.length < 2) await new Promise((resolve) => setImmediate(resolve))
+    while (pages.length < 2) await settle()
     known.learn(learnt, 1)
     await refreshing
     expect([known.keyOf(learnt), known.size]).toEqual([1, 4])

@@ -4,7 +4,7 @@ import { randomUUID } from 'node:crypto'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { pauseCheck } from '../../../src/checks/pause-resume.ts'
 import { createPingSpool, type PingSpool } from '../../../src/checks/ping/ping-spool.ts'
 import { createReadBack, type DropReason } from '../../../src/checks/ping/read-back.ts'
@@ -13,11 +13,10 @@ import { SpoolBroken, SpoolFull } from '../../../src/spool/errors.ts'
 import { openSpool } from '../../../src/spool/open-spool.ts'
 import type { Spool } from '../../../src/spool/spool.ts'
 import { createDatabase, type Database } from '../../../src/store/postgres/database.ts'
-import { createPingFixture, type PingFixture, pingOf, type Replica } from './fixture.ts'
+import { use, useEach } from '../../support/use.ts'
+import { createPingFixture, pingOf } from './fixture.ts'
 
-let t: PingFixture
 let folder: string
-let replica: Replica
 let spool: Spool
 let pings: PingSpool
 let dropped: [DropReason, number][]
@@ -26,14 +25,13 @@ let recoveries: number
 /** How many pings were found locked, by run. */
 let locks: number[]
 
-beforeAll(async () => {
-  t = await createPingFixture()
-})
-afterAll(() => t.close())
+const t = use(createPingFixture)
 beforeEach(async () => {
   await t.clear()
   folder = await mkdtemp(join(tmpdir(), 'heartbeat-spool-'))
-  replica = t.addReplica('spooling')
+})
+const replica = useEach(() => t.addReplica('spooling'))
+beforeEach(async () => {
   dropped = []
   ends = []
   recoveries = 0
@@ -125,10 +123,7 @@ describe('the read-back', () => {
     // The commit is known to the database alone.
     const unreleased = { ...pings, forget: () => Promise.reject(new Error('killed')) }
     await expect(
-      aReadBack({
-        ...unreleased,
-        forget: (upTo) => (upTo === 0 ? pings.forget(0, []) : unreleased.forget()),
-      }).drain(),
+      aReadBack({ ...unreleased, forget: (upTo) => (upTo === 0 ? pings.forget(0, []) : unreleased.forget()) }).drain(),
     ).rejects.toThrow('killed')
     await reopen()
     expect(pings.pings()).toBe(2)

@@ -1,21 +1,16 @@
 /** What pings store, and what becomes of those that cannot be stored. */
 
 import { randomUUID } from 'node:crypto'
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { pauseCheck } from '../../../src/checks/pause-resume.ts'
 import { removeCheck } from '../../../src/checks/remove-check.ts'
-import { clock, createPingFixture, type PingFixture, pingOf, type Replica } from './fixture.ts'
+import { eventually } from '../../support/until.ts'
+import { use, useEach } from '../../support/use.ts'
+import { clock, createPingFixture, pingOf } from './fixture.ts'
 
-let t: PingFixture
-let one: Replica
-beforeAll(async () => {
-  t = await createPingFixture()
-})
-afterAll(() => t.close())
-beforeEach(async () => {
-  await t.clear()
-  one = t.addReplica('one')
-})
+const t = use(createPingFixture)
+beforeEach(() => t.clear())
+const one = useEach(() => t.addReplica('one'))
 afterEach(() => t.cleanUp())
 
 const UNKNOWN = { publicId: randomUUID() }
@@ -177,7 +172,7 @@ describe('the hot row', () => {
           `select n_tup_upd as updates, n_tup_upd - n_tup_hot_upd as others from pg_stat_all_tables where relname = 'check_states'`,
         )
       ).rows[0]!
-    await expect.poll(async () => (await counts()).updates, { timeout: 10_000 }).toBe(51)
+    await eventually('51 updates are counted', async () => (await counts()).updates === 51)
     // The first ping sets wake_at, with all the rest; a page may fill up once.
     expect((await counts()).others).toBeLessThanOrEqual(2)
     await own.close()

@@ -1,14 +1,11 @@
 /** A completion against a pause, over real pings. */
 
-import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from 'vitest'
+import { afterEach, beforeEach, expect, it } from 'vitest'
 import { pauseCheck } from '../../../src/checks/pause-resume.ts'
+import { use } from '../../support/use.ts'
 import { createPingFixture, LEFT, pingOf } from './fixture.ts'
 
-let t: Awaited<ReturnType<typeof createPingFixture>>
-beforeAll(async () => {
-  t = await createPingFixture()
-})
-afterAll(() => t.close())
+const t = use(createPingFixture)
 beforeEach(() => t.clear())
 afterEach(() => t.cleanUp())
 

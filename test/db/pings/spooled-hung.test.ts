@@ -9,7 +9,7 @@ import { addCheck } from '../../support/check.ts'
 import { startPostgresServer } from '../../support/postgres-server.ts'
 import { makeTempFolder } from '../../support/temp-folder.ts'
 import { addTenant } from '../../support/tenant.ts'
-import { until } from '../../support/until.ts'
+import { eventually, settle } from '../../support/until.ts'
 import { pingOf } from './fixture.ts'
 import { openSpoolReplica } from './spool-fixture.ts'
 
@@ -40,29 +40,39 @@ it.each([
       )
     })
   // So that all are cached, and connections are open.
-  await until(async () => new Set(await Promise.all(send())).has('stored'))
+  await eventually('a ping is stored', async () => new Set(await Promise.all(send())).has('stored'), {
+    retryErrors: false,
+  })
   for (let round = 0; round < ROUNDS; round += 1) {
-    await until(async () => {
-      await one.readBack.run()
-      return one.pings.isEmpty() && one.recorder.isWell()
-    })
+    await eventually(
+      'all is read back',
+      async () => {
+        await one.readBack.run()
+        return one.pings.isEmpty() && one.recorder.isWell()
+      },
+      { retryErrors: false },
+    )
     const pinging = send()
     // In every other round the server takes the first statements.
     if (round % 2 === 0) await Promise.resolve()
-    else await new Promise((resolve) => setImmediate(resolve))
+    else await settle()
     await server.pause()
     const results = await Promise.all([...pinging, ...send()])
     expect(new Set(results).isSubsetOf(new Set(['stored', 'spooled']))).toBe(true)
     expect(results).toContain('spooled')
     await Promise.all([server.resume(), one.readBack.run()])
   }
-  await until(async () => {
-    await one.readBack.run()
-    return one.pings.isEmpty()
-  })
+  await eventually(
+    'the spool is empty',
+    async () => {
+      await one.readBack.run()
+      return one.pings.isEmpty()
+    },
+    { retryErrors: false },
+  )
   // Also what the server still has to carry out.
   const busy = `select from pg_stat_activity where application_name = 'heartbeat-operator spooling' and state <> 'idle'`
-  await until(async () => (await database.query(busy)).rowCount === 0)
+  await eventually('no statement of ours runs', async () => (await database.query(busy)).rowCount === 0)
   const { rows } = await database.query<{ key: number; text: string }>(
     `select p.check_key as key, convert_from(b.body, 'UTF8') as text from pings p
       join ping_bodies b on b.check_key = p.check_key and b.ping_id = p.id order by p.check_key, p.id`,

@@ -1,28 +1,24 @@
 /** Pings that waited on disk: each is recorded once, in its place, whatever becomes of a transaction. */
 
 import { join } from 'node:path'
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { SPOOL_LIMITS } from '../../../src/checks/ping/commit.ts'
 import { removeCheck } from '../../../src/checks/remove-check.ts'
 import { pause } from '../../../src/runtime/clock.ts'
 import type { CheckRecord } from '../../../src/store/checks/checks.ts'
 import { makeTempFolder, type TempFolder } from '../../support/temp-folder.ts'
-import { clock, createPingFixture, type PingFixture, pingOf, type Replica } from './fixture.ts'
+import { use, useEach } from '../../support/use.ts'
+import { clock, createPingFixture, pingOf } from './fixture.ts'
 import { openSpoolReplica, type SpoolReplicaOptions, withUnknownCommits } from './spool-fixture.ts'
 
-let t: PingFixture
 let folder: TempFolder
 /** A replica that reaches the database all the time. */
-let other: Replica
-beforeAll(async () => {
-  t = await createPingFixture()
-})
-afterAll(() => t.close())
+const t = use(createPingFixture)
 beforeEach(async () => {
   await t.clear()
   folder = await makeTempFolder()
-  other = t.addReplica('other')
 })
+const other = useEach(() => t.addReplica('other'))
 afterEach(async () => {
   await t.cleanUp()
   await folder.remove()

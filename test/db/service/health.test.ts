@@ -1,31 +1,26 @@
 import { randomUUID } from 'node:crypto'
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { beforeEach, describe, expect, it } from 'vitest'
 import { testChannel } from '../../../src/channels/test-channel.ts'
 import { VERSION } from '../../../src/runtime/version.ts'
 import { findHealth, MAX_WAITING } from '../../../src/service/find-health.ts'
 import { createReporter, type ReporterOptions } from '../../../src/service/report.ts'
 import { takeClusterName } from '../../../src/store/leases/clusters.ts'
-import { createTestDatabase, type TestDatabase } from '../../support/database.ts'
+import { createTestDatabase } from '../../support/database.ts'
+import { use, useEach } from '../../support/use.ts'
 import { anOrganization, manualClock, START } from '../auth/fixtures.ts'
 import { aChannel, contextOf, manyDeliveries } from '../channels/fixture.ts'
 
 const PACKAGE = (await import('../../../package.json', { with: { type: 'json' } })).default
 
-let test: TestDatabase
 let context: ReturnType<typeof contextOf>
-let clock: ReturnType<typeof manualClock>
-let acme: Awaited<ReturnType<typeof anOrganization>>
 
-beforeAll(async () => {
-  test = await createTestDatabase()
-})
-afterAll(() => test.close())
-beforeEach(async () => {
-  await test.clear()
-  clock = manualClock()
+const test = use(createTestDatabase)
+beforeEach(() => test.clear())
+const clock = useEach(manualClock)
+beforeEach(() => {
   context = contextOf(test.database, { clock })
-  acme = await anOrganization(test.database)
 })
+const acme = useEach(() => anOrganization(test.database))
 
 const reporter = (options: Partial<ReporterOptions> = {}) =>
   createReporter({ ...context, role: 'api', cluster: null, isLeading: () => false, host: 'api-1', ...options })

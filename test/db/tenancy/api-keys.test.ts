@@ -1,29 +1,20 @@
 import { createHash, randomUUID } from 'node:crypto'
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { beforeEach, describe, expect, it } from 'vitest'
 import { createAuthenticate } from '../../../src/auth/authenticate.ts'
 import { createApiKey, insertKey, listApiKeys, revokeApiKey } from '../../../src/tenancy/api-keys.ts'
-import { createTestDatabase, type TestDatabase } from '../../support/database.ts'
+import { createTestDatabase } from '../../support/database.ts'
+import { use, useEach } from '../../support/use.ts'
 import { anOrganization, manualClock, START, tokensOf } from '../auth/fixtures.ts'
 
 const ALL = { limit: 100, after: null }
 const NO_KEY = { name: 'AppError', code: 'not_found', message: 'API key not found' }
 const NO_PROJECT = { name: 'AppError', code: 'not_found', message: 'project not found' }
 
-let test: TestDatabase
-let clock: ReturnType<typeof manualClock>
-let acme: Awaited<ReturnType<typeof anOrganization>>
-let other: Awaited<ReturnType<typeof anOrganization>>
-
-beforeAll(async () => {
-  test = await createTestDatabase()
-})
-afterAll(() => test.close())
-beforeEach(async () => {
-  await test.clear()
-  clock = manualClock()
-  acme = await anOrganization(test.database)
-  other = await anOrganization(test.database, 'other')
-})
+const test = use(createTestDatabase)
+beforeEach(() => test.clear())
+const clock = useEach(manualClock)
+const acme = useEach(() => anOrganization(test.database))
+const other = useEach(() => anOrganization(test.database, 'other'))
 
 const context = () => ({ database: test.database, clock })
 const listNames = async (caller = acme.caller) =>

@@ -1,24 +1,21 @@
 import { randomUUID } from 'node:crypto'
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { beforeEach, describe, expect, it } from 'vitest'
 import { createAuthenticate } from '../../../src/auth/authenticate.ts'
 import { logIn } from '../../../src/auth/log-in.ts'
 import { createDatabase } from '../../../src/store/postgres/database.ts'
 import { lockBootstrap } from '../../../src/store/tenancy/organizations.ts'
 import { bootstrap } from '../../../src/tenancy/bootstrap.ts'
-import { createTestDatabase, type TestDatabase, untilWaiting } from '../../support/database.ts'
+import { createTestDatabase, untilWaiting } from '../../support/database.ts'
 import { LOW_COST } from '../../support/passwords.ts'
+import { use } from '../../support/use.ts'
 import { anOrganization, manualClock, PASSWORD, START, tokensOf } from '../auth/fixtures.ts'
 
 const EMAIL = 'admin@example.com'
 const API_KEY = `hbk_chosen_${'a'.repeat(40)}`
 
-let test: TestDatabase
 const clock = manualClock()
 
-beforeAll(async () => {
-  test = await createTestDatabase()
-})
-afterAll(() => test.close())
+const test = use(createTestDatabase)
 beforeEach(() => test.clear())
 
 const context = () => ({ database: test.database, clock, passwordCost: LOW_COST })

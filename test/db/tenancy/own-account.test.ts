@@ -1,31 +1,22 @@
 import { randomUUID } from 'node:crypto'
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { beforeEach, describe, expect, it } from 'vitest'
 import { logIn, refresh } from '../../../src/auth/log-in.ts'
 import type { Caller } from '../../../src/domain/access.ts'
 import { changeOwnPassword, endOwnSession, listOwnSessions } from '../../../src/tenancy/me.ts'
-import { createTestDatabase, type TestDatabase } from '../../support/database.ts'
+import { createTestDatabase } from '../../support/database.ts'
 import { LOW_COST } from '../../support/passwords.ts'
+import { use, useEach } from '../../support/use.ts'
 import { anOrganization, manualClock, PASSWORD, START, tokensOf } from '../auth/fixtures.ts'
 
 const ADDRESS = '192.0.2.1'
 const NEW = 'another long password'
 const ALL = { limit: 100, after: null }
 
-let test: TestDatabase
-let clock: ReturnType<typeof manualClock>
-let acme: Awaited<ReturnType<typeof anOrganization>>
-let ann: Awaited<ReturnType<typeof acme.addUser>>
-
-beforeAll(async () => {
-  test = await createTestDatabase()
-})
-afterAll(() => test.close())
-beforeEach(async () => {
-  await test.clear()
-  clock = manualClock()
-  acme = await anOrganization(test.database)
-  ann = await acme.addUser('ann@example.com', 'read')
-})
+const test = use(createTestDatabase)
+beforeEach(() => test.clear())
+const clock = useEach(manualClock)
+const acme = useEach(() => anOrganization(test.database))
+const ann = useEach(() => acme.addUser('ann@example.com', 'read'))
 
 const context = () => ({ database: test.database, clock, passwordCost: LOW_COST })
 const enter = (password = PASSWORD, address = ADDRESS) =>

@@ -1,26 +1,18 @@
 import { randomUUID } from 'node:crypto'
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { beforeEach, describe, expect, it } from 'vitest'
 import { createProjectKey, getProjectKey, revokeProjectKey } from '../../../src/tenancy/project-keys.ts'
 import { createProject } from '../../../src/tenancy/projects.ts'
-import { createTestDatabase, type TestDatabase } from '../../support/database.ts'
+import { createTestDatabase } from '../../support/database.ts'
+import { use, useEach } from '../../support/use.ts'
 import { anOrganization, manualClock, START } from '../auth/fixtures.ts'
 
 const KEY = /^[A-Za-z0-9]{22}$/
 const NOT_FOUND = { name: 'AppError', code: 'not_found', message: 'project not found' }
 
-let test: TestDatabase
-let acme: Awaited<ReturnType<typeof anOrganization>>
-let other: Awaited<ReturnType<typeof anOrganization>>
-
-beforeAll(async () => {
-  test = await createTestDatabase()
-})
-afterAll(() => test.close())
-beforeEach(async () => {
-  await test.clear()
-  acme = await anOrganization(test.database)
-  other = await anOrganization(test.database, 'other')
-})
+const test = use(createTestDatabase)
+beforeEach(() => test.clear())
+const acme = useEach(() => anOrganization(test.database))
+const other = useEach(() => anOrganization(test.database, 'other'))
 
 const context = () => ({ database: test.database, clock: manualClock(START) })
 const keysOf = (id: string) =>

@@ -1,29 +1,20 @@
 import { randomUUID } from 'node:crypto'
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { beforeEach, describe, expect, it } from 'vitest'
 import { createApiKey, listApiKeys } from '../../../src/tenancy/api-keys.ts'
 import { createProject, getProject, listProjects, removeProject, updateProject } from '../../../src/tenancy/projects.ts'
-import { createTestDatabase, type TestDatabase, untilWaiting } from '../../support/database.ts'
+import { createTestDatabase, untilWaiting } from '../../support/database.ts'
+import { use, useEach } from '../../support/use.ts'
 import { addCheck, anOrganization, manualClock, START } from '../auth/fixtures.ts'
 
 const ALL = { limit: 100, after: null }
 const NOT_FOUND = { name: 'AppError', code: 'not_found', message: 'project not found' }
 const FORBIDDEN = { name: 'AppError', code: 'forbidden' }
 
-let test: TestDatabase
-let clock: ReturnType<typeof manualClock>
-let acme: Awaited<ReturnType<typeof anOrganization>>
-let other: Awaited<ReturnType<typeof anOrganization>>
-
-beforeAll(async () => {
-  test = await createTestDatabase()
-})
-afterAll(() => test.close())
-beforeEach(async () => {
-  await test.clear()
-  clock = manualClock(START + 0.125)
-  acme = await anOrganization(test.database)
-  other = await anOrganization(test.database, 'other')
-})
+const test = use(createTestDatabase)
+beforeEach(() => test.clear())
+const clock = useEach(() => manualClock(START + 0.125))
+const acme = useEach(() => anOrganization(test.database))
+const other = useEach(() => anOrganization(test.database, 'other'))
 
 const context = () => ({ database: test.database, clock })
 const listIds = async (tenant = acme.caller) => (await listProjects(context(), tenant, ALL)).rows.map(({ id }) => id)

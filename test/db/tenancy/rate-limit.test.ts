@@ -1,18 +1,15 @@
 import { randomUUID } from 'node:crypto'
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { beforeEach, describe, expect, it } from 'vitest'
 import type { Scope } from '../../../src/domain/access.ts'
 import { pruneAged } from '../../../src/store/history/pruning.ts'
 import { createDatabase } from '../../../src/store/postgres/database.ts'
 import { shareOf, takeCall } from '../../../src/tenancy/rate-limit.ts'
-import { createTestDatabase, type TestDatabase } from '../../support/database.ts'
+import { createTestDatabase } from '../../support/database.ts'
+import { use } from '../../support/use.ts'
 
-let test: TestDatabase
 const organization = randomUUID()
 
-beforeAll(async () => {
-  test = await createTestDatabase()
-})
-afterAll(() => test.close())
+const test = use(createTestDatabase)
 beforeEach(() => test.clear())
 
 const take = (limit: number, id = organization, scope: Scope = 'admin') =>

@@ -1,13 +1,14 @@
 import { randomUUID } from 'node:crypto'
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { beforeEach, describe, expect, it } from 'vitest'
 import { logIn } from '../../../src/auth/log-in.ts'
 import { lockOrganization } from '../../../src/store/tenancy/organizations.ts'
 import { deleteUser } from '../../../src/store/tenancy/users.ts'
 import { createApiKey, revokeApiKey } from '../../../src/tenancy/api-keys.ts'
 import { describeCaller } from '../../../src/tenancy/me.ts'
 import { createUser, listUsers, removeUser, updateUser } from '../../../src/tenancy/users.ts'
-import { createTestDatabase, type TestDatabase, untilWaiting } from '../../support/database.ts'
+import { createTestDatabase, untilWaiting } from '../../support/database.ts'
 import { LOW_COST } from '../../support/passwords.ts'
+import { use, useEach } from '../../support/use.ts'
 import { anOrganization, manualClock, PASSWORD, START, tokensOf } from '../auth/fixtures.ts'
 
 const ALL = { limit: 100, after: null }
@@ -18,21 +19,11 @@ const LAST_ADMIN = {
   message: expect.stringContaining('this is the last admin of the organization'),
 }
 
-let test: TestDatabase
-let clock: ReturnType<typeof manualClock>
-let acme: Awaited<ReturnType<typeof anOrganization>>
-let other: Awaited<ReturnType<typeof anOrganization>>
-
-beforeAll(async () => {
-  test = await createTestDatabase()
-})
-afterAll(() => test.close())
-beforeEach(async () => {
-  await test.clear()
-  clock = manualClock()
-  acme = await anOrganization(test.database)
-  other = await anOrganization(test.database, 'other')
-})
+const test = use(createTestDatabase)
+beforeEach(() => test.clear())
+const clock = useEach(manualClock)
+const acme = useEach(() => anOrganization(test.database))
+const other = useEach(() => anOrganization(test.database, 'other'))
 
 const context = () => ({ database: test.database, clock, passwordCost: LOW_COST })
 const create = (input: { email?: string; password?: string } = {}, caller = acme.caller) =>

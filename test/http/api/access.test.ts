@@ -1,18 +1,16 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { beforeAll, describe, expect, it } from 'vitest'
 import { includesScope, SCOPES } from '../../../src/domain/access.ts'
 import { ROUTES } from '../../../src/http/api/routes.ts'
-import { startTestApi, type TestApi, type TestOrganization } from '../../support/service.ts'
+import { startTestApi } from '../../support/service.ts'
+import { use } from '../../support/use.ts'
 
-let api: TestApi
-let foreign: TestOrganization
 let checkId: string
 
+const api = use(startTestApi)
+const foreign = use(() => api.addOrganization())
 beforeAll(async () => {
-  api = await startTestApi()
-  foreign = await api.addOrganization()
-  checkId = (await api.client.post('/checks', { project_id: api.project, name: 'ours' })).body.id
+  checkId = (await api.addCheck({ name: 'ours' })).id
 })
-afterAll(() => api.close())
 
 const UNKNOWN = '01999999-9999-7999-8999-999999999999'
 const fill = (path: string, id: string) => path.replace('{id}', id)

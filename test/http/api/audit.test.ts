@@ -1,16 +1,13 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import type { AuditAction } from '../../../src/domain/audit.ts'
 import { ROUTES } from '../../../src/http/api/routes.ts'
 import type { Log } from '../../../src/runtime/log.ts'
 import { startTestApp } from '../../support/app.ts'
-import { startTestApi, type TestApi } from '../../support/service.ts'
+import { startTestApi } from '../../support/service.ts'
 import { silentLog } from '../../support/silent-log.ts'
+import { use } from '../../support/use.ts'
 
-let api: TestApi
-beforeAll(async () => {
-  api = await startTestApi()
-})
-afterAll(() => api.close())
+const api = use(startTestApi)
 
 interface Entry {
   readonly id: string
@@ -27,7 +24,7 @@ const entries = async (query = '', key = api.keys.admin): Promise<Entry[]> =>
 const newest = async (query = '') => (await entries(`?limit=1${query}`))[0]!
 const make = async (path: string, json: object) => (await api.client.post(path, json)).body
 
-const aCheck = async () => `/checks/${(await make('/checks', { project_id: api.project, name: 'Backup' })).id}`
+const aCheck = async () => `/checks/${(await api.addCheck({ name: 'Backup' })).id}`
 const aChannel = async (fields = {}) => {
   const config = { url: 'https://example.com/hooks/T0CKEN?key=s3cret' }
   return `/channels/${(await make('/channels', { kind: 'webhook', name: 'Pager', config, ...fields })).id}`
@@ -221,11 +218,7 @@ describe('the audit log', () => {
     const { key } = await make('/api-keys', { name: 'bound', scope: 'admin', project_id })
     const { id } = await make('/checks', { project_id, name: 'theirs' })
     const { id: channel } = (
-      await api.client.post('/channels', {
-        kind: 'email',
-        name: 'Mail',
-        config: { to: ['a@example.com'] },
-      })
+      await api.client.post('/channels', { kind: 'email', name: 'Mail', config: { to: ['a@example.com'] } })
     ).body
     const seen = await entries('', key)
     expect(seen.map(({ target }) => target!.id)).toEqual(expect.arrayContaining([id, project_id]))

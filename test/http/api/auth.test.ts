@@ -1,19 +1,15 @@
 import { createHash } from 'node:crypto'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { logIn as enter } from '../../../src/auth/log-in.ts'
 import { createTokens } from '../../../src/auth/tokens.ts'
 import { createFindClientAddress } from '../../../src/http/client-address.ts'
 import { systemClock } from '../../../src/runtime/clock.ts'
 import { startTestApp } from '../../support/app.ts'
 import { LOW_COST } from '../../support/passwords.ts'
-import { SECRET_KEY, startTestApi, type TestApi } from '../../support/service.ts'
+import { SECRET_KEY, startTestApi } from '../../support/service.ts'
+import { use } from '../../support/use.ts'
 
-let api: TestApi
-
-beforeAll(async () => {
-  api = await startTestApi()
-})
-afterAll(() => api.close())
+const api = use(startTestApi)
 
 const open = { key: null }
 const logIn = (fields: object = {}) => api.client.post('/auth/login', { ...api.admin, ...fields }, open)

@@ -1,28 +1,22 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { beforeAll, describe, expect, it } from 'vitest'
 import { INSTALLATION_CHANNEL_ID } from '../../../src/domain/channel.ts'
 import { STANDARD_EVENT_TYPES } from '../../../src/domain/event.ts'
-import { startTestApi, type TestApi, type TestOrganization } from '../../support/service.ts'
+import { startTestApi } from '../../support/service.ts'
+import { use } from '../../support/use.ts'
 
-let api: TestApi
-let foreign: TestOrganization
 /** Bound to the project of the organization. */
 let boundKey: string
 let otherProject: string
 
+const api = use(startTestApi)
+const foreign = use(() => api.addOrganization())
 beforeAll(async () => {
-  api = await startTestApi()
-  foreign = await api.addOrganization()
   boundKey = (await api.client.post('/api-keys', { name: 'bound', scope: 'admin', project_id: api.project })).body.key
   otherProject = (await api.client.post('/projects', { name: 'Other' })).body.id
 })
-afterAll(() => api.close())
 
 const aWebhook = { kind: 'webhook', name: 'Pager', config: { url: 'https://example.com/hook' } }
-const make = async (fields: object = {}, key = api.keys.admin) => {
-  const { status, body } = await api.client.post('/channels', { ...aWebhook, ...fields }, { key })
-  expect({ status, body }).toMatchObject({ status: 201 })
-  return body
-}
+const make = (fields?: object, key?: string) => api.addChannel(fields, key)
 const get = async (id: string) => (await api.client.get(`/channels/${id}`)).body
 
 describe('a channel', () => {

@@ -1,18 +1,17 @@
 /** What a channel cannot be: one that cannot work, a relay, one of too many, a window into other projects. */
 
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { startTestApp } from '../../support/app.ts'
-import { startTestApi, type TestApi } from '../../support/service.ts'
+import { startTestApi } from '../../support/service.ts'
+import { use } from '../../support/use.ts'
 
-let api: TestApi
 let boundKey: string
 let otherProject: string
+const api = use(startTestApi)
 beforeAll(async () => {
-  api = await startTestApi()
   boundKey = (await api.client.post('/api-keys', { name: 'bound', scope: 'admin', project_id: api.project })).body.key
   otherProject = (await api.client.post('/projects', { name: 'Other' })).body.id
 })
-afterAll(() => api.close())
 beforeEach(async () => {
   await api.database.query('truncate deliveries, channels, events')
 })
@@ -20,7 +19,7 @@ beforeEach(async () => {
 const aWebhook = { kind: 'webhook', name: 'Pager', config: { url: 'https://example.com/hook' } }
 const post = (fields: object = {}, key = api.keys.admin) =>
   api.client.post('/channels', { ...aWebhook, ...fields }, { key })
-const make = async (fields: object = {}) => (await post(fields)).body.id as string
+const make = async (fields?: object): Promise<string> => (await api.addChannel(fields)).id
 
 describe('a channel that cannot work', () => {
   it.each([
@@ -77,7 +76,7 @@ describe('a key that is bound to a project', () => {
   it('does not see the responses of channels of the whole organization', async () => {
     const wide = await make()
     const own = await make({ project_id: api.project })
-    const { body: check } = await api.client.post('/checks', { project_id: api.project, name: 'Backup' })
+    const check = await api.addCheck()
     await api.ping(check.public_id, { type: 'fail', exitCode: null })
     await api.database.query("update deliveries set last_status = 500, last_error = 'responded 500: theirs'")
     const responses = async (key: string) => {

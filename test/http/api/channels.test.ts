@@ -1,31 +1,23 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import type { WebhookSettings } from '../../../src/channels/kinds/webhook/config.ts'
 import { SECRET_OVERLAP_MS } from '../../../src/channels/kinds/webhook/signature.ts'
 import { CHECK_EVENT_TYPES, STANDARD_EVENT_TYPES } from '../../../src/domain/event.ts'
-import { startTestApi, type TestApi } from '../../support/service.ts'
+import { ISO, UUID } from '../../support/patterns.ts'
+import { startTestApi } from '../../support/service.ts'
+import { use } from '../../support/use.ts'
 
-const ISO = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/
-const UUID = /^[0-9a-f-]{36}$/
-
-let api: TestApi
 let otherProject: string
 
+const api = use(startTestApi)
 beforeAll(async () => {
-  api = await startTestApi()
   otherProject = (await api.client.post('/projects', { name: 'Other' })).body.id
 })
-afterAll(() => api.close())
 /** An organization may have few channels. */
 beforeEach(async () => {
   await api.database.query('delete from channels')
 })
 
-const aWebhook = { kind: 'webhook', name: 'Pager', config: { url: 'https://example.com/hook' } }
-const make = async (fields: object = {}, key = api.keys.admin) => {
-  const { status, body } = await api.client.post('/channels', { ...aWebhook, ...fields }, { key })
-  expect({ status, body }).toMatchObject({ status: 201 })
-  return body
-}
+const make = (fields?: object, key?: string) => api.addChannel(fields, key)
 /** The unsealed settings. */
 async function openSettings(id: string) {
   const { rows } = await api.database.query<{ sealed: Buffer; sealedWith: Buffer }>(

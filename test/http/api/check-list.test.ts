@@ -1,27 +1,20 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { beforeEach, describe, expect, it } from 'vitest'
 import { CHECK_SORTS } from '../../../src/domain/check-order.ts'
 import { LABEL_NAME_RULE, LABEL_VALUE_RULE } from '../../../src/domain/labels.ts'
-import { startTestApi, type TestApi, type TestOrganization } from '../../support/service.ts'
+import { HOUR } from '../../support/builders.ts'
+import { startTestApi } from '../../support/service.ts'
+import { use } from '../../support/use.ts'
 
-let api: TestApi
-let foreign: TestOrganization
 /** A project of its own for each test. */
 let project: string
 
-beforeAll(async () => {
-  api = await startTestApi()
-  foreign = await api.addOrganization()
-})
-afterAll(() => api.close())
+const api = use(startTestApi)
+const foreign = use(() => api.addOrganization())
 beforeEach(async () => {
   project = (await api.client.post('/projects', { name: 'Test' })).body.id
 })
 
-const created = async (fields: object = {}) => {
-  const { status, body } = await api.client.post('/checks', { project_id: project, name: 'Nightly backup', ...fields })
-  expect(status, JSON.stringify(body)).toBe(201)
-  return body
-}
+const created = (fields: object = {}) => api.addCheck({ project_id: project, ...fields })
 const list = (query = '') => api.client.get(`/checks?project_id=${project}${query}`)
 
 describe('listing checks', () => {
@@ -155,7 +148,6 @@ describe('listing checks', () => {
 })
 
 describe('the order of checks', () => {
-  const HOUR = 3_600_000
   const at = (hours: number) => new Date(Date.now() + hours * HOUR).toISOString()
   /** The columns of the states, by the names of the checks. */
   const set = async (rows: Record<string, Record<string, unknown>>) => {
@@ -271,10 +263,10 @@ describe('a page of large checks', () => {
 describe('a key that is bound to a project', () => {
   it('sees that project and nothing else', async () => {
     const inside = await created()
-    const outside = await api.client.post('/checks', { project_id: api.project, name: 'elsewhere' })
+    const outside = await api.addCheck({ name: 'elsewhere' })
     const { key } = (await api.client.post('/api-keys', { name: 'bound', scope: 'admin', project_id: project })).body
     expect((await api.client.get(`/checks/${inside.id}`, { key })).status).toBe(200)
-    expect((await api.client.get(`/checks/${outside.body.id}`, { key })).body).toMatchObject({
+    expect((await api.client.get(`/checks/${outside.id}`, { key })).body).toMatchObject({
       error: 'check not found',
     })
     expect((await api.client.get(`/checks?project_id=${api.project}`, { key })).body).toMatchObject({

@@ -1,32 +1,24 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
-import { startTestApi, type TestApi, type TestOrganization } from '../../support/service.ts'
+import { beforeEach, describe, expect, it } from 'vitest'
+import { HOUR } from '../../support/builders.ts'
+import { ISO } from '../../support/patterns.ts'
+import { startTestApi } from '../../support/service.ts'
+import { use } from '../../support/use.ts'
 
-const HOUR_MS = 3_600_000
-const ISO = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/
 const UUID_V7 = /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/
 const UUID_V4 = /^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/
 
-let api: TestApi
-let foreign: TestOrganization
 /** A project of its own for each test. */
 let project: string
 
-beforeAll(async () => {
-  api = await startTestApi()
-  foreign = await api.addOrganization()
-})
-afterAll(() => api.close())
+const api = use(startTestApi)
+const foreign = use(() => api.addOrganization())
 beforeEach(async () => {
   project = (await api.client.post('/projects', { name: 'Test' })).body.id
 })
 
 const create = (fields: object = {}) =>
   api.client.post('/checks', { project_id: project, name: 'Nightly backup', ...fields })
-const created = async (fields: object = {}) => {
-  const { status, body } = await create(fields)
-  expect(status, JSON.stringify(body)).toBe(201)
-  return body
-}
+const created = (fields: object = {}) => api.addCheck({ project_id: project, ...fields })
 
 describe('creating a check', () => {
   it('answers with the full check, and defaults for what was left out', async () => {
@@ -152,55 +144,21 @@ describe('creating a check', () => {
     expect(answer.body).toMatchObject({ project_id: project, period_seconds: 60, grace_seconds: 0 })
   })
 
-  const INTEGER = (min: number, max = 31_536_000) => `must be an integer from ${min} to ${max}`
-  const NAME = 'name must be text of 1 to 100 characters, without control characters'
-  const SLUG = 'slug must be 1 to 100 characters of a-z, 0-9, - and _, and begin and end with a letter or digit'
-  const TEXT =
-    'description must be text of at most 4096 characters, without control characters other than line breaks and tabs'
+  // Each field is wired to its rule; the rules themselves: test/unit/http/api/check-fields.test.ts.
+  const INTEGER = (min: number) => `must be an integer from ${min} to 31536000`
   it.each<[object, string]>([
-    [{ name: undefined }, 'name is required'],
-    [{ name: null }, 'name cannot be null'],
-    [{ name: 7 }, NAME],
-    [{ name: '' }, NAME],
-    [{ name: ' \t ' }, NAME],
-    [{ name: '\u200b' }, NAME],
-    [{ name: ' \u3164\u0301\ufe0f' }, NAME],
-    [{ name: 'x'.repeat(101) }, NAME],
-    [{ name: '💾'.repeat(101) }, NAME],
-    [{ name: 'a\nb' }, NAME],
-    [{ name: 'a\u0000b' }, NAME],
-    [{ name: 'a\u0085b' }, NAME],
-    [{ name: 'a\ud800b' }, NAME],
-    [{ slug: '' }, SLUG],
+    [{ name: 7 }, 'name must be text of 1 to 100 characters, without control characters'],
     [{ slug: null }, 'slug cannot be null'],
-    [{ slug: 'Backup' }, SLUG],
-    [{ slug: '-backup' }, SLUG],
-    [{ slug: 'backup_' }, SLUG],
-    [{ slug: 'a'.repeat(101) }, SLUG],
-    [{ slug: `${'a'.repeat(60_000)}!` }, SLUG],
-    [{ description: 'x'.repeat(4_097) }, TEXT],
-    [{ description: 'a\u0000' }, TEXT],
-    [{ description: 'a\u001b[31m' }, TEXT],
-    [{ description: {} }, TEXT],
+    [
+      { description: 'x'.repeat(4_097) },
+      'description must be text of at most 4096 characters, without control characters other than line breaks and tabs',
+    ],
     [{ period_seconds: 9 }, `period_seconds ${INTEGER(10)}`],
-    [{ period_seconds: 31_536_001 }, `period_seconds ${INTEGER(10)}`],
-    [{ period_seconds: 60.5 }, `period_seconds ${INTEGER(10)}`],
-    [{ period_seconds: '60' }, `period_seconds ${INTEGER(10)}`],
-    [{ period_seconds: null }, 'period_seconds cannot be null'],
-    [{ period_seconds: true }, `period_seconds ${INTEGER(10)}`],
-    [{ period_seconds: 1e300 }, `period_seconds ${INTEGER(10)}`],
     [{ grace_seconds: -1 }, `grace_seconds ${INTEGER(0)}`],
-    [{ grace_seconds: 31_536_001 }, `grace_seconds ${INTEGER(0)}`],
-    [{ grace_seconds: null }, 'grace_seconds cannot be null'],
     [{ max_runtime_seconds: 0 }, `max_runtime_seconds ${INTEGER(1)}`],
-    [{ max_runtime_seconds: 31_536_001 }, `max_runtime_seconds ${INTEGER(1)}`],
     [{ project_id: undefined }, 'project_id is required'],
-    [{ project_id: 'x' }, 'project_id must be a UUID'],
-    [{ project_id: null }, 'project_id cannot be null'],
-    [{ schedule: null }, 'schedule cannot be null'],
     [{ schedule: '* '.repeat(101) }, 'schedule must be a cron expression of at most 200 characters'],
     [{ managed_by: 'api' }, 'managed_by is not a known field'],
-    [{ id: 'x' }, 'id is not a known field'],
   ])('refuses %j', async (fields, error) => {
     const { status, body } = await create(fields)
     expect({ status, error: body.error }).toEqual({ status: 400, error })
@@ -318,8 +276,8 @@ describe('getting a check', () => {
       last_start_at: expect.stringMatching(ISO),
     })
     const pingedAt = Date.parse(body.last_ping_at)
-    expect(Date.parse(body.expected_at)).toBe(pingedAt + HOUR_MS)
-    expect(Date.parse(body.due_at)).toBe(pingedAt + HOUR_MS + 300_000)
+    expect(Date.parse(body.expected_at)).toBe(pingedAt + HOUR)
+    expect(Date.parse(body.due_at)).toBe(pingedAt + HOUR + 300_000)
     expect(Date.parse(body.last_start_at)).toBeGreaterThanOrEqual(pingedAt)
   })
 

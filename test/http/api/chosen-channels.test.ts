@@ -1,25 +1,21 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { startTestApi, type TestApi } from '../../support/service.ts'
+import { beforeAll, describe, expect, it } from 'vitest'
+import { startTestApi } from '../../support/service.ts'
+import { use } from '../../support/use.ts'
 
-let api: TestApi
 let own: string
 let shared: string
 let elsewhere: string
 let foreign: string
+const api = use(startTestApi)
 beforeAll(async () => {
-  api = await startTestApi()
   const otherProject = (await api.client.post('/projects', { name: 'Other' })).body.id
   own = await addChannel({ project_id: api.project })
   shared = await addChannel()
   elsewhere = await addChannel({ project_id: otherProject })
   foreign = await addChannel({}, (await api.addOrganization()).keys.admin)
 })
-afterAll(() => api.close())
 
-async function addChannel(fields: object = {}, key = api.keys.admin): Promise<string> {
-  const channel = { kind: 'slack', name: 'Team', config: { url: 'https://hooks.example.com/x' }, ...fields }
-  return (await api.client.post('/channels', channel, { key })).body.id
-}
+const addChannel = async (fields?: object, key?: string): Promise<string> => (await api.addChannel(fields, key)).id
 const create = (fields: object = {}, key = api.keys.admin) =>
   api.client.post('/checks', { project_id: api.project, name: 'Backup', ...fields }, { key })
 

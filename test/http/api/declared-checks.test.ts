@@ -1,6 +1,6 @@
 /** Checks that a HeartbeatCheck declares, as the management API shows and guards them (design, section 3.2). */
 
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { beforeEach, describe, expect, it } from 'vitest'
 import { declareCheck, type GivenDeclaration } from '../../../src/checks/declare/declare-check.ts'
 import { retireCheck } from '../../../src/checks/declare/retire-check.ts'
 import type { JobEntry } from '../../../src/checks/jobs/job-report.ts'
@@ -10,19 +10,16 @@ import { NO_TEXTS } from '../../../src/domain/check.ts'
 import type { StoredCheck } from '../../../src/store/checks/checks.ts'
 import { saveSource } from '../../../src/store/jobs/cron-jobs.ts'
 import { resolveProject } from '../../../src/tenancy/namespace-projects.ts'
-import { startTestApi, type TestApi } from '../../support/service.ts'
+import { startTestApi } from '../../support/service.ts'
+import { use } from '../../support/use.ts'
 
 const RESOURCE = { cluster: 'default', namespace: 'payments', name: 'nightly-backup' }
 const OBJECT = 'HeartbeatCheck payments/nightly-backup in cluster default'
 
-let api: TestApi
 let projectId: string
 let check: StoredCheck
 
-beforeAll(async () => {
-  api = await startTestApi()
-})
-afterAll(() => api.close())
+const api = use(startTestApi)
 beforeEach(async () => {
   await retireCheck(api.context, RESOURCE, 'Delete')
   projectId = (await resolveProject(api.context, { ...RESOURCE, allowed: null, wanted: null })).id
@@ -30,22 +27,13 @@ beforeEach(async () => {
 })
 
 async function declare(given: Partial<GivenDeclaration> = {}): Promise<StoredCheck> {
-  const spec = {
-    ...NO_SPEC,
-    schedule: '0 2 * * *',
-    graceSeconds: 60,
-  }
+  const spec = { ...NO_SPEC, schedule: '0 2 * * *', graceSeconds: 60 }
   const declaration = { resource: RESOURCE, projectId, name: 'Nightly', ...NO_TEXTS, spec, suspend: null }
   return (await declareCheck(api.context, { ...declaration, adoptId: null, ...given })).check
 }
 
 describe('a check that follows a CronJob', () => {
-  const spec = {
-    ...NO_SPEC,
-    schedule: '0 2 * * *',
-    graceSeconds: 300,
-    jobArea: RESOURCE.cluster,
-  }
+  const spec = { ...NO_SPEC, schedule: '0 2 * * *', graceSeconds: 300, jobArea: RESOURCE.cluster }
   const ENDED = '2026-06-15T02:01:33Z'
   const FAILED = {
     job: 'nightly-backup-1',

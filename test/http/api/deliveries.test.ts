@@ -1,36 +1,30 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
-import { startTestApi, type TestApi, type TestOrganization } from '../../support/service.ts'
+import { beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { HOUR } from '../../support/builders.ts'
+import { ISO, UUID } from '../../support/patterns.ts'
+import { startTestApi } from '../../support/service.ts'
+import { use } from '../../support/use.ts'
 
-const ISO = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/
-const UUID = /^[0-9a-f-]{36}$/
 const UNKNOWN = '01999999-9999-7999-8999-999999999999'
-const HOUR = 3_600_000
 
-let api: TestApi
-let foreign: TestOrganization
 let boundKey: string
 let otherProject: string
 
+const api = use(startTestApi)
+const foreign = use(() => api.addOrganization())
 beforeAll(async () => {
-  api = await startTestApi()
-  foreign = await api.addOrganization()
   boundKey = (await api.client.post('/api-keys', { name: 'bound', scope: 'write', project_id: api.project })).body.key
   otherProject = (await api.client.post('/projects', { name: 'Other' })).body.id
 })
-afterAll(() => api.close())
 beforeEach(async () => {
   await api.database.query('truncate deliveries, channels, events')
 })
 
-const makeChannel = async (fields: object = {}, key = api.keys.admin): Promise<string> => {
-  const channel = { kind: 'webhook', name: 'Pager', config: { url: 'https://example.com/hook' }, ...fields }
-  return (await api.client.post('/channels', channel, { key })).body.id
-}
+const makeChannel = async (fields?: object, key?: string): Promise<string> => (await api.addChannel(fields, key)).id
 /** A check that goes down: one delivery for each channel that serves it. */
 const makeDown = async (project = api.project, key = api.keys.admin): Promise<string> => {
-  const { body } = await api.client.post('/checks', { project_id: project, name: 'Backup' }, { key })
-  await api.ping(body.public_id, { type: 'fail', exitCode: null })
-  return body.id
+  const { id, public_id } = await api.addCheck({ project_id: project, name: 'Backup' }, key)
+  await api.ping(public_id, { type: 'fail', exitCode: null })
+  return id
 }
 const list = async (query = '', key = api.keys.read) => {
   const { status, body } = await api.client.get(`/deliveries${query}`, { key })

@@ -1,33 +1,24 @@
 /** The codes of errors: clients read them instead of the texts. */
 
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { beforeAll, describe, expect, it } from 'vitest'
 import { declareCheck } from '../../../src/checks/declare/declare-check.ts'
 import { NO_SPEC } from '../../../src/checks/read-spec.ts'
 import { NO_TEXTS } from '../../../src/domain/check.ts'
 import type { ErrorCode } from '../../../src/domain/errors.ts'
 import { STATUS } from '../../../src/http/error-codes.ts'
 import { exchange, writeHead } from '../../support/http.ts'
-import { startTestApi, type TestApi } from '../../support/service.ts'
+import { startTestApi } from '../../support/service.ts'
+import { use } from '../../support/use.ts'
 
-let api: TestApi
-
-beforeAll(async () => {
-  api = await startTestApi()
-})
-afterAll(() => api.close())
+const api = use(startTestApi)
 
 type Answer = Promise<{ readonly status: number; readonly body: unknown }>
 const NO_ID = '01999999-9999-7999-8999-999999999999'
-const SPEC = {
-  ...NO_SPEC,
-  periodSeconds: 3_600,
-  graceSeconds: 60,
-}
+const SPEC = { ...NO_SPEC, periodSeconds: 3_600, graceSeconds: 60 }
 const SLACK = { kind: 'slack', config: { url: 'https://hooks.slack.com/services/T/B/x' } }
 
-const create = async (fields: object = {}) =>
-  (await api.client.post('/checks', { project_id: api.project, name: 'Backup', ...fields })).body
-const addChannel = async (): Promise<string> => (await api.client.post('/channels', { ...SLACK, name: 'Shop' })).body.id
+const create = (fields: object = {}) => api.addCheck({ name: 'Backup', ...fields })
+const addChannel = async (): Promise<string> => (await api.addChannel(SLACK)).id
 
 async function declare(suspend: boolean | null): Promise<string> {
   const resource = { cluster: 'main', namespace: 'shop', name: `backup-${suspend}` }

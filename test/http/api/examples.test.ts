@@ -1,13 +1,13 @@
 /** The examples of the document, sent to the service: it accepts each request, and its responses have the fields of the examples. */
 
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { beforeAll, describe, expect, it } from 'vitest'
 import { EXAMPLES } from '../../../src/http/api/examples.ts'
 import { statusOf } from '../../../src/http/api/route.ts'
 import { ROUTES } from '../../../src/http/api/routes.ts'
 import type { Answer } from '../../support/api-client.ts'
-import { startTestApi, type TestApi } from '../../support/service.ts'
+import { startTestApi } from '../../support/service.ts'
+import { use } from '../../support/use.ts'
 
-let api: TestApi
 /** Ids by the first part of the path, as each operation needs one that exists. */
 let ids: Record<string, string>
 let refreshToken = ''
@@ -16,8 +16,8 @@ let accessToken = ''
 /** What was made before the tests. */
 const made = new Map<string, Answer>()
 
+const api = use(startTestApi)
 beforeAll(async () => {
-  api = await startTestApi()
   const created = async (id: string) => {
     const answer = await send(id)
     made.set(id, answer)
@@ -37,7 +37,6 @@ beforeAll(async () => {
   ids.deliveries = (await api.client.get('/deliveries')).body.deliveries[0].id
   await api.database.query(`update deliveries set status = 2, next_attempt_at = null where id = $1`, [ids.deliveries])
 })
-afterAll(() => api.close())
 
 /** With an id of the service for each id of an example that must exist. */
 async function send(id: string): Promise<Answer> {

@@ -1,22 +1,17 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
-import { startTestApi, type TestApi } from '../../support/service.ts'
+import { beforeEach, describe, expect, it } from 'vitest'
+import { ISO } from '../../support/patterns.ts'
+import { startTestApi } from '../../support/service.ts'
+import { use } from '../../support/use.ts'
 
-const ISO = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/
 const UUID_V7 = /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/
 const RUN = '0199aaaa-0000-7000-8000-00000000000a'
 
-let api: TestApi
 let id: string
 let publicId: string
 
-beforeAll(async () => {
-  api = await startTestApi()
-})
-afterAll(() => api.close())
+const api = use(startTestApi)
 beforeEach(async () => {
-  const { body } = await api.client.post('/checks', { project_id: api.project, name: 'job' })
-  id = body.id
-  publicId = body.public_id
+  ;({ id, public_id: publicId } = await api.addCheck({ name: 'job' }))
 })
 
 const pings = async (query = '') => (await api.client.get(`/checks/${id}/pings${query}`)).body
@@ -160,7 +155,7 @@ describe('one ping', () => {
   it.each(['', '/body'])('that is unknown, or of another check, is 404 (%s)', async (rest) => {
     await api.ping(publicId)
     const [ping] = (await pings()).pings
-    const other = (await api.client.post('/checks', { project_id: api.project, name: 'other' })).body
+    const other = await api.addCheck({ name: 'other' })
     for (const path of [`${id}/pings/${RUN}`, `${id}/pings/1`, `${other.id}/pings/${ping.id}`]) {
       const { status, body } = await api.client.get(`/checks/${path}${rest}`)
       expect([path, status, body]).toEqual([path, 404, { error: 'ping not found', code: 'not_found' }])

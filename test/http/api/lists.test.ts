@@ -7,7 +7,7 @@ import { AppError } from '../../../src/domain/errors.ts'
 import { createLists } from '../../../src/http/api/lists.ts'
 import { LISTS } from '../../../src/http/limits.ts'
 import { openConnection, writeHead } from '../../support/http.ts'
-import { until } from '../../support/until.ts'
+import { eventually } from '../../support/until.ts'
 
 /** By path: reads a list. The query is the organization. Each list of `unread` is larger than what the kernel takes. */
 async function start(reads: Record<string, () => Promise<string>>, options: Parameters<typeof createLists>[0] = {}) {
@@ -58,11 +58,11 @@ describe('lists', () => {
     const gate = Promise.withResolvers<string>()
     const { url, counts } = await start({ slow: () => gate.promise, list })
     const slow = [fetch(`${url}/slow?a`), fetch(`${url}/slow?a`)]
-    await until(() => counts.begun === 2)
+    await eventually('two lists are begun', () => counts.begun === 2)
     expect(await textOf(await fetch(`${url}/list?b`))).toEqual([200, 'list'])
     expect(counts.read).toBe(2)
     const others = [fetch(`${url}/slow?c`), fetch(`${url}/slow?d`)]
-    await until(() => counts.begun === 5)
+    await eventually('five lists are begun', () => counts.begun === 5)
     expect(counts.read).toBe(3)
     gate.resolve('slow')
     for (const sent of await Promise.all([...slow, ...others])) expect(await textOf(sent)).toEqual([200, 'slow'])
@@ -72,7 +72,7 @@ describe('lists', () => {
     const gate = Promise.withResolvers<string>()
     const { url, counts } = await start({ slow: () => gate.promise, list }, { waitMs: 50 })
     const slow = fetch(`${url}/slow?a`)
-    await until(() => counts.read === 1)
+    await eventually('one list is read', () => counts.read === 1)
     const late = await fetch(`${url}/list?a`)
     expect([late.status, late.headers.get('retry-after')]).toEqual([503, '5'])
     expect(await late.text()).toBe('too many lists are being read at the moment; try again in 5 s')
@@ -112,10 +112,10 @@ describe('lists', () => {
     const sent = await Promise.all(Array.from({ length: LISTS.perKey }, () => open(`${url}/unread?a`)))
     const leaving = new AbortController()
     const waiting = Array.from({ length: LISTS.perKey }, () => fetch(`${url}/list?a`, { signal: leaving.signal }))
-    await until(() => counts.begun === 2 * LISTS.perKey)
+    await eventually('each turn of both keys is taken', () => counts.begun === 2 * LISTS.perKey)
     leaving.abort()
     await Promise.allSettled(waiting)
-    await until(() => counts.closed === LISTS.perKey)
+    await eventually('the lists of the one who left are closed', () => counts.closed === LISTS.perKey)
     for (const response of sent) response.destroy()
     expect((await fetch(`${url}/list?a`)).status).toBe(200)
   })
@@ -125,7 +125,7 @@ describe('lists', () => {
     const connection = openConnection(url)
     connection.socket.pause()
     connection.send(...['unread', 'list', 'list', 'list'].map((path) => writeHead('GET', `/${path}?a`)))
-    await until(() => counts.read === 4)
+    await eventually('four lists are read', () => counts.read === 4)
     expect((await fetch(`${url}/list?a`)).status).toBe(200)
     const sent: IncomingMessage[] = []
     for (let count = 0; count < LISTS.perKey; count += 1) sent.push(await open(`${url}/unread?a`))

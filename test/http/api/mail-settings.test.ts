@@ -3,7 +3,7 @@
 import { expect, it } from 'vitest'
 import { startTestApp } from '../../support/app.ts'
 import { startSmtpReceiver } from '../../support/smtp-receiver.ts'
-import { until } from '../../support/until.ts'
+import { eventually } from '../../support/until.ts'
 
 /** Returns the delivery of a test after its first attempt. */
 async function sendTest(port: number, environment: Record<string, string>) {
@@ -11,7 +11,7 @@ async function sendTest(port: number, environment: Record<string, string>) {
   const channel = { kind: 'email', name: 'Mail', config: { to: ['ops@example.com'] } }
   const { id } = (await app.call('POST', '/channels', channel)).body
   expect((await app.call('POST', `/channels/${id}/test`)).status).toBe(202)
-  return await until(async () => {
+  return await eventually('the test message has its outcome', async () => {
     const { deliveries } = (await app.call('GET', `/deliveries?channel_id=${id}`)).body
     return (deliveries[0].status === 'delivered' || deliveries[0].last_error !== null) && deliveries[0]
   })

@@ -1,15 +1,11 @@
 /** Changes by PATCH and actions by POST, and the methods that stay beside them. */
 
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { beforeAll, describe, expect, it } from 'vitest'
 import { ROUTES } from '../../../src/http/api/routes.ts'
-import { startTestApi, type TestApi } from '../../support/service.ts'
+import { startTestApi } from '../../support/service.ts'
+import { use } from '../../support/use.ts'
 
-let api: TestApi
-
-beforeAll(async () => {
-  api = await startTestApi()
-})
-afterAll(() => api.close())
+const api = use(startTestApi)
 
 const post = async (path: string, json: object): Promise<Record<string, unknown>> =>
   (await api.client.post(path, json)).body

@@ -2,31 +2,30 @@
 
 import { randomUUID } from 'node:crypto'
 import Koa from 'koa'
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { createFindBadge } from '../../../src/checks/find-badge.ts'
 import { serveBadges } from '../../../src/http/badges/app.ts'
 import { renderErrors } from '../../../src/http/middleware/errors.ts'
 import { createHttpServer } from '../../../src/http/server.ts'
-import { startTestApi, type TestApi } from '../../support/service.ts'
+import { startTestApi } from '../../support/service.ts'
 import { silentLog } from '../../support/silent-log.ts'
+import { use } from '../../support/use.ts'
 
-let api: TestApi
 let origin: string
 let project: string
 let key: string
 
+const api = use(startTestApi)
 beforeAll(async () => {
-  api = await startTestApi()
   origin = new URL(api.url).origin
 })
-afterAll(() => api.close())
 beforeEach(async () => {
   project = (await api.client.post('/projects', { name: `Shop & <b>${randomUUID()}` })).body.id
   key = (await api.client.get(`/projects/${project}/badge-key`)).body.badge_key
 })
 
-const create = async (slug: string, fields: object = {}) =>
-  (await api.client.post('/checks', { project_id: project, name: `The ${slug}`, slug, ...fields })).body
+const create = (slug: string, fields: object = {}) =>
+  api.addCheck({ project_id: project, name: `The ${slug}`, slug, ...fields })
 const get = async (rest: string, init: RequestInit = {}) => fetch(`${origin}/badge/${rest}`, init)
 const read = async (rest: string) => (await get(rest)).json()
 

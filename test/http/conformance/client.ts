@@ -1,8 +1,9 @@
 /** A client that knows only docs/reference/interface.md, and functions that move the times of checks. */
 
 import { randomUUID } from 'node:crypto'
-import { expect, vi } from 'vitest'
+import { expect } from 'vitest'
 import { type ApiAnswer, startTestApp, type TestApp } from '../../support/app.ts'
+import { eventually } from '../../support/until.ts'
 
 export const aUuid = expect.stringMatching(/^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/)
 /** ISO 8601, UTC. */
@@ -77,8 +78,7 @@ export async function startClient(): Promise<Client> {
       const witness = await aCheck({ period_seconds: 10, grace_seconds: 0 })
       await ping(witness.publicId)
       await letPass(witness.id, 11)
-      const look = async () => expect(await alertsOf(witness.id)).toEqual(['missed'])
-      await vi.waitFor(look, { timeout: 45_000, interval: 20 })
+      await eventually('the witness is missed', async () => (await alertsOf(witness.id)).join() === 'missed')
     },
     [Symbol.asyncDispose]: () => app.close(),
   }

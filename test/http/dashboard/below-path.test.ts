@@ -8,7 +8,7 @@ import { readForm } from '../../support/form.ts'
 import { CLIENT, startIdentityProvider, type TestProvider } from '../../support/identity-provider.ts'
 import { type PathProxy, startPathProxy } from '../../support/path-proxy.ts'
 import { type Receiver, startReceiver } from '../../support/receiver.ts'
-import { until } from '../../support/until.ts'
+import { eventually } from '../../support/until.ts'
 import { createVisitor } from '../../support/visitor.ts'
 
 const SITE = '/ops/heartbeat'
@@ -115,10 +115,12 @@ describe.each(['rest', 'all', 'two slashes'] as const)('behind a proxy that send
     const { id, publicId } = await app.createCheck({ name: 'Watched' })
     const visitor = await logIn()
     await using stream = await openEventStream(proxy.origin, `${SITE}/live?since=${new Date().toISOString()}`, visitor)
-    await until(() => stream.events.some(({ event }) => event === 'hello'))
+    await eventually('the stream says hello', () => stream.events.some(({ event }) => event === 'hello'))
     await fetch(`${app.pingUrl}/ping/${publicId}/fail`)
     // The first stream of a process may also get the event that all must be read again.
-    await until(() => stream.events.some(({ event, data }) => event === 'reload' || data.checks?.includes(id)))
+    await eventually('the stream names the check', () =>
+      stream.events.some(({ event, data }) => event === 'reload' || data.checks?.includes(id)),
+    )
     const refreshed = await visitor.get(`${SITE}/checks`, { 'x-refresh': new Date().toISOString() })
     expect(refreshed.text).toContain(`href="${SITE}/checks/${id}"`)
     expect(refreshed.text).not.toMatch(/ (href|src|action)="\/(?!ops\/heartbeat\/)/)
@@ -162,7 +164,7 @@ describe.each(['rest', 'all', 'two slashes'] as const)('behind a proxy that send
     await app.call('POST', '/channels', { name, kind: 'webhook', config: { url: receiver.url } })
     const { id, publicId } = await app.createCheck({ name })
     await fetch(`${app.pingUrl}/ping/${publicId}/fail`)
-    await until(() => receiver.requests.some(({ body }) => body.includes(id)))
+    await eventually('the message about the check', () => receiver.requests.some(({ body }) => body.includes(id)))
     const { links } = JSON.parse(receiver.requests.find(({ body }) => body.includes(id))!.body).data
     expect(links).toMatchObject({ dashboard: `${site}/checks/${id}`, check: `${site}/api/v1/checks/${id}` })
     expect((await (await logIn()).get(`${SITE}/checks/${id}`)).status).toBe(200)

@@ -1,9 +1,10 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { KINDS } from '../../../src/channels/kinds/index.ts'
 import { CHANNEL_KINDS, INSTALLATION_CHANNEL_ID } from '../../../src/domain/channel.ts'
 import { readForm } from '../../support/form.ts'
-import { startTestApi, type TestApi, type TestOrganization } from '../../support/service.ts'
-import { until } from '../../support/until.ts'
+import { startTestApi } from '../../support/service.ts'
+import { eventually } from '../../support/until.ts'
+import { use } from '../../support/use.ts'
 import { type Fields, type Visitor, visit } from '../../support/visitor.ts'
 
 const UNKNOWN = '01999999-9999-7999-8999-999999999999'
@@ -15,18 +16,15 @@ const ESCAPED = HOSTILE.replaceAll('"', '&quot;')
 const SECRET = /whsec_[\w+/=]+/
 const STANDARD = ['check.down', 'check.up', 'check.paused', 'check.resumed', 'check.flapping']
 
-let api: TestApi
-let foreign: TestOrganization
 let admin: Visitor
 let writer: Visitor
 let reader: Visitor
 
+const api = use(startTestApi)
+const foreign = use(() => api.addOrganization())
 beforeAll(async () => {
-  api = await startTestApi()
-  foreign = await api.addOrganization()
   ;[admin, writer, reader] = await Promise.all([visit(api), visit(api, 'write'), visit(api, 'read')])
 })
-afterAll(() => api.close())
 beforeEach(async () => {
   await api.database.query('truncate deliveries, channels, events, rate_windows')
 })
@@ -37,12 +35,8 @@ const CONFIGS = {
   email: { to: ['ops@example.com', 'dba@example.com'] },
   alertmanager: { urls: ['https://u:s3cret@alerts.example.com'], labels: { team: 'payments' } },
 }
-const makeChannel = async (fields: object = {}, key = api.keys.admin): Promise<string> => {
-  const channel = { kind: 'webhook', name: 'Pager', config: CONFIGS.webhook, ...fields }
-  const { status, body } = await api.client.post('/channels', channel, { key })
-  expect(status).toBe(201)
-  return body.id
-}
+const makeChannel = async (fields: object = {}, key?: string): Promise<string> =>
+  (await api.addChannel({ config: CONFIGS.webhook, ...fields }, key)).id
 const read = async (id: string) => (await api.client.get(`/channels/${id}`)).body
 /** The fields of a form as a browser would send them. */
 const FORM: Fields = {
@@ -62,7 +56,7 @@ describe('/channels', () => {
     const fails = await makeChannel({ name: 'Fails', kind: 'slack', config: CONFIGS.slack })
     await makeChannel({ name: 'Idle', kind: 'email', config: CONFIGS.email })
     await makeChannel({ name: 'Quiet', muted: true, project_id: api.project })
-    const { body } = await api.client.post('/checks', { project_id: api.project, name: 'Backup' })
+    const body = await api.addCheck({ name: 'Backup' })
     await api.ping(body.public_id, { type: 'fail', exitCode: null })
     const sent = 'attempts = 1, next_attempt_at = null'
     await api.database.query(`update deliveries set status = 1, ${sent} where channel_id = $1`, [works])
@@ -300,7 +294,7 @@ describe('/channels/{id}', () => {
 
   it('has the last deliveries with their responses, and sends one again', async () => {
     const id = await makeChannel()
-    const { body } = await api.client.post('/checks', { project_id: api.project, name: 'Backup' })
+    const body = await api.addCheck({ name: 'Backup' })
     await api.ping(body.public_id, { type: 'fail', exitCode: null })
     await api.database.query(
       `update deliveries set status = 2, attempts = 2, next_attempt_at = null, last_status = 503, last_error = 'hooks.example.com responded 503'`,
@@ -357,7 +351,7 @@ describe('/channels/{id}', () => {
     expect((await admin.post(`/channels/${id}/unmute`)).location).toBe(`/channels/${id}?done=channel-unmuted`)
     expect(await read(id)).toMatchObject({ muted: false })
 
-    const { body } = await api.client.post('/checks', { project_id: api.project, name: 'Backup' })
+    const body = await api.addCheck({ name: 'Backup' })
     await api.ping(body.public_id, { type: 'fail', exitCode: null })
     const { text } = await admin.get(`/channels/${id}`)
     expect(text).not.toContain(`action="/channels/${id}/mute"`)
@@ -435,7 +429,7 @@ describe('/channels/{id}', () => {
   it('does not move while checks of other projects have chosen it, and the form says which', async () => {
     const id = await makeChannel()
     const other = (await api.client.post('/projects', { name: 'Other' })).body.id
-    await api.client.post('/checks', { project_id: api.project, name: 'Backup <1>', channels: [id] })
+    await api.addCheck({ name: 'Backup <1>', channels: [id] })
     const { status, text } = await admin.post(`/channels/${id}/edit`, {
       name: 'Pager',
       project_id: other,
@@ -513,7 +507,7 @@ describe('/channels/{id}/edit', () => {
       await tx.query('delete from channels where id = $1', [id])
       const saved = edit(id, FORM)
       // The form waits for the row.
-      await until(async () => {
+      await eventually('a statement waits for a lock', async () => {
         const { rows } = await api.database.query(
           "select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'",
         )

@@ -1,24 +1,18 @@
 /** The page of a check that follows a CronJob: its last run, why it is down, and which entry of its history is from whom. */
 
-import { afterAll, beforeAll, expect, it } from 'vitest'
+import { expect, it } from 'vitest'
 import { abandonRuns } from '../../../src/checks/jobs/abandon-runs.ts'
 import type { JobEntry } from '../../../src/checks/jobs/job-report.ts'
 import { recordJobs } from '../../../src/checks/jobs/record-jobs.ts'
 import type { LastRun } from '../../../src/domain/last-run.ts'
-import { startTestApi, type TestApi } from '../../support/service.ts'
-import { type Visitor, visit } from '../../support/visitor.ts'
+import { MINUTE } from '../../support/builders.ts'
+import { startTestApi } from '../../support/service.ts'
+import { use } from '../../support/use.ts'
+import { visit } from '../../support/visitor.ts'
 
-let api: TestApi
-let visitor: Visitor
+const api = use(() => startTestApi({ kept: { days: 90, flips: 1_000 } }))
+const visitor = use(() => visit(api))
 
-beforeAll(async () => {
-  api = await startTestApi({ kept: { days: 90, flips: 1_000 } })
-  visitor = await visit(api)
-})
-afterAll(() => api.close())
-
-const SECOND = 1_000
-const MINUTE = 60 * SECOND
 const HOSTILE = `<script>alert("1")</script>'&\u202Eevil`
 let count = 0
 

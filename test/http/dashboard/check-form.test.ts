@@ -1,21 +1,16 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { beforeEach, describe, expect, it } from 'vitest'
 import { parseAllDocuments } from 'yaml'
 import { declareCheck } from '../../../src/checks/declare/declare-check.ts'
 import { NO_SPEC } from '../../../src/checks/read-spec.ts'
 import { type CheckTexts, NO_TEXTS } from '../../../src/domain/check.ts'
 import { resolveProject } from '../../../src/tenancy/namespace-projects.ts'
 import { decodeHtml, readFields, readForm } from '../../support/form.ts'
-import { startTestApi, type TestApi } from '../../support/service.ts'
-import { type Visitor, visit } from '../../support/visitor.ts'
+import { startTestApi } from '../../support/service.ts'
+import { use } from '../../support/use.ts'
+import { visit } from '../../support/visitor.ts'
 
-let api: TestApi
-let visitor: Visitor
-
-beforeAll(async () => {
-  api = await startTestApi()
-  visitor = await visit(api, 'write')
-})
-afterAll(() => api.close())
+const api = use(startTestApi)
+const visitor = use(() => visit(api, 'write'))
 
 /** Fills in the form of a new check as a browser does, and follows to the created check. */
 async function create(fields: Record<string, string>) {
@@ -70,7 +65,7 @@ describe('the form of a new check', () => {
 
   it('creates a check of a name alone, with the defaults of the API, and leads to how it pings', async () => {
     const { name, ...made } = await create({ name: 'Nightly backup' })
-    const { body: other } = await api.client.post('/checks', { name: 'Other', project_id: api.project })
+    const other = await api.addCheck({ name: 'Other' })
     expect(name).toBe('Nightly backup')
     const { grace_seconds, period_seconds, schedule, time_zone, description, tags, labels, max_runtime_seconds } = other
     expect(made).toMatchObject({ grace_seconds, period_seconds, schedule, time_zone, description, tags, labels })
@@ -122,7 +117,6 @@ describe('the form of a new check', () => {
 
   it.each<[string, Record<string, string>, string]>([
     ['name', { name: ' ' }, 'Name is required.'],
-    ['name', { name: 'x'.repeat(101) }, 'Name must be text of 1 to 100 characters, without control characters.'],
     [
       'slug',
       { slug: 'Not a slug' },
@@ -156,7 +150,6 @@ describe('the form of a new check', () => {
       { schedule: '61 * * * *' },
       'Schedule has "61" as minute: 61 is too large; give values from 0 to 59, such as 0, 0,30 or */15.',
     ],
-    ['schedule', { schedule: '0 0 31 2 *' }, 'Schedule must come at some time: "0 0 31 2 *" names no real date.'],
     [
       'schedule',
       { schedule: '@every 5m' },
@@ -174,7 +167,6 @@ describe('the form of a new check', () => {
     ],
     ['period_seconds', { period_seconds: 'often' }, 'Every must be a length of time such as 15 min or 1h30m.'],
     ['period_seconds', { period_seconds: '9' }, 'Every must be from 10 seconds to 365 days.'],
-    ['period_seconds', { period_seconds: '366d' }, 'Every must be from 10 seconds to 365 days.'],
     ['grace_seconds', { grace_seconds: '-1' }, 'Grace must be a length of time such as 15 min or 1h30m.'],
     ['grace_seconds', { grace_seconds: '31536001' }, 'Grace must be from 0 seconds to 365 days.'],
     ['max_runtime_seconds', { max_runtime_seconds: '0' }, 'Maximum run time must be from 1 second to 365 days.'],
@@ -378,7 +370,7 @@ describe('the form of a change', () => {
     ['schedule', { period_seconds: '', schedule: 'x' }, 'Schedule must have 5 fields'],
     ['slug', { slug: 'taken-by-another' }, 'Another check of the project has the slug'],
   ])('rejects a fault of %s beside the field, and saves nothing: %j', async (field, fields, expected) => {
-    await api.client.post('/checks', { project_id: api.project, name: 'Taken', slug: 'taken-by-another' })
+    await api.addCheck({ name: 'Taken', slug: 'taken-by-another' })
     const { id, updated_at } = await create({ name: 'Unchanged', period_seconds: '1h' })
     const { status, text } = await edit(id, { description: 'kept', ...fields })
     expect([status, faultOf(text, field)]).toEqual([422, expect.stringContaining(expected)])
@@ -474,11 +466,7 @@ describe('a check that Kubernetes manages', () => {
   let id: string
   const declare = async (texts: CheckTexts) => {
     const projectId = (await resolveProject(api.context, { ...RESOURCE, allowed: null, wanted: null })).id
-    const spec = {
-      ...NO_SPEC,
-      schedule: '0 2 * * *',
-      graceSeconds: 60,
-    }
+    const spec = { ...NO_SPEC, schedule: '0 2 * * *', graceSeconds: 60 }
     const declaration = { resource: RESOURCE, projectId, ...texts, spec, suspend: null, adoptId: null }
     return (await declareCheck(api.context, declaration)).check.id
   }

@@ -4,29 +4,23 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { decideChanges } from '../../../src/checks/change.ts'
 import { saveChanges } from '../../../src/store/checks/change-sets.ts'
 import { lockStates } from '../../../src/store/checks/states.ts'
+import { HOUR, MINUTE } from '../../support/builders.ts'
 import { startTestApi, type TestApi } from '../../support/service.ts'
-import { createVisitor, type Visitor, visit } from '../../support/visitor.ts'
+import { use } from '../../support/use.ts'
+import { createVisitor, visit } from '../../support/visitor.ts'
 
 let api: TestApi
-let visitor: Visitor
 
 beforeAll(async () => {
   api = await startTestApi({ kept: { days: 90, flips: 1_000 } })
-  visitor = await visit(api)
 })
+const visitor = use(() => visit(api))
 afterAll(() => api.close())
 
-const MINUTE_MS = 60_000
-const HOUR_MS = 3_600_000
 const HOSTILE = `<script>alert("1")</script>'&\u202Eevil`
 const ESCAPED = '&lt;script&gt;alert(&quot;1&quot;)&lt;/script&gt;&#39;&amp;'
 
-async function addCheck(fields: object = {}): Promise<{ id: string; public_id: string }> {
-  const standard = { project_id: api.project, name: 'Nightly backup', period_seconds: 3_600, grace_seconds: 300 }
-  const { status, body } = await api.client.post('/checks', { ...standard, ...fields })
-  if (status !== 201) throw new Error(JSON.stringify(body))
-  return body
-}
+const addCheck = (fields: object = {}) => api.addCheck({ period_seconds: 3_600, grace_seconds: 300, ...fields })
 
 /** The evaluator reads the check now. */
 async function evaluate(id: string): Promise<void> {
@@ -114,11 +108,11 @@ describe('the status of a check', () => {
       grace_seconds: 7_200,
     })
     await later.ping(body.public_id)
-    later.moveClock(HOUR_MS + 10 * MINUTE_MS)
+    later.moveClock(HOUR + 10 * MINUTE)
     const late = read(await open(body.id, own))
     expect(late).toMatch(/Late since .*UTC \(10 minutes\): a ping was expected, and the grace time is running/)
     expect(late).toMatch(/Down at .*UTC \(in 1 hour\) unless the job reports a success\./)
-    later.moveClock(4 * HOUR_MS)
+    later.moveClock(4 * HOUR)
     const [before, now] = [api, later]
     api = now
     await evaluate(body.id).finally(() => {

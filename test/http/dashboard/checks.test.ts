@@ -1,24 +1,20 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { beforeEach, describe, expect, it } from 'vitest'
 import { parse } from 'yaml'
 import { pauseCheck } from '../../../src/checks/pause-resume.ts'
 import { Spec } from '../../../src/operator/schema/spec.ts'
 import type { CheckRecord } from '../../../src/store/checks/checks.ts'
+import { HOUR } from '../../support/builders.ts'
 import { addCheck } from '../../support/check.ts'
-import { startTestApi, type TestApi } from '../../support/service.ts'
+import { startTestApi } from '../../support/service.ts'
 import { addProject, addTenant, anAdmin, type TestTenant } from '../../support/tenant.ts'
-import { type Visitor, visit } from '../../support/visitor.ts'
+import { use } from '../../support/use.ts'
+import { visit } from '../../support/visitor.ts'
 
-const HOUR_MS = 3_600_000
-
-let api: TestApi
-let visitor: Visitor
-let tenant: TestTenant
-beforeAll(async () => {
-  api = await startTestApi()
-  tenant = { ...anAdmin(api.organizationId), projectId: null, project: api.project }
-  visitor = await visit(api)
-})
-afterAll(() => api.close())
+const api = use(startTestApi)
+const tenant = use(
+  async (): Promise<TestTenant> => ({ ...anAdmin(api.organizationId), projectId: null, project: api.project }),
+)
+const visitor = use(() => visit(api))
 beforeEach(() => api.database.query('delete from checks'))
 
 const add = (check: Parameters<typeof addCheck>[2] = {}, who = tenant) => addCheck(api.context, who, check)
@@ -50,7 +46,7 @@ describe('the list of checks', () => {
     const checks: Record<string, CheckRecord> = {}
     for (const name of ['paused', 'up', 'new', 'late', 'down']) checks[name] = await add({ name })
     await api.ping(checks.late!.publicId)
-    api.moveClock(HOUR_MS)
+    api.moveClock(HOUR)
     await api.ping(checks.up!.publicId)
     await api.ping(checks.down!.publicId, { type: 'fail', exitCode: 3 })
     await pauseCheck(api.context, tenant, checks.paused!.id)
@@ -76,7 +72,7 @@ describe('the list of checks', () => {
     const [first, second] = [await add({ name: 'First' }), await add({ name: 'Second' })]
     expect([nextIn(await list()), nextIn(await pageOf(first))]).toEqual([null, null])
     await api.ping(first.publicId)
-    api.moveClock(HOUR_MS / 2)
+    api.moveClock(HOUR / 2)
     await api.ping(second.publicId)
     const { rows } = await api.database.query<{ at: number }>(
       'select expected_at as at from check_states order by check_key',
@@ -84,7 +80,7 @@ describe('the list of checks', () => {
     const [firstAt, secondAt] = rows.map(({ at }) => new Date(at).toISOString())
     expect([nextIn(await list()), nextIn(await list('?q=Second'))]).toEqual([firstAt, secondAt])
     expect([nextIn(await pageOf(first)), nextIn(await pageOf(second))]).toEqual([firstAt, secondAt])
-    api.moveClock(HOUR_MS / 2)
+    api.moveClock(HOUR / 2)
     const since = { 'x-refresh': new Date(api.context.clock.now()).toISOString() }
     const readAgain = (await visitor.get('/checks', since)).text
     expect([nextIn(readAgain), nextIn(await pageOf(first))]).toEqual([secondAt, null])

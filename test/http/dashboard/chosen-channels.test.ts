@@ -1,35 +1,31 @@
 /** The fields of a check's form that choose its channels and how a pause ends. */
 
-import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest'
+import { beforeAll, beforeEach, expect, it } from 'vitest'
 import { getCheck } from '../../../src/checks/find-checks.ts'
 import { valuesOfCheck } from '../../../src/http/dashboard/pages/checks/check-values.ts'
 import { digestValues, WAS } from '../../../src/http/dashboard/ui/form.ts'
-import { startTestApi, type TestApi } from '../../support/service.ts'
-import { type Visitor, visit } from '../../support/visitor.ts'
+import { startTestApi } from '../../support/service.ts'
+import { use } from '../../support/use.ts'
+import { visit } from '../../support/visitor.ts'
 
-let api: TestApi
-let visitor: Visitor
 let own: string
 let shared: string
 let elsewhere: string
 let id: string
+const api = use(startTestApi)
+const visitor = use(() => visit(api, 'write'))
 beforeAll(async () => {
-  api = await startTestApi()
-  visitor = await visit(api, 'write')
   const otherProject = (await api.client.post('/projects', { name: 'Other' })).body.id
   own = await addChannel('Own <b>', api.project)
   shared = await addChannel('Shared')
   elsewhere = await addChannel('Elsewhere', otherProject)
 })
-afterAll(() => api.close())
 beforeEach(async () => {
-  id = (await api.client.post('/checks', { project_id: api.project, name: 'Backup' })).body.id
+  id = (await api.addCheck()).id
 })
 
-async function addChannel(name: string, projectId?: string): Promise<string> {
-  const config = { url: 'https://hooks.example.com/x' }
-  return (await api.client.post('/channels', { kind: 'slack', name, project_id: projectId, config })).body.id
-}
+const addChannel = async (name: string, project_id?: string): Promise<string> =>
+  (await api.addChannel({ name, project_id })).id
 const check = async () => (await api.client.get(`/checks/${id}`)).body
 const editPage = async () => (await visitor.get(`/checks/${id}/edit`)).text
 const boxesOf = (page: string) =>

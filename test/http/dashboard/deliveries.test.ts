@@ -1,35 +1,25 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
-import { startTestApi, type TestApi, type TestOrganization } from '../../support/service.ts'
-import { type Visitor, visit } from '../../support/visitor.ts'
+import { beforeEach, describe, expect, it } from 'vitest'
+import { startTestApi } from '../../support/service.ts'
+import { use } from '../../support/use.ts'
+import { visit } from '../../support/visitor.ts'
 
 const UNKNOWN = '01999999-9999-7999-8999-999999999999'
 const HOSTILE = `"><script>alert(1)</script>'\u202e${'🦊'.repeat(50)}`
 
-let api: TestApi
-let foreign: TestOrganization
-let reader: Visitor
-let writer: Visitor
-
-beforeAll(async () => {
-  api = await startTestApi()
-  foreign = await api.addOrganization()
-  reader = await visit(api, 'read')
-  writer = await visit(api, 'write')
-})
-afterAll(() => api.close())
+const api = use(startTestApi)
+const foreign = use(() => api.addOrganization())
+const reader = use(() => visit(api, 'read'))
+const writer = use(() => visit(api, 'write'))
 beforeEach(async () => {
   await api.database.query('truncate deliveries, channels, events')
 })
 
-const makeChannel = async (name = 'Pager', key = api.keys.admin): Promise<string> => {
-  const channel = { kind: 'webhook', name, config: { url: 'https://example.com/hook' } }
-  return (await api.client.post('/channels', channel, { key })).body.id
-}
+const makeChannel = async (name = 'Pager', key?: string): Promise<string> => (await api.addChannel({ name }, key)).id
 /** A check that goes down: one delivery for each channel. */
 const makeDown = async (name = 'Backup', project = api.project, key = api.keys.admin): Promise<string> => {
-  const { body } = await api.client.post('/checks', { project_id: project, name }, { key })
-  await api.ping(body.public_id, { type: 'fail', exitCode: null })
-  return body.id
+  const { id, public_id } = await api.addCheck({ project_id: project, name }, key)
+  await api.ping(public_id, { type: 'fail', exitCode: null })
+  return id
 }
 const listed = async (key = api.keys.read) => (await api.client.get('/deliveries', { key })).body.deliveries
 const set = (id: string, assignments: string, values: unknown[] = []) =>

@@ -1,33 +1,33 @@
 import { EventEmitter, once } from 'node:events'
 import type { Context } from 'koa'
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
+import { afterEach, beforeAll, describe, expect, it } from 'vitest'
 import type { ChangeHub, Watcher } from '../../../src/checks/watch-changes.ts'
 import { createLive } from '../../../src/http/dashboard/live.ts'
 import { STREAMS_PER_SESSION, STREAMS_PER_USER } from '../../../src/http/limits.ts'
 import { systemClock } from '../../../src/runtime/clock.ts'
 import { removeUser } from '../../../src/tenancy/users.ts'
+import { HOUR } from '../../support/builders.ts'
 import { type EventStream, openEventStream } from '../../support/event-stream.ts'
 import { openConnection } from '../../support/http.ts'
 import { createManualClock } from '../../support/manual-clock.ts'
-import { startTestApi, type TestApi } from '../../support/service.ts'
+import { startTestApi } from '../../support/service.ts'
 import { anAdmin } from '../../support/tenant.ts'
-import { until } from '../../support/until.ts'
+import { eventually } from '../../support/until.ts'
+import { use } from '../../support/use.ts'
 import { createVisitor, type Visitor, visit } from '../../support/visitor.ts'
 
-let api: TestApi
 let origin: string
 const manual = createManualClock()
 const streams: EventStream[] = []
 
+const api = use(() => startTestApi({ clock: manual }))
 beforeAll(async () => {
-  api = await startTestApi({ clock: manual })
   origin = new URL(api.url).origin
 })
 afterEach(async () => {
   await Promise.all(streams.splice(0).map((stream) => stream[Symbol.asyncDispose]()))
-  await until(() => api.live.count() === 0)
+  await eventually('no stream is open', () => api.live.count() === 0)
 })
-afterAll(() => api.close())
 
 /** As an open page does it: the time of the page is a little past, so that it hears nothing of what the tests before did. */
 async function openLive(
@@ -45,17 +45,15 @@ const LOOPS = 4
 /** Lets time pass, in small steps, until it is so. A step begins when the work of the one before has ended, however long a busy machine takes. */
 const untilAfter = (look: () => boolean, withinMs = 60_000) => {
   const giveUpAt = manual.now() + withinMs
-  return until(async () => {
+  const step = async () => {
     if (look()) return true
     if (manual.wakeTimes().length < LOOPS) return false
-    if (manual.now() > giveUpAt) throw new Error(`not within ${withinMs} ms: ${look}`)
+    if (manual.now() > giveUpAt) throw new Error(`not within ${withinMs} ms of the clock: ${look}`)
     await manual.advance(100)
     return false
-  })
+  }
+  return eventually(`after a while, ${look}`, step, { retryErrors: false })
 }
-
-const addCheck = async (fields: object = {}) =>
-  (await api.client.post('/checks', { project_id: api.project, name: 'Nightly backup', ...fields })).body
 
 const changedIn = ({ events }: EventStream) =>
   events.filter(({ event }) => event === 'change').flatMap(({ data }) => data.checks as string[])
@@ -78,14 +76,14 @@ describe('a stream', () => {
       'x-content-type-options': 'nosniff',
     })
     expect(headers.get('content-encoding')).toBeNull()
-    await until(() => events.length > 0)
+    await eventually('the first event', () => events.length > 0)
     expect(text()).toMatch(/^retry: 3000\n/)
     expect(events[0]!.event).toBe('hello')
     expect(Date.parse(events[0]!.data.now)).toBeGreaterThanOrEqual(Math.floor(before))
   })
 
   it('names a check that flips to all of its organization and to no other', async () => {
-    const check = await addCheck({ period_seconds: 60, grace_seconds: 600 })
+    const check = await api.addCheck({ period_seconds: 60, grace_seconds: 600 })
     const [admin, reader] = [await openLive(await visit(api)), await openLive(await visit(api, 'read'))]
     const other = await openLive(await visit({ ...api, ...(await api.addOrganization()) }, 'admin'))
     await untilAfter(() => [admin, reader, other].every(({ events }) => events.some(({ event }) => event === 'reload')))
@@ -96,7 +94,7 @@ describe('a stream', () => {
   })
 
   it('of one check names its pings', async () => {
-    const [check, other] = [await addCheck({ name: 'This one' }), await addCheck({ name: 'Another one' })]
+    const [check, other] = [await api.addCheck({ name: 'This one' }), await api.addCheck({ name: 'Another one' })]
     await api.ping(check.public_id)
     const since = new Date(api.context.clock.now() + 2_000).toISOString()
     const stream = await openLive(await visit(api, 'read'), `?since=${since}&check=${check.id.toUpperCase()}`)
@@ -109,19 +107,19 @@ describe('a stream', () => {
 
   it('says at once that what the page shows is older than the last change', async () => {
     const keeper = await openLive(await visit(api))
-    await until(() => keeper.events.length > 0)
-    const check = await addCheck()
+    await eventually('the first event', () => keeper.events.length > 0)
+    const check = await api.addCheck()
     await untilAfter(() => changedIn(keeper).includes(check.id))
     const read = new Date(api.context.clock.now() - 5_000).toISOString()
     const { events } = await openLive(await visit(api), `?since=${read}`)
-    await until(() => events.length >= 2)
+    await eventually('two events', () => events.length >= 2)
     expect(events.map(({ event }) => event).slice(0, 2)).toEqual(['hello', 'reload'])
   })
 
   it.each(['?since=yesterday&check=1', '?check=../../x&check=2', '?since=&since='])('takes %s', async (query) => {
     const { status, events } = await openLive(await visit(api), query)
     expect(status).toBe(200)
-    await until(() => events.length > 0)
+    await eventually('the first event', () => events.length > 0)
   })
 
   it('sends a comment every 20 seconds, so that proxies keep it', async () => {
@@ -144,8 +142,6 @@ describe('a stream', () => {
 })
 
 describe('a stream ends', () => {
-  const HOUR_MS = 3_600_000
-
   async function expectEnd(stream: EventStream): Promise<void> {
     await untilAfter(stream.isEnded, 5_000)
     expect(stream.events.at(-1)).toEqual({ event: 'end', data: { reason: 'session' } })
@@ -179,7 +175,7 @@ describe('a stream ends', () => {
       await manual.advance(5_000)
       expect(stream.isEnded()).toBe(false)
       expect((await visitor.get('/checks', { 'x-refresh': new Date(0).toISOString() })).status).toBe(200)
-      api.moveClock(4 * HOUR_MS)
+      api.moveClock(4 * HOUR)
     }
     await expectEnd(stream)
     expect((await visitor.get('/checks')).status).toBe(303)
@@ -192,7 +188,7 @@ describe('a stream ends', () => {
     const other = await openLive(await visit(api))
     expect(api.live.count()).toBe(STREAMS_PER_SESSION + 1)
     opened.push(await openLive(visitor))
-    await until(opened[0]!.isEnded)
+    await eventually('the oldest stream has ended', opened[0]!.isEnded)
     expect(opened[0]!.events.at(-1)).toEqual({ event: 'end', data: { reason: 'many' } })
     expect(api.live.count()).toBe(STREAMS_PER_SESSION + 1)
     expect([...opened.slice(1), other].filter((stream) => stream.isEnded())).toEqual([])
@@ -202,7 +198,7 @@ describe('a stream ends', () => {
     const stream = await openLive(await visit(api))
     expect(api.live.count()).toBe(1)
     await stream[Symbol.asyncDispose]()
-    await until(() => api.live.count() === 0)
+    await eventually('no stream is open', () => api.live.count() === 0)
   })
 })
 
@@ -262,7 +258,7 @@ it('a client that does not read is disconnected, and nothing piles up for it', a
   socket.pause()
   socket.write(`GET /live HTTP/1.1\r\nHost: x\r\nCookie: ${cookie}\r\n\r\n`)
   await using reader = await openEventStream(new URL(own.url).origin, '/live', visitor)
-  await until(() => watchers.size === 2)
+  await eventually('two streams are open', () => watchers.size === 2)
   const ids = Array.from({ length: 100 }, () => crypto.randomUUID())
   // The kernel takes some megabytes before anything waits here.
   let rounds = 0
@@ -271,7 +267,7 @@ it('a client that does not read is disconnected, and nothing piles up for it', a
     rounds += 1
     if (rounds > 500) throw new Error('a client that reads nothing is still connected')
     const count = rounds * 10
-    await until(() => reader.events.length > count)
+    await eventually('the reader has the next event', () => reader.events.length > count)
   }
   expect(live.count()).toBe(1)
   expect(reader.isEnded()).toBe(false)
@@ -285,7 +281,7 @@ it('a process has no more streams than its limit: the oldest ends', async () => 
   await using first = await openEventStream(at, '/live', await visit(own))
   await using second = await openEventStream(at, '/live', await visit(own))
   await using third = await openEventStream(at, '/live', await visit(own))
-  await until(first.isEnded)
+  await eventually('the first stream has ended', first.isEnded)
   expect([live.count(), second.isEnded(), third.isEnded()]).toEqual([2, false, false])
 })
 
@@ -295,7 +291,7 @@ it('a stop ends all streams at once, and there are no new ones', async () => {
   const visitor = await visit(own)
   await using stream = await openEventStream(new URL(own.url).origin, '/live', visitor)
   await live.stop()
-  await until(stream.isEnded)
+  await eventually('the stream has ended', stream.isEnded)
   expect(watchers.size).toBe(0)
   const { status, headers } = await visitor.get('/live')
   expect([status, headers.get('retry-after')]).toEqual([503, '1'])
@@ -316,7 +312,7 @@ describe('pages of a list that are open', () => {
     expect((await reader.get('/checks', before)).text).not.toContain('New check')
     expect((await other.get('/checks', before)).text).not.toBe(text)
     expect((await first.get('/checks?q=x', before)).text).not.toBe(text)
-    const added = await addCheck({ name: 'Added a moment ago' })
+    const added = await api.addCheck({ name: 'Added a moment ago' })
     expect((await second.get('/checks', since(0))).text).toContain(added.id)
     expect((await first.get('/checks')).text).toContain(api.admin.email)
   })

@@ -1,15 +1,12 @@
 /** The form of the log-in: what it shows, and how it rejects. Sessions: session.test.ts; identity providers: sign-in.test.ts. */
 
-import { afterAll, beforeAll, expect, it } from 'vitest'
+import { expect, it } from 'vitest'
 import { createSignIn } from '../../../src/auth/sign-in.ts'
 import { startTestApi, type TestApi } from '../../support/service.ts'
+import { use } from '../../support/use.ts'
 import { createVisitor, type Visitor, visit } from '../../support/visitor.ts'
 
-let api: TestApi
-beforeAll(async () => {
-  api = await startTestApi()
-})
-afterAll(() => api.close())
+const api = use(startTestApi)
 const aVisitor = ({ url }: TestApi = api) => createVisitor(new URL(url).origin)
 
 it('has the fields E-mail and Password, and leads a user with a session on', async () => {

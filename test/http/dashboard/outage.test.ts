@@ -1,18 +1,19 @@
-import { afterAll, afterEach, beforeAll, expect, it } from 'vitest'
+import { afterEach, beforeAll, expect, it } from 'vitest'
 import { AppError, unavailable } from '../../../src/domain/errors.ts'
-import { startTestApi, type TestApi } from '../../support/service.ts'
+import { startTestApi } from '../../support/service.ts'
+import { use } from '../../support/use.ts'
 import { createVisitor, type Visitor, visit } from '../../support/visitor.ts'
 
-let api: TestApi
 let origin: string
-let visitor: Visitor
 /** What every statement fails with meanwhile. */
 let fault: Error | null = null
 
-beforeAll(async () => {
-  api = await startTestApi()
+const api = use(startTestApi)
+beforeAll(() => {
   origin = new URL(api.url).origin
-  visitor = await visit(api)
+})
+const visitor = use(() => visit(api))
+beforeAll(() => {
   const { database } = api.context
   for (const name of ['query', 'transaction'] as const) {
     const works = database[name] as (...args: unknown[]) => unknown
@@ -23,7 +24,6 @@ beforeAll(async () => {
 afterEach(() => {
   fault = null
 })
-afterAll(() => api.close())
 
 const OUTAGE = unavailable(new Error('connect ECONNREFUSED'))
 const BUSY = new AppError('unavailable', 'too many log-ins at the moment; try again shortly')
@@ -57,7 +57,7 @@ it('browsers without scripts come back at different times', async () => {
 })
 
 it('a form is not loaded again: its page is a link away', async () => {
-  const { id } = (await api.client.post('/checks', { project_id: api.project, name: 'Nightly' })).body
+  const { id } = await api.addCheck({ name: 'Nightly' })
   fault = OUTAGE
   for (const [referer, back] of [
     [`${origin}/checks/${id}?tab=a`, `/checks/${id}?tab=a`],

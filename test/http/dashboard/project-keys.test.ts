@@ -1,18 +1,14 @@
 /** The ping key and the badges of a project, in the settings. */
 
-import { afterAll, beforeAll, expect, it } from 'vitest'
-import { startTestApi, type TestApi } from '../../support/service.ts'
-import { createVisitor, type Visitor, visit } from '../../support/visitor.ts'
+import { expect, it } from 'vitest'
+import { startTestApi } from '../../support/service.ts'
+import { use } from '../../support/use.ts'
+import { createVisitor, visit } from '../../support/visitor.ts'
 
 const USER = { email: 'ann@example.com', password: 'a long enough password' }
 
-let api: TestApi
-let admin: Visitor
-beforeAll(async () => {
-  api = await startTestApi()
-  admin = await visit(api)
-})
-afterAll(() => api.close())
+const api = use(startTestApi)
+const admin = use(() => visit(api))
 
 it('the page of a project has its keys, where an admin creates, replaces and revokes them', async () => {
   const { id } = (await api.client.post('/projects', { name: 'Shop [a](b) <b>' })).body

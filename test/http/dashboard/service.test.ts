@@ -1,7 +1,8 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { beforeEach, describe, expect, it } from 'vitest'
 import { createReporter, type ReporterOptions } from '../../../src/service/report.ts'
-import { startTestApi, type TestApi } from '../../support/service.ts'
-import { type Visitor, visit } from '../../support/visitor.ts'
+import { startTestApi } from '../../support/service.ts'
+import { use } from '../../support/use.ts'
+import { visit } from '../../support/visitor.ts'
 
 const PACKAGE = (await import('../../../package.json', { with: { type: 'json' } })).default
 const HOSTILE = `"><script>alert(1)</script>'\u202e${'🦊'.repeat(50)}`
@@ -10,14 +11,8 @@ const ESCAPED = HOSTILE.replaceAll('"', '&quot;')
   .replaceAll('>', '&gt;')
   .replaceAll("'", '&#39;')
 
-let api: TestApi
-let reader: Visitor
-
-beforeAll(async () => {
-  api = await startTestApi()
-  reader = await visit(api, 'read')
-})
-afterAll(() => api.close())
+const api = use(startTestApi)
+const reader = use(() => visit(api, 'read'))
 beforeEach(async () => {
   await api.database.query('truncate replicas, clusters, gaps, ping_beats, deliveries, channels, events')
 })
@@ -105,7 +100,7 @@ describe('/service', () => {
     // No controller has reported: the database alone says it.
     expect(await ofCheck()).toContain('This check is not evaluated.')
     expect(await ofCheck()).toMatch(words)
-    const other = (await api.client.post('/checks', { project_id: api.project, name: 'pinged' })).body.id
+    const other = (await api.addCheck({ name: 'pinged' })).id
     expect((await reader.get(`/checks/${other}`)).text).not.toContain('not evaluated')
     await api.client.delete(`/checks/${other}`)
     await api.database.query('delete from seen_areas')
@@ -161,7 +156,7 @@ describe('/service', () => {
   })
 
   it('says that deadlines are late', async () => {
-    const { body } = await api.client.post('/checks', { project_id: api.project, name: 'Late' })
+    const body = await api.addCheck({ name: 'Late' })
     await api.ping(body.public_id)
     expect(await show()).toContain('evaluated on time')
     await api.database.query("update check_states set wake_at = now() - interval '61 seconds'")

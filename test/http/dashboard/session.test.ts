@@ -1,20 +1,18 @@
 import { request } from 'node:http'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { beforeAll, describe, expect, it } from 'vitest'
 import type { Log } from '../../../src/runtime/log.ts'
-import { startTestApi, type TestApi } from '../../support/service.ts'
+import { HOUR } from '../../support/builders.ts'
+import { startTestApi } from '../../support/service.ts'
 import { silentLog } from '../../support/silent-log.ts'
+import { use } from '../../support/use.ts'
 import { createVisitor, visit } from '../../support/visitor.ts'
 
-let api: TestApi
 let origin: string
 
+const api = use(startTestApi)
 beforeAll(async () => {
-  api = await startTestApi()
   origin = new URL(api.url).origin
 })
-afterAll(() => api.close())
-
-const HOUR_MS = 3_600_000
 
 describe('a visitor without a session', () => {
   it('is sent to the log-in, and from there to the page it asked for', async () => {
@@ -97,7 +95,7 @@ describe('a session', () => {
     await using later = await startTestApi()
     const visitor = await visit(later)
     for (let use = 0; use < 3; use += 1) {
-      later.moveClock(11.9 * HOUR_MS)
+      later.moveClock(11.9 * HOUR)
       expect((await visitor.get('/checks')).status).toBe(200)
       // The use is written beside the response.
       await expect
@@ -112,7 +110,7 @@ describe('a session', () => {
         )
         .toBe(1)
     }
-    later.moveClock(12.1 * HOUR_MS)
+    later.moveClock(12.1 * HOUR)
     expect((await visitor.get('/checks')).status).toBe(303)
   })
 
@@ -130,9 +128,9 @@ describe('a session', () => {
             .length,
       )
       .toBe(1)
-    later.moveClock(11.4 * HOUR_MS)
+    later.moveClock(11.4 * HOUR)
     expect((await visitor.get('/checks')).status).toBe(200)
-    later.moveClock(0.2 * HOUR_MS)
+    later.moveClock(0.2 * HOUR)
     expect((await visitor.get('/checks')).status).toBe(303)
   })
 

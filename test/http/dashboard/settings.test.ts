@@ -1,25 +1,21 @@
 /** `/settings`: each list and form, by scope. The rules of the verbs are tested with them (test/db/tenancy). */
 
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { hashPassword } from '../../../src/auth/passwords.ts'
 import { beginSession } from '../../../src/auth/sessions.ts'
 import { newId } from '../../../src/runtime/ids.ts'
 import { insertUser } from '../../../src/store/tenancy/users.ts'
 import { readForm } from '../../support/form.ts'
-import { startTestApi, type TestApi } from '../../support/service.ts'
+import { startTestApi } from '../../support/service.ts'
+import { use } from '../../support/use.ts'
 import { createVisitor, type Visitor, visit } from '../../support/visitor.ts'
 
 const HOSTILE = `<script>alert("1")</script>'&\u202E${'x'.repeat(50)}`
 const ESCAPED = '&lt;script&gt;alert(&quot;1&quot;)&lt;/script&gt;&#39;&amp;\u202E'
 const PASSWORD = 'a long enough password'
 
-let api: TestApi
-let admin: Visitor
-beforeAll(async () => {
-  api = await startTestApi()
-  admin = await visit(api)
-})
-afterAll(() => api.close())
+const api = use(startTestApi)
+const admin = use(() => visit(api))
 
 /** The part of `/settings` with this id. */
 const partOf = (text: string, id: string) => text.slice(text.indexOf(`<section id="${id}"`)).split('</section>')[0]!
@@ -312,7 +308,7 @@ describe('a project', () => {
   })
 
   it('with checks stays', async () => {
-    await api.client.post('/checks', { project_id: api.project, name: 'Nightly backup' })
+    await api.addCheck()
     const { status, text } = await admin.post(`/settings/projects/${api.project}/remove`)
     expect(status).toBe(409)
     expect(text).toContain('The project holds 1 check: delete them first.')

@@ -1,20 +1,16 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { createTurns } from '../../../src/http/dashboard/turns.ts'
-import { startTestApi, type TestApi } from '../../support/service.ts'
+import { startTestApi } from '../../support/service.ts'
 import { anAdmin } from '../../support/tenant.ts'
-import { until } from '../../support/until.ts'
-import { createVisitor, type Visitor, visit } from '../../support/visitor.ts'
+import { eventually } from '../../support/until.ts'
+import { use } from '../../support/use.ts'
+import { createVisitor, visit } from '../../support/visitor.ts'
 import { createHeldTurns } from './held-turns.ts'
 
 const { turns, held, hold, release } = createHeldTurns()
-let api: TestApi
-let visitor: Visitor
 
-beforeAll(async () => {
-  api = await startTestApi({ turns })
-  visitor = await visit(api)
-})
-afterAll(() => api.close())
+const api = use(() => startTestApi({ turns }))
+const visitor = use(() => visit(api))
 
 describe('pages', () => {
   it('of one user wait behind each other, not before those of other users', async () => {
@@ -29,7 +25,7 @@ describe('pages', () => {
     const pages = [readAs('many', first)]
     for (let page = 0; page < 20; page += 1) pages.push(readAs('many'))
     pages.push(readAs('other'))
-    await until(() => read.length === 1)
+    await eventually('one page is read', () => read.length === 1)
     end()
     await Promise.all(pages)
     expect(read).toHaveLength(22)
@@ -39,7 +35,7 @@ describe('pages', () => {
   it('of an organization are read one at a time, and changes do not wait for them', async () => {
     hold()
     const pages = ['/checks', '/channels', '/checks?sort=name'].map((path) => visitor.get(path))
-    await until(() => held() === 1)
+    await eventually('one turn is taken', () => held() === 1)
     expect((await visitor.post('/checks/no-such/delete')).status).toBe(404)
     expect(held()).toBe(1)
     release()
@@ -69,7 +65,7 @@ describe('pages', () => {
     const own = await visit(service)
     hasty.hold()
     const first = own.get('/checks')
-    await until(() => hasty.held() === 1)
+    await eventually('one turn is taken', () => hasty.held() === 1)
     const { status, headers, text } = await own.get('/checks')
     expect([status, headers.get('retry-after')]).toEqual([503, '5'])
     expect(text).toContain('Too many pages are being read at the moment. This page loads again by itself')

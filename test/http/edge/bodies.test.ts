@@ -1,8 +1,8 @@
 /** Bodies that are too many, or in too many pieces. No credential is needed for any of them. */
 
 import { randomUUID } from 'node:crypto'
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
-import { startTestApp, type TestApp } from '../../support/app.ts'
+import { afterEach, beforeAll, describe, expect, it } from 'vitest'
+import { startTestApp } from '../../support/app.ts'
 import {
   type Connection,
   exchange,
@@ -13,16 +13,15 @@ import {
   writePost,
 } from '../../support/http.ts'
 import { eventually } from '../../support/until.ts'
+import { use } from '../../support/use.ts'
 
-let app: TestApp
 let publicId: string
 const open: Connection[] = []
 
+const app = use(startTestApp)
 beforeAll(async () => {
-  app = await startTestApp()
   ;({ publicId } = await app.createCheck())
 })
-afterAll(() => app.close())
 afterEach(async () => {
   for (const { socket } of open) socket.destroy()
   await Promise.all(open.splice(0).map(({ ended }) => ended))

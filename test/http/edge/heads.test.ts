@@ -1,16 +1,16 @@
 /** Heads that no handler sees, on each of the three ports. */
 
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { beforeAll, describe, expect, it } from 'vitest'
 import { createHostRule, HEADER_LIMITS } from '../../../src/http/head.ts'
-import { startTestApp, type TestApp } from '../../support/app.ts'
+import { startTestApp } from '../../support/app.ts'
 import { exchange, openConnection, writeHead } from '../../support/http.ts'
+import { use } from '../../support/use.ts'
 
-let app: TestApp
 let publicId: string
 let ports: readonly (readonly [name: string, url: string, target: string])[]
 
+const app = use(startTestApp)
 beforeAll(async () => {
-  app = await startTestApp()
   ;({ publicId } = await app.createCheck())
   ports = [
     ['ping', app.pingUrl, `/ping/${publicId}`],
@@ -18,7 +18,6 @@ beforeAll(async () => {
     ['ops', app.opsUrl, '/livez'],
   ]
 })
-afterAll(() => app.close())
 
 /** By path: what tells the API, the dashboard and the badges apart. */
 const TYPES: Readonly<Record<string, RegExp>> = { '/api/v1/me': /json/, '/login': /html/, '/badge/x.svg': /json/ }

@@ -8,6 +8,7 @@ import { createTurns } from '../../../src/http/dashboard/turns.ts'
 import type { Log } from '../../../src/runtime/log.ts'
 import { startTestApi, type TestApi } from '../../support/service.ts'
 import { silentLog } from '../../support/silent-log.ts'
+import { eventually } from '../../support/until.ts'
 import { type Visitor, visit } from '../../support/visitor.ts'
 import { createHeldTurns } from '../dashboard/held-turns.ts'
 
@@ -55,16 +56,13 @@ it.each(['/login', '/login?next=%2Fchannels', '/no-such-page'])(
 
 it('the log-in takes turns: one address waits for itself, and others pass', async () => {
   const { turns, held, hold, release } = createHeldTurns()
-  await using api = await startTestApi({
-    turns,
-    findClientAddress: ({ headers }) => String(headers['x-address']),
-  })
+  await using api = await startTestApi({ turns, findClientAddress: ({ headers }) => String(headers['x-address']) })
   const open = (address: string) => get(`${siteOf(api)}/login`, { 'x-address': address })
   hold()
   const first = [open('192.0.2.1'), open('192.0.2.1'), open('192.0.2.1')]
-  await expect.poll(held).toBe(1)
+  await eventually('one page is held', () => held() === 1)
   const other = open('192.0.2.2')
-  await expect.poll(held).toBe(2)
+  await eventually('two pages are held', () => held() === 2)
   release()
   for (const { status } of await Promise.all([...first, other])) expect(status).toBe(200)
 })
@@ -131,7 +129,7 @@ it.each([
   expect(statuses.every(({ status }) => status === 503)).toBe(true)
   await get(siteOf(api) + paths.other, headers)
   const counted = () => lines.filter(({ given }) => given.route === paths.many).map(({ given }) => Number(given.count))
-  await expect.poll(() => counted().reduce((sum, count) => sum + count, 0)).toBe(300)
+  await eventually('300 responses are counted', () => counted().reduce((sum, count) => sum + count, 0) === 300)
   expect(counted().length).toBeLessThanOrEqual(2 + (performance.now() - startedAt) / 1_000)
   expect(lines.map(({ given }) => given.route)).toContain(paths.other)
   for (const { given, message } of lines) {

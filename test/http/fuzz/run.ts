@@ -2,6 +2,7 @@
 
 import { type Answer, openConnection, readAnswer } from '../../support/http.ts'
 import { createRandom, type Random } from '../../support/random.ts'
+import { settle } from '../../support/until.ts'
 
 export interface MadeRequest {
   readonly bytes: Buffer
@@ -65,7 +66,7 @@ async function send(url: string, { bytes, method, ending }: MadeRequest, random:
   const { socket, ended } = connection
   const cut = random.chance(0.2) ? random.int(0, bytes.length) : bytes.length
   connection.send(bytes.subarray(0, cut))
-  if (cut < bytes.length) await new Promise((resolve) => setImmediate(resolve))
+  if (cut < bytes.length) await settle()
   try {
     if (ending === 'leave') {
       await new Promise<void>((resolve) => socket.write(bytes.subarray(cut), () => resolve()))

@@ -1,22 +1,21 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { uniqueKeyOf } from '../../../src/http/healthchecks/unique-key.ts'
-import { startTestApi, type TestApi } from '../../support/service.ts'
+import { startTestApi } from '../../support/service.ts'
+import { use } from '../../support/use.ts'
 import { addProject, type Call, callerOf, type Project } from './support.ts'
 
 const SECOND = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\+00:00$/
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/
 
-let api: TestApi
 let project: Project
 let call: Call
 let site: string
 
+const api = use(startTestApi)
 beforeAll(async () => {
-  api = await startTestApi()
   call = callerOf(api, () => project.keys.write)
   site = api.url.replace('/api/v1', '')
 })
-afterAll(() => api.close())
 beforeEach(async () => {
   project = await addProject(api)
 })

@@ -1,8 +1,8 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { startTestApi, type TestApi } from '../../support/service.ts'
+import { beforeAll, describe, expect, it } from 'vitest'
+import { startTestApi } from '../../support/service.ts'
+import { use } from '../../support/use.ts'
 import { addProject, type Call, callerOf, type Project } from './support.ts'
 
-let api: TestApi
 let project: Project
 let other: Project
 let foreign: Project
@@ -10,15 +10,14 @@ let call: Call
 let uuid: string
 const seen: string[] = []
 
+const api = use(() => startTestApi({ onRequest: (route, method, status) => seen.push(`${method} ${route} ${status}`) }))
 beforeAll(async () => {
-  api = await startTestApi({ onRequest: (route, method, status) => seen.push(`${method} ${route} ${status}`) })
   project = await addProject(api)
   other = await addProject(api)
   foreign = await addProject(api, await api.addOrganization())
   call = callerOf(api, () => project.keys.write)
   uuid = (await call('POST', 'v3/checks/', { json: { name: 'A' } })).body.uuid
 })
-afterAll(() => api.close())
 
 /** Each call of the table. A unique key of 40 digits finds nothing, which is as good here. */
 const CALLS = [
@@ -88,10 +87,7 @@ describe('borders', () => {
       for (const { keys } of [other, foreign])
         expect(
           await call(method, pathOf(path), { key: keys.write, ...(method === 'POST' ? { json: {} } : {}) }),
-        ).toMatchObject({
-          status: 404,
-          body: error('check not found'),
-        })
+        ).toMatchObject({ status: 404, body: error('check not found') })
     },
   )
 

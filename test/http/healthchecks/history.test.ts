@@ -1,23 +1,22 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { uniqueKeyOf } from '../../../src/http/healthchecks/unique-key.ts'
-import { startTestApi, type TestApi } from '../../support/service.ts'
+import { startTestApi } from '../../support/service.ts'
+import { use } from '../../support/use.ts'
 import { addProject, type Call, callerOf, type Project } from './support.ts'
 
 const RUN = '123e4567-e89b-42d3-a456-426614174000'
 
-let api: TestApi
 let project: Project
 let call: Call
 let uuid: string
 let site: string
 
+const api = use(startTestApi)
 beforeAll(async () => {
-  api = await startTestApi()
   project = await addProject(api)
   call = callerOf(api, () => project.keys.write)
   site = api.url.replace('/api/v1', '')
 })
-afterAll(() => api.close())
 beforeEach(async () => {
   uuid = (await call('POST', 'v3/checks/', { json: {} })).body.uuid
 })

@@ -10,7 +10,7 @@ import { LISTS } from '../../../src/http/limits.ts'
 import { renderErrors } from '../../../src/http/middleware/errors.ts'
 import { createHttpServer } from '../../../src/http/server.ts'
 import { silentLog } from '../../support/silent-log.ts'
-import { until } from '../../support/until.ts'
+import { eventually } from '../../support/until.ts'
 
 /** By path: the pieces of a list. */
 async function start(read: Record<string, () => AsyncIterable<string[]>>, lists: Lists = createLists()) {
@@ -108,7 +108,7 @@ it('is read as its client reads, and not far ahead', async () => {
   const { url } = await start({ flood: flood.read })
   const response = await open(`${url}/flood`)
   let before = -1
-  await until(() => flood.pieces > 10)
+  await eventually('more than ten pieces are written', () => flood.pieces > 10)
   // The kernel takes some megabytes.
   while (flood.pieces > before) {
     before = flood.pieces
@@ -116,7 +116,7 @@ it('is read as its client reads, and not far ahead', async () => {
   }
   expect(before).toBeLessThan(200)
   response.resume()
-  await until(() => flood.pieces > before + 100)
+  await eventually('a hundred more pieces are written', () => flood.pieces > before + 100)
   response.destroy()
 })
 
@@ -127,7 +127,7 @@ it('holds a place of its organization until it is read, not a turn', async () =>
   const late = await fetch(`${url}/flood`)
   expect([late.status, late.headers.get('retry-after')]).toEqual([503, '5'])
   sent[0]!.destroy()
-  await until(async () => {
+  await eventually('there is room for a list', async () => {
     const response = await open(`${url}/flood`)
     const { statusCode } = response
     response.destroy()

@@ -1,21 +1,19 @@
 /** The series of each check in /metrics, of the whole service: what they are, who has them, and what is not in them. */
 
-import { afterAll, beforeAll, beforeEach, describe, expect, inject, it } from 'vitest'
+import { beforeAll, beforeEach, describe, expect, inject, it } from 'vitest'
 import { createApp } from '../../../src/app.ts'
 import { readConfig } from '../../../src/config/config.ts'
-import { startTestApp, type TestApp } from '../../support/app.ts'
+import { startTestApp } from '../../support/app.ts'
 import { addCheck } from '../../support/check.ts'
 import { silentLog } from '../../support/silent-log.ts'
 import { addTenant } from '../../support/tenant.ts'
-import { until } from '../../support/until.ts'
+import { eventually } from '../../support/until.ts'
+import { use } from '../../support/use.ts'
 
-let app: TestApp
-
+const app = use(() => startTestApp({ environment: { METRIC_LABELS: 'team,app.kubernetes.io/part-of' } }))
 beforeAll(async () => {
-  app = await startTestApp({ environment: { METRIC_LABELS: 'team,app.kubernetes.io/part-of' } })
-  await until(async () => (await read()).active === '1')
+  await eventually('the exporter is active', async () => (await read()).active === '1')
 })
-afterAll(() => app.close())
 beforeEach(() => app.database.query('delete from checks'))
 
 async function read(opsUrl = app.opsUrl) {

@@ -4,7 +4,7 @@ import { randomUUID } from 'node:crypto'
 import { expect, it } from 'vitest'
 import type { Database } from '../../../src/store/postgres/database.ts'
 import { startTestApp } from '../../support/app.ts'
-import { until } from '../../support/until.ts'
+import { eventually } from '../../support/until.ts'
 
 const CHECKS = 3
 
@@ -14,7 +14,7 @@ it('a process knows the checks that are there when it starts', async () => {
     const text = await (await fetch(`${app.opsUrl}/metrics`)).text()
     return /^heartbeat_known_checks (\d+)$/m.exec(text)?.[1]
   }
-  await until(async () => (await knows()) === String(CHECKS))
+  await eventually('all checks are known', async () => (await knows()) === String(CHECKS))
   expect(await knows()).toBe(String(CHECKS))
 })
 

@@ -10,7 +10,7 @@ import { createOpsApp } from '../../../src/http/ops/app.ts'
 import type { MetricsSource } from '../../../src/http/ops/metrics.ts'
 import { createHttpServer } from '../../../src/http/server.ts'
 import { openConnection, writeHead } from '../../support/http.ts'
-import { until } from '../../support/until.ts'
+import { eventually, settle } from '../../support/until.ts'
 
 const TYPE = 'text/plain; version=0.0.4; charset=utf-8'
 /** Some 20 MB of text: far more than sockets take before a client reads. */
@@ -216,7 +216,7 @@ describe('GET /metrics', () => {
 async function untilStalled(): Promise<void> {
   for (let quiet = 0; quiet < 300; ) {
     const before = vi.getTimerCount()
-    await new Promise((resolve) => setImmediate(resolve))
+    await settle()
     quiet = before === 2 && vi.getTimerCount() === 2 ? quiet + 1 : 0
   }
 }
@@ -248,7 +248,7 @@ describe('of several clients', () => {
       },
     })
     const sharing = [ask(url), ask(url), ask(url)]
-    await until(() => reads === 1)
+    await eventually('one scrape reads', () => reads === 1)
     // A response to something else shows that all three have arrived.
     expect((await fetch(`${url}/livez`)).status).toBe(200)
     const { status, headers, body } = await ask(url)
@@ -267,14 +267,14 @@ describe('of several clients', () => {
     const url = await startOps({ readChecks: exportSome(MANY), idleMs: 60_000 })
     openIdle(url)
     openIdle(url)
-    await until(() => calls.includes('render'))
+    await eventually('the answer is rendered', () => calls.includes('render'))
     for (let scrape = 0; scrape < 2; scrape += 1) expect(countSamples((await ask(url)).body.toString())).toBe(MANY)
   })
 
   it('one that comes after the checks were read reads them again', async () => {
     const url = await startOps({ readChecks: exportSome(MANY), idleMs: 60_000 })
     openIdle(url)
-    await until(() => calls.includes('render'))
+    await eventually('the answer is rendered', () => calls.includes('render'))
     await ask(url)
     expect(calls.filter((call) => call === 'read')).toHaveLength(2)
   })
@@ -287,7 +287,7 @@ describe('of several clients', () => {
       await new Promise((resolve) => connection.socket.once('data', resolve))
       connection.socket.pause()
       connection.socket.destroy()
-      await until(() => calls.filter((call) => call === 'GET 200').length > scrape)
+      await eventually('the next scrape is answered', () => calls.filter((call) => call === 'GET 200').length > scrape)
     }
     expect(countSamples((await ask(url)).body.toString())).toBe(MANY)
   })
@@ -299,7 +299,7 @@ describe('of several clients', () => {
       const connection = openConnection(url)
       connection.socket.on('data', () => connection.socket.resetAndDestroy())
       connection.send(writeHead('GET', '/metrics', `Accept-Encoding: ${accepted}`))
-      await until(() => calls.includes('GET 200'))
+      await eventually('the scrape is answered', () => calls.includes('GET 200'))
       expect((await ask(url, {}, 'HEAD')).status).toBe(200)
       expect(faults).toEqual([])
     },
@@ -322,7 +322,7 @@ describe('of several clients', () => {
     expect(vi.getTimerCount()).toBe(2)
     vi.advanceTimersByTime(1)
     vi.useRealTimers()
-    await until(() => calls.includes('GET 200'))
+    await eventually('the scrape is answered', () => calls.includes('GET 200'))
     connection.socket.resume()
     const { rest } = await connection.ended
     expect(rest.endsWith('0\r\n\r\n')).toBe(false)
@@ -337,7 +337,7 @@ describe('of several clients', () => {
     expect(vi.getTimerCount()).toBe(2)
     vi.advanceTimersByTime(1)
     vi.useRealTimers()
-    await until(() => calls.includes('GET 200'))
+    await eventually('the scrape is answered', () => calls.includes('GET 200'))
     connection.socket.resume()
     const { rest } = await connection.ended
     expect(rest.endsWith('0\r\n\r\n')).toBe(false)

@@ -1,21 +1,21 @@
 /** The ops port: probes and metrics (design, sections 8 and 11). */
 
 import { randomUUID } from 'node:crypto'
-import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
+import { beforeAll, describe, expect, it } from 'vitest'
 import { PING_TYPES, SHOWN_STATUSES } from '../../../src/domain/check.ts'
 import { PING_WARNINGS } from '../../../src/http/ping/request.ts'
-import { startTestApp, type TestApp } from '../../support/app.ts'
+import { startTestApp } from '../../support/app.ts'
 import { exchange, writeHead, writePost } from '../../support/http.ts'
+import { eventually } from '../../support/until.ts'
+import { use } from '../../support/use.ts'
 
-let app: TestApp
 /** As they were before anything happened. */
 let atStart: Map<string, number>
 
+const app = use(startTestApp)
 beforeAll(async () => {
-  app = await startTestApp()
   atStart = await readMetrics()
 })
-afterAll(() => app.close())
 
 const get = (path: string, ...headers: string[]) => exchange(app.opsUrl, writeHead('GET', path, ...headers))
 
@@ -67,12 +67,12 @@ describe('readiness', () => {
     await using own = await startTestApp()
     const probe = async (path: string) => (await fetch(own.opsUrl + path)).status
     await own.database.query('alter table service_beat rename to service_beat_away')
-    await vi.waitFor(async () => expect(await probe('/readyz')).toBe(503), { timeout: 45_000, interval: 50 })
+    await eventually('it is not ready', async () => (await probe('/readyz')) === 503)
     expect(await probe('/livez')).toBe(200)
     expect(await probe('/startupz')).toBe(200)
     expect(await probe('/metrics')).toBe(200)
     await own.database.query('alter table service_beat_away rename to service_beat')
-    await vi.waitFor(async () => expect(await probe('/readyz')).toBe(200), { timeout: 45_000, interval: 50 })
+    await eventually('it is ready', async () => (await probe('/readyz')) === 200)
   })
 })
 
@@ -189,13 +189,10 @@ describe('/metrics', () => {
     expect(await overdue()).toBe(0)
     await app.database.query('alter table deliveries rename to deliveries_away')
     try {
-      await vi.waitFor(
-        async () => {
-          await setOverdue()
-          expect(await overdue()).toBeGreaterThan(39)
-        },
-        { timeout: 20_000 },
-      )
+      await eventually('the age is more than 39 s', async () => {
+        await setOverdue()
+        return (await overdue()) > 39
+      })
     } finally {
       await app.database.query('alter table deliveries_away rename to deliveries')
       await app.database.query('update check_states set wake_at = null')

@@ -7,7 +7,7 @@ import { addCheck } from '../../support/check.ts'
 import { createTestDatabase } from '../../support/database.ts'
 import { silentLog } from '../../support/silent-log.ts'
 import { addTenant } from '../../support/tenant.ts'
-import { until } from '../../support/until.ts'
+import { eventually } from '../../support/until.ts'
 
 /** The first run comes with the start; it shows what the service does every minute. */
 async function startWatched(databaseUrl: string) {
@@ -35,7 +35,7 @@ async function startWatched(databaseUrl: string) {
     pings: () => pings,
     /** Resolves when the first run has this result. */
     finished: (result: string) =>
-      until(async () =>
+      eventually(`a watchdog ping counts as ${result}`, async () =>
         (await (await fetch(`${ops}/metrics`)).text()).includes(
           `heartbeat_watchdog_pings_total{result="${result}"} 1\n`,
         ),

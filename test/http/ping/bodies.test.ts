@@ -2,22 +2,19 @@
 
 import { randomUUID } from 'node:crypto'
 import { gzipSync } from 'node:zlib'
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
-import { startTestApp, type TestApp } from '../../support/app.ts'
+import { beforeEach, describe, expect, it } from 'vitest'
+import { startTestApp } from '../../support/app.ts'
 import { exchange, LAST_CHUNK, openConnection, writeChunk, writeHead, writePost } from '../../support/http.ts'
+import { use } from '../../support/use.ts'
 
 const LIMIT = 10_240
 const CHUNKED = 'Transfer-Encoding: chunked'
 
-let app: TestApp
 let id: string
 let publicId: string
 let target: string
 
-beforeAll(async () => {
-  app = await startTestApp()
-})
-afterAll(() => app.close())
+const app = use(startTestApp)
 beforeEach(async () => {
   ;({ id, publicId } = await app.createCheck({ name: `Job ${randomUUID()}` }))
   target = `/ping/${publicId}`

@@ -4,19 +4,16 @@ import { spawn } from 'node:child_process'
 import { randomUUID } from 'node:crypto'
 import { once } from 'node:events'
 import { text } from 'node:stream/consumers'
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { beforeEach, describe, expect, it } from 'vitest'
 import { createPingApp, type RecordPing } from '../../../src/http/ping/app.ts'
 import { createHttpServer } from '../../../src/http/server.ts'
-import { startTestApp, type TestApp } from '../../support/app.ts'
+import { startTestApp } from '../../support/app.ts'
+import { use } from '../../support/use.ts'
 
-let app: TestApp
 let publicId: string
 let url: string
 
-beforeAll(async () => {
-  app = await startTestApp()
-})
-afterAll(() => app.close())
+const app = use(startTestApp)
 beforeEach(async () => {
   ;({ publicId } = await app.createCheck({ name: `Job ${randomUUID()}` }))
   url = `${app.pingUrl}/ping/${publicId}`

@@ -2,19 +2,16 @@
 
 import { randomUUID } from 'node:crypto'
 import { setTimeout as wait } from 'node:timers/promises'
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
-import { startTestApp, type TestApp } from '../../support/app.ts'
+import { beforeEach, describe, expect, it } from 'vitest'
+import { startTestApp } from '../../support/app.ts'
 import { exchange, openConnection, writeHead, writePost } from '../../support/http.ts'
-import { eventually, until } from '../../support/until.ts'
+import { eventually } from '../../support/until.ts'
+import { use } from '../../support/use.ts'
 
-let app: TestApp
 let publicId: string
 let target: string
 
-beforeAll(async () => {
-  app = await startTestApp()
-})
-afterAll(() => app.close())
+const app = use(startTestApp)
 beforeEach(async () => {
   ;({ publicId } = await app.createCheck({ name: `Job ${randomUUID()}` }))
   target = `/ping/${publicId}`
@@ -83,7 +80,7 @@ describe('a request that breaks off', () => {
     const connection = openConnection(app.pingUrl)
     await new Promise<void>((resolve) => connection.socket.write(get(), () => resolve()))
     connection.socket.destroy()
-    await until(async () => (await stored()).length > 0)
+    await eventually('the ping is stored', async () => (await stored()).length > 0)
     expect(await stored()).toHaveLength(1)
   })
 })

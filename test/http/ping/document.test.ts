@@ -1,8 +1,9 @@
 /** The ping API does what /openapi.json says of it, with the same texts. */
 
 import { randomUUID } from 'node:crypto'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { startTestApp, type TestApp } from '../../support/app.ts'
+import { beforeAll, describe, expect, it } from 'vitest'
+import { startTestApp } from '../../support/app.ts'
+import { use } from '../../support/use.ts'
 
 type Content = Record<string, { example: unknown }>
 interface Operation {
@@ -10,16 +11,14 @@ interface Operation {
   readonly responses: Record<string, { headers: Record<string, unknown>; content: Content }>
 }
 
-let app: TestApp
 let publicId: string
 let paths: Record<string, { servers: { url: string }[]; get: Operation; post: Operation }>
 
+const app = use(startTestApp)
 beforeAll(async () => {
-  app = await startTestApp()
   publicId = (await app.createCheck()).publicId
   paths = (await app.call('GET', '/openapi.json', undefined, null)).body.paths
 })
-afterAll(() => app.close())
 
 const SIGNALS = ['', '/start', '/fail', '/log', '/{exit_code}'].map((signal) => `/ping/{public_id}${signal}`)
 

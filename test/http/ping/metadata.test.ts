@@ -4,18 +4,15 @@
  */
 
 import { randomUUID } from 'node:crypto'
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
-import { startTestApp, type TestApp } from '../../support/app.ts'
+import { beforeEach, describe, expect, it } from 'vitest'
+import { startTestApp } from '../../support/app.ts'
 import { exchange, writeHead, writePost } from '../../support/http.ts'
+import { use } from '../../support/use.ts'
 
-let app: TestApp
 let id: string
 let publicId: string
 
-beforeAll(async () => {
-  app = await startTestApp()
-})
-afterAll(() => app.close())
+const app = use(startTestApp)
 beforeEach(async () => {
   ;({ id, publicId } = await app.createCheck({ name: `Job ${randomUUID()}` }))
 })

@@ -1,20 +1,17 @@
 /** The URLs of Uptime Kuma's push monitors (design, section 3.3). */
 
 import { randomUUID } from 'node:crypto'
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { beforeEach, describe, expect, it } from 'vitest'
 import { insertPushToken } from '../../../src/store/checks/push-tokens.ts'
-import { startTestApp, type TestApp } from '../../support/app.ts'
+import { startTestApp } from '../../support/app.ts'
 import { exchange, writeHead, writePost } from '../../support/http.ts'
+import { use } from '../../support/use.ts'
 
-let app: TestApp
 let token: string
 let publicId: string
 let id: string
 
-beforeAll(async () => {
-  app = await startTestApp()
-})
-afterAll(() => app.close())
+const app = use(startTestApp)
 beforeEach(async () => {
   ;({ id, publicId } = await app.createCheck({ name: `Monitor ${randomUUID()}` }))
   token = randomUUID().replaceAll('-', '')

@@ -1,17 +1,14 @@
 /** What the ping API accepts and returns: methods, paths, headers, rejections (design, section 3.3). */
 
 import { randomUUID } from 'node:crypto'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { startTestApp, type TestApp } from '../../support/app.ts'
+import { beforeAll, describe, expect, it } from 'vitest'
+import { startTestApp } from '../../support/app.ts'
 import { type Answer, exchange, writeHead, writePost } from '../../support/http.ts'
+import { use } from '../../support/use.ts'
 
-let app: TestApp
 let publicId: string
 
-beforeAll(async () => {
-  app = await startTestApp()
-})
-afterAll(() => app.close())
+const app = use(startTestApp)
 
 const send = (method: string, path: string, ...headers: string[]): Promise<Answer> =>
   exchange(app.pingUrl, writeHead(method, path, ...headers))

@@ -2,23 +2,20 @@
 
 import { randomUUID } from 'node:crypto'
 import { setTimeout as wait } from 'node:timers/promises'
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
-import { startTestApp, type TestApp } from '../../support/app.ts'
+import { beforeEach, describe, expect, it } from 'vitest'
+import { startTestApp } from '../../support/app.ts'
 import { type Connection, exchange, openConnection, writeChunk, writeHead, writePost } from '../../support/http.ts'
+import { use } from '../../support/use.ts'
 
 const LIMIT = 10_240
 /** A longer body is not read. */
 const READ_LIMIT = 1_048_576
 const CHUNKED = 'Transfer-Encoding: chunked'
 
-let app: TestApp
 let publicId: string
 let target: string
 
-beforeAll(async () => {
-  app = await startTestApp()
-})
-afterAll(() => app.close())
+const app = use(startTestApp)
 beforeEach(async () => {
   ;({ publicId } = await app.createCheck({ name: `Job ${randomUUID()}` }))
   target = `/ping/${publicId}`

@@ -4,23 +4,22 @@ import { randomUUID } from 'node:crypto'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { insertPushToken } from '../../../src/store/checks/push-tokens.ts'
-import { startTestApp, type TestApp } from '../../support/app.ts'
+import { startTestApp } from '../../support/app.ts'
 import { ask } from '../../support/sent-pings.ts'
 import { startTcpProxy, type TcpProxy } from '../../support/tcp-proxy.ts'
-import { makeTempFolder, type TempFolder } from '../../support/temp-folder.ts'
-import { until } from '../../support/until.ts'
+import { makeTempFolder } from '../../support/temp-folder.ts'
+import { eventually } from '../../support/until.ts'
+import { use } from '../../support/use.ts'
 
-let app: TestApp
 let proxy: TcpProxy
-let folder: TempFolder
 let key: string
 let publicId: string
 const token = randomUUID().replaceAll('-', '')
 const slug = 'nightly-backup'
 
-beforeAll(async () => {
-  folder = await makeTempFolder()
-  app = await startTestApp({
+const folder = use(makeTempFolder)
+const app = use(() =>
+  startTestApp({
     environment: { SPOOL_DIR: join(folder.path, 'spool'), SPOOL_MAX_BYTES: '8388608' },
     reach: async (databaseUrl) => {
       const url = new URL(databaseUrl)
@@ -28,16 +27,16 @@ beforeAll(async () => {
       url.host = `127.0.0.1:${proxy.port}`
       return url.href
     },
-  })
+  }),
+)
+beforeAll(async () => {
   key = (await app.call('POST', `/projects/${app.projectId}/ping-key`)).body.ping_key
   publicId = (await app.createCheck({ slug })).publicId
   const { rows } = await app.database.query<{ key: number }>('select key from checks where public_id = $1', [publicId])
   await app.database.transaction((tx) => insertPushToken(tx, token, rows[0]!.key))
 })
 afterAll(async () => {
-  await app?.close()
   await proxy?.close()
-  await folder?.[Symbol.asyncDispose]()
 })
 
 const ping = async (path: string, method = 'GET') => {
@@ -71,16 +70,17 @@ describe('while the database is unavailable', () => {
     ]
     for (const path of unknown)
       expect(await ping(path), path).toMatchObject({ status: 503, stored: undefined, retry: expect.any(String) })
-    expect(await until(async () => ((await readiness()).text === 'ok\n' ? null : readiness()))).toEqual({
-      status: 200,
-      text: 'database unavailable; spooling\n',
-    })
+    expect(
+      await eventually('the service says that it spools', async () =>
+        (await readiness()).text === 'ok\n' ? null : readiness(),
+      ),
+    ).toEqual({ status: 200, text: 'database unavailable; spooling\n' })
 
     await proxy.accept()
     const types = async () => (await app.storedPings(publicId)).map(({ type }) => type)
-    await until(async () => (await types()).length === 7)
+    await eventually('all seven pings are read back', async () => (await types()).length === 7)
     expect(await types()).toEqual(['success', 'start', 'success', 'success', 'start', 'success', 'fail'])
-    await until(async () => (await readiness()).text === 'ok\n')
+    await eventually('the service says ok', async () => (await readiness()).text === 'ok\n')
     expect(await ping(`/ping/${publicId}`)).toMatchObject({ status: 200, stored: undefined })
   })
 })

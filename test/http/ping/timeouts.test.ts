@@ -4,6 +4,7 @@ import { afterEach, describe, expect, it } from 'vitest'
 import { createPingApp, type RecordPing } from '../../../src/http/ping/app.ts'
 import { createHttpServer, type HttpServer } from '../../../src/http/server.ts'
 import { openConnection, writeHead, writePost } from '../../support/http.ts'
+import { settle } from '../../support/until.ts'
 
 const TARGET = '/ping/0b9f7c52-6f0c-4f6e-9d0e-0a4b4c3d2e1f'
 const TOO_SLOW = { status: 408, text: 'the request took too long to arrive' }
@@ -132,10 +133,7 @@ describe('close', () => {
     const connection = openConnection(url)
     connection.send(Array.from({ length: count }, () => writeHead('GET', TARGET)).join(''))
     await allBegun.promise
-    return {
-      connection,
-      go: (index: number, result: 'stored' | 'unknown') => goings[index]!.resolve(result),
-    }
+    return { connection, go: (index: number, result: 'stored' | 'unknown') => goings[index]!.resolve(result) }
   }
 
   it.each([
@@ -150,7 +148,7 @@ describe('close', () => {
     for (const index of order) {
       go(index, index === 1 ? 'unknown' : 'stored')
       // Each response is written before the next result is known.
-      await new Promise<void>((resolve) => setImmediate(resolve))
+      await settle()
     }
     const responses = [await connection.receive(), await connection.receive(), await connection.receive()]
     expect(responses.map(({ status, headers }) => [status, headers.connection])).toEqual([
@@ -166,7 +164,7 @@ describe('close', () => {
   it('does not wait for a connection whose last ping was recorded before, and gets its response after', async () => {
     const { connection, go } = await startPipelinedPings(3)
     go(2, 'stored')
-    await new Promise<void>((resolve) => setImmediate(resolve))
+    await settle()
     const startedAt = performance.now()
     const closed = server.close(20_000)
     go(1, 'unknown')

@@ -44,9 +44,7 @@ const SOURCE_CASES: readonly RuleCase[] = [
   aCase('status.source.active', 'maxItems', source({ active: names(20) }), source({ active: names(21) }), {
     says: 'must have at most 20 items',
   }),
-  longest('status.source.active[]', 253, (name) => source({ active: [name] }), 'n', {
-    at: 'status.source.active[0]',
-  }),
+  longest('status.source.active[]', 253, (name) => source({ active: [name] }), 'n', { at: 'status.source.active[0]' }),
 ]
 
 const LAST_RUN_CASES: readonly RuleCase[] = [

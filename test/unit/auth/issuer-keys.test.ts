@@ -2,11 +2,11 @@
 
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { createIssuers } from '../../../src/auth/issuers.ts'
+import { MINUTE } from '../../support/builders.ts'
 import { AUDIENCE, asJson, DOCUMENT, KEYS, makeKey, startIssuer, type TestIssuer } from '../../support/oidc-issuer.ts'
 import { type ReceiverAnswer, startReceiver } from '../../support/receiver.ts'
 
 const START = Date.UTC(2026, 10, 21, 12)
-const MINUTE = 60_000
 const REFUSED = {
   code: 'unauthenticated',
   message: expect.stringMatching(/^the credential is neither an API key nor an access token/),

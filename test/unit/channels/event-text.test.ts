@@ -89,11 +89,7 @@ describe('the text of an event', () => {
     ],
     [
       'a recovery by a Job',
-      aFlipEvent({
-        type: 'check.up',
-        facts: { reason: 'recovered', status: 'up' },
-        check: { kubernetes: OF_JOB },
-      }),
+      aFlipEvent({ type: 'check.up', facts: { reason: 'recovered', status: 'up' }, check: { kubernetes: OF_JOB } }),
       'Nightly backup is up again',
       'A run succeeded at 2026-11-21 03:00:00 UTC',
     ],

@@ -85,11 +85,7 @@ describe('a config that is sent back as it was shown', () => {
   ] as const)('with a change is rejected: %s %j', (kind, config, field, settings) => {
     const message = 'must be written out: … stands for what is not shown, and the rest is not as it was'
     expect(() => toSettings(kind, config, settings)).toThrow(
-      expect.objectContaining({
-        code: 'invalid_request',
-        message,
-        field: `config.${field}`,
-      }),
+      expect.objectContaining({ code: 'invalid_request', message, field: `config.${field}` }),
     )
   })
 })
@@ -107,10 +103,7 @@ describe('a new config', () => {
     })
     expect(
       toSettings('email', { to: ['b@example.com'] }, { kind: 'email', to: ['a@example.com'] } as EmailSettings),
-    ).toEqual({
-      kind: 'email',
-      to: ['b@example.com'],
-    })
+    ).toEqual({ kind: 'email', to: ['b@example.com'] })
   })
 
   it('has a new signing secret for a webhook, and no labels for an Alertmanager', () => {

@@ -102,10 +102,7 @@ describe('untrusted text in a digest', () => {
   const withoutOurLink = (text: string) => text.replace(`<${LINK}|All checks>`, '').replace(`<${LINK}>`, '')
 
   it.each(NASTY)('makes no mention, no link and no line of its own: %j', (nasty) => {
-    const events = manyFlipEvents(21, () => ({
-      facts: { reason: 'failed', detail: nasty },
-      check: { name: nasty },
-    }))
+    const events = manyFlipEvents(21, () => ({ facts: { reason: 'failed', detail: nasty }, check: { name: nasty } }))
     const { text, blocks } = renderDigest(aDigest(events), links)
     const sent = [text, ...blockTexts(aDigest(events))].map(withoutOurLink)
     for (const each of sent) expect(each).not.toMatch(/[<>\u202e]|&(?!(?:amp|lt|gt);)/)
@@ -193,10 +190,7 @@ describe('a digest at the limits', () => {
 
   it('has blocks that Slack takes together, with the longest lines that there can be', () => {
     const detail = 'x'.repeat(1_000)
-    const events = manyFlipEvents(51, () => ({
-      facts: { reason: 'failed', detail },
-      check: { name: 'x'.repeat(100) },
-    }))
+    const events = manyFlipEvents(51, () => ({ facts: { reason: 'failed', detail }, check: { name: 'x'.repeat(100) } }))
     const sum = blockTexts(aDigest(events)).join('').length
     expect(sum).toBeGreaterThan(50 * (LINE_LIMITS.line - 1))
     expect(sum).toBeLessThanOrEqual(SAFE_SUM)

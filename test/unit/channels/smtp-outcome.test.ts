@@ -6,6 +6,7 @@ import type { EmailSender } from '../../../src/channels/kinds/email/send.ts'
 import { judgeFailure, type SmtpError } from '../../../src/channels/kinds/email/smtp-outcome.ts'
 import { aFlipEvent } from '../../support/events.ts'
 import { type SmtpReceiver, type SmtpStage, startSmtpReceiver } from '../../support/smtp-receiver.ts'
+import { eventually } from '../../support/until.ts'
 import { aSender, closeSenders, deliver } from './mailing.ts'
 
 afterAll(closeSenders)
@@ -101,7 +102,7 @@ describe('a mail', () => {
       await reached
       timeout.abort()
       expect(await outcome).toEqual({ kind: 'retry', status: null, error: lateError(own) })
-      await expect.poll(() => own.connections().open, { interval: 5 }).toBe(0)
+      await eventually('no connection is open', () => own.connections().open === 0)
       expect(own.mails).toEqual([])
     },
   )

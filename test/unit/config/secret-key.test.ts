@@ -1,17 +1,14 @@
 import { mkdir, open, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest'
+import { beforeEach, describe, expect, it, vi } from 'vitest'
 import { ConfigError } from '../../../src/config/config.ts'
 import { loadOrMakeSecretKey } from '../../../src/config/secret-key.ts'
-import { makeTempFolder, type TempFolder } from '../../support/temp-folder.ts'
+import { makeTempFolder } from '../../support/temp-folder.ts'
+import { use } from '../../support/use.ts'
 
-let temp: TempFolder
 let dataDir: string
 
-beforeAll(async () => {
-  temp = await makeTempFolder()
-})
-afterAll(() => temp.remove())
+const temp = use(makeTempFolder)
 beforeEach(async () => {
   dataDir = join(temp.path, 'data')
   await rm(dataDir, { recursive: true, force: true })

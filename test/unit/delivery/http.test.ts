@@ -5,6 +5,7 @@ import { createHttpClient, type HttpClientOptions, type HttpRequest } from '../.
 import { TargetRejected } from '../../../src/delivery/targets.ts'
 import { createAuthority, signServer } from '../../../tools/cluster/control-plane-certificates.ts'
 import { type ReceiverOptions, startReceiver } from '../../support/receiver.ts'
+import { eventually } from '../../support/until.ts'
 
 const ends: (() => Promise<void>)[] = []
 afterEach(async () => {
@@ -248,7 +249,7 @@ it('the slow names of one tenant do not delay a request of another', async () =>
   const waiting = Array.from({ length: 9 }, (_, index) =>
     client.send({ url: `http://slow.zone-${index}.test/`, tenant: slow }, end.signal),
   )
-  await expect.poll(() => asked.length).toBeGreaterThan(0)
+  await eventually('the name is asked for', () => asked.length > 0)
   const url = `http://hooks.test:${receiver.port}/`
   expect(await client.send({ url, tenant: quick })).toMatchObject({ status: 204 })
   end.abort()
@@ -294,7 +295,7 @@ describe('the body of a response', () => {
     receiver.answer({ status: 200, body: 'flood' })
     const { status, text } = await makeClient({ bodyMs: 60_000 }).send({ url: receiver.url })
     expect({ status, length: text.length }).toEqual({ status: 200, length: 4_096 })
-    await expect.poll(() => receiver.connections().open).toBe(0)
+    await eventually('no connection is open', () => receiver.connections().open === 0)
   })
 
   it('in tiny pieces is cut, and its socket closed', async () => {
@@ -303,7 +304,7 @@ describe('the body of a response', () => {
     receiver.answer({ raw: `HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n${piece.repeat(60_000)}` })
     const { status, text } = await makeClient({ bodyMs: 60_000 }).send({ url: receiver.url })
     expect({ status, length: text.length }).toEqual({ status: 200, length: 1_025 })
-    await expect.poll(() => receiver.connections().open).toBe(0)
+    await eventually('no connection is open', () => receiver.connections().open === 0)
   })
 
   it('that trickles is read for a limited time, and its socket closed', async () => {
@@ -312,7 +313,7 @@ describe('the body of a response', () => {
     const { status, text } = await makeClient({ bodyMs: 1_000 }).send({ url: receiver.url })
     expect(status).toBe(503)
     expect(text).toMatch(/^wait\.+$/)
-    await expect.poll(() => receiver.connections().open).toBe(0)
+    await eventually('no connection is open', () => receiver.connections().open === 0)
   })
 
   it('is returned as far as it arrived when the signal aborts', async () => {
@@ -345,7 +346,7 @@ describe('an abort', () => {
     await receiver.waitFor(1)
     time.abort(new Error('time is up'))
     await expect(sending).rejects.toThrow('time is up')
-    await expect.poll(() => receiver.connections().open).toBe(0)
+    await eventually('no connection is open', () => receiver.connections().open === 0)
   })
 
   it('ends a request without a connection, and it is not sent later', async () => {
@@ -358,7 +359,7 @@ describe('an abort', () => {
     time.abort(new Error('time is up'))
     await expect(sending).rejects.toThrow('time is up')
     answerLookup(null, [{ address: '127.0.0.1', family: 4 }])
-    await expect.poll(() => receiver.connections().accepted).toBe(1)
+    await eventually('a connection is accepted', () => receiver.connections().accepted === 1)
     expect(await client.send({ url: `http://127.0.0.1:${receiver.port}/second` })).toMatchObject({ status: 204 })
     expect(receiver.requests.map(({ path }) => path)).toEqual(['/second'])
   })
@@ -380,7 +381,7 @@ describe('an abort', () => {
     const ended = expect(sending).rejects.toMatchObject({ code: 'ECONNRESET' })
     await client.close()
     await ended
-    await expect.poll(() => receiver.connections().open).toBe(0)
+    await eventually('no connection is open', () => receiver.connections().open === 0)
     await client.close()
   })
 })

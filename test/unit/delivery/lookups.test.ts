@@ -3,6 +3,7 @@ import type { LookupFunction } from 'node:net'
 import { beforeEach, expect, it } from 'vitest'
 import { createLookups, type FindAddresses } from '../../../src/delivery/lookups.ts'
 import type { Tenant } from '../../../src/domain/access.ts'
+import { settle } from '../../support/until.ts'
 
 const LIMITS = { atOnce: 2, longMs: 1_000, avoidMs: 30_000 }
 const FOUND: LookupAddress[] = [{ address: '192.0.2.1', family: 4 }]
@@ -14,7 +15,6 @@ const lookup: LookupFunction = (name, _options, callback) => {
   asked.push({ name, answer })
 }
 const names = () => asked.map(({ name }) => name)
-const settle = () => new Promise((resolve) => setImmediate(resolve))
 
 beforeEach(() => {
   now = 0

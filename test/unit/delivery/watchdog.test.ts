@@ -1,14 +1,14 @@
 import { beforeEach, describe, expect, it } from 'vitest'
 import type { HttpClient, HttpRequest } from '../../../src/delivery/http.ts'
 import { createWatchdog, type Watchdog, type WatchdogResult } from '../../../src/delivery/watchdog.ts'
-import { createManualClock, type ManualClock } from '../../support/manual-clock.ts'
+import { createManualClock } from '../../support/manual-clock.ts'
 import { silentLog } from '../../support/silent-log.ts'
+import { useEach } from '../../support/use.ts'
 
 const URL = 'https://user:password@heartbeat.example.com/ping/0197a000-secret?rid=secret'
 const FAILED = 'a ping to the watchdog failed: the next is in a minute'
 const WITHHELD = 'the watchdog is not pinged: we are not on time'
 
-let clock: ManualClock
 let lines: { readonly level: string; readonly message: string; readonly why?: string }[]
 let results: WatchdogResult[]
 let requests: HttpRequest[]
@@ -32,8 +32,8 @@ const client: HttpClient = {
   async close() {},
 }
 
+const clock = useEach(createManualClock)
 beforeEach(() => {
-  clock = createManualClock()
   lines = []
   results = []
   requests = []

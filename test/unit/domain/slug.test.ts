@@ -1,5 +1,5 @@
 import fc from 'fast-check'
-import { describe, expect, test } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { LIMITS } from '../../../src/domain/limits.ts'
 import { deriveSlug, withSuffix } from '../../../src/domain/slug.ts'
 import { anyText } from '../../support/builders.ts'
@@ -8,7 +8,7 @@ import { anyText } from '../../support/builders.ts'
 const SLUG = /^[a-z0-9](?:[a-z0-9-_]*[a-z0-9])?$/
 
 describe('the slug of a name', () => {
-  test.each([
+  it.each([
     ['Nightly Backup', 'nightly-backup'],
     ['backup', 'backup'],
     ['DB: dump (prod) #3', 'db-dump-prod-3'],
@@ -37,14 +37,14 @@ describe('the slug of a name', () => {
     expect(deriveSlug(name, 'check')).toBe(slug)
   })
 
-  test('ends at 100 characters, and never in a separator', () => {
+  it('ends at 100 characters, and never in a separator', () => {
     expect(deriveSlug('a'.repeat(100), 'check')).toBe('a'.repeat(100))
     expect(deriveSlug('a'.repeat(101), 'check')).toBe('a'.repeat(100))
     expect(deriveSlug(`${'a'.repeat(99)} b`, 'check')).toBe('a'.repeat(99))
     expect(deriveSlug(`${'a'.repeat(98)} b`, 'check')).toBe(`${'a'.repeat(98)}-b`)
   })
 
-  test('is always one that the interface accepts', () => {
+  it('is always one that the interface accepts', () => {
     fc.assert(
       fc.property(anyText(150), (name) => {
         const slug = deriveSlug(name, 'check')
@@ -56,7 +56,7 @@ describe('the slug of a name', () => {
 })
 
 describe('a taken slug', () => {
-  test('is numbered from two on', () => {
+  it('is numbered from two on', () => {
     expect([1, 2, 3, 10].map((nth) => withSuffix('backup', nth))).toEqual([
       'backup',
       'backup-2',
@@ -65,19 +65,19 @@ describe('a taken slug', () => {
     ])
   })
 
-  test('makes room for its number within 100 characters', () => {
+  it('makes room for its number within 100 characters', () => {
     expect(withSuffix('a'.repeat(100), 2)).toBe(`${'a'.repeat(98)}-2`)
     expect(withSuffix('a'.repeat(98), 2)).toBe(`${'a'.repeat(98)}-2`)
     expect(withSuffix('a'.repeat(100), 1234)).toBe(`${'a'.repeat(95)}-1234`)
     expect(withSuffix(`${'a'.repeat(97)}-bc`, 2)).toBe(`${'a'.repeat(97)}-2`)
   })
 
-  test('gives another one for each number', () => {
+  it('gives another one for each number', () => {
     const slug = 'a'.repeat(100)
     expect(new Set(Array.from({ length: 200 }, (_, index) => withSuffix(slug, index + 1))).size).toBe(200)
   })
 })
 
-test('a project whose name has no usable letter is called project', () => {
+it('a project whose name has no usable letter is called project', () => {
   expect(deriveSlug('!?', 'project')).toBe('project')
 })

@@ -7,6 +7,7 @@ import { createConnectionGroups } from '../../../src/http/client-address.ts'
 import { createConnections } from '../../../src/http/connections.ts'
 import { createHttpServer, type HttpServer } from '../../../src/http/server.ts'
 import { exchange, openConnection, writeHead } from '../../support/http.ts'
+import { eventually } from '../../support/until.ts'
 
 let server: HttpServer
 let url = ''
@@ -92,7 +93,7 @@ describe('at the limit of connections', () => {
       opened.push(socket)
       send(writeHead('GET', '/wait'))
     }
-    await expect.poll(() => waiting.length).toBe(2)
+    await eventually('two requests wait', () => waiting.length === 2)
     expect((await openConnection(url).ended).rest).toBe('')
     expect(dropped).toBe(1)
     for (const go of waiting) go()
@@ -177,7 +178,7 @@ describe('unanswered requests of a connection', () => {
     await start()
     const connection = openConnection(url)
     connection.send(heads(100, '/wait'))
-    await expect.poll(() => waiting.length).toBe(16)
+    await eventually('sixteen requests wait', () => waiting.length === 16)
     for (const go of waiting) go()
     const last = []
     for (let count = 0; count < 16; count += 1) last.push((await connection.receive()).headers.connection)

@@ -1,8 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { AppError } from '../../../src/domain/errors.ts'
 import { limitRejections } from '../../../src/http/middleware/limit-rejections.ts'
-
-const MINUTE_MS = 60_000
+import { MINUTE } from '../../support/builders.ts'
 
 /** `call` resolves with the code of the error that the middleware throws for a 401, or for `outcome`. */
 function aLimit() {
@@ -28,7 +27,7 @@ describe('rejected credentials of one address', () => {
   it('get 401 three hundred times in a minute, then 429 with the time to wait', async () => {
     const { clock, limit, call, times } = aLimit()
     expect(await times(300)).toBe(300)
-    clock.time += MINUTE_MS - 1_500
+    clock.time += MINUTE - 1_500
     const error = await limit({ state: { address: '192.0.2.1' } } as Parameters<typeof limit>[0], () =>
       Promise.reject(new AppError('unauthenticated', 'wrong')),
     ).catch((thrown: unknown) => thrown)
@@ -46,11 +45,11 @@ describe('rejected credentials of one address', () => {
   it('count in a window that slides', async () => {
     const { clock, times } = aLimit()
     await times(400)
-    clock.time += MINUTE_MS
+    clock.time += MINUTE
     expect(await times(10)).toBe(0)
-    clock.time += MINUTE_MS / 2
+    clock.time += MINUTE / 2
     expect(await times(400)).toBe(150)
-    clock.time += 2 * MINUTE_MS
+    clock.time += 2 * MINUTE
     expect(await times(400)).toBe(300)
   })
 

@@ -7,6 +7,7 @@ import { createOpsApp } from '../../../src/http/ops/app.ts'
 import { createPingApp } from '../../../src/http/ping/app.ts'
 import { createHttpServer, type HttpServer } from '../../../src/http/server.ts'
 import { type Connection, exchange, LAST_CHUNK, openConnection, writeHead, writePost } from '../../support/http.ts'
+import { eventually } from '../../support/until.ts'
 
 const CHUNKED = 'Transfer-Encoding: chunked'
 const shortChunks = (count: number) => '1\r\nx\r\n'.repeat(count)
@@ -50,7 +51,7 @@ describe('a body that is dropped', () => {
     connection.send(writeHead('GET', '/', CHUNKED), shortChunks(100_000))
     const [request, response] = await asked.promise
     request.resume()
-    await expect.poll(() => request.socket.isPaused()).toBe(true)
+    await eventually('the socket is paused', () => request.socket.isPaused())
     response.end('ok')
     const { status, headers } = await connection.receive()
     expect([status, headers.connection]).toEqual([200, 'close'])
@@ -84,10 +85,10 @@ describe('a body that is dropped', () => {
       await start({ handler: (_, response) => waiting.push(response) })
       const connection = openConnection(url)
       connection.send(writeHead('GET', '/').repeat(16), writeHead('POST', '/', CHUNKED), chunk.repeat(200_000))
-      await expect.poll(() => waiting.length).toBe(16)
+      await eventually('sixteen requests wait', () => waiting.length === 16)
       const { socket } = waiting[0]!.req
       const parser = (socket as unknown as { parser: { incoming: IncomingMessage } }).parser
-      await expect.poll(() => socket.bytesRead, { timeout: 5_000 }).toBeGreaterThan(60_000)
+      await eventually('60 KB are read', () => socket.bytesRead > 60_000, 5_000)
       expect(parser.incoming.readableLength).toBe(0)
       for (const response of waiting) response.end('ok')
       for (let count = 0; count < 16; count += 1) expect((await connection.receive()).status).toBe(200)
@@ -136,7 +137,7 @@ describe('a body that is dropped', () => {
       const connection = openConnection(url)
       connection.send(writeHead('POST', path, CHUNKED), shortChunks(100_000))
       await looked.promise
-      await expect.poll(() => asked!.socket.isPaused()).toBe(true)
+      await eventually('the socket is paused', () => asked!.socket.isPaused())
       expect(asked!.readableLength).toBe(0)
       found.resolve(false)
       expect((await connection.receive('POST')).status).toBe(404)
@@ -168,7 +169,7 @@ describe('a body that is dropped', () => {
     })
     const connection = openConnection(url)
     connection.send(writeHead('GET', '/metrics', CHUNKED), shortChunks(100_000))
-    await expect.poll(() => asked?.socket.isPaused()).toBe(true)
+    await eventually('the socket is paused', () => asked?.socket.isPaused())
     expect(asked!.readableLength).toBe(0)
     read.resolve('a 1\n')
     await connection.ended

@@ -5,6 +5,7 @@ import { createClient } from '../../../src/kubernetes/client.ts'
 import { TransportError } from '../../../src/kubernetes/errors.ts'
 import { CONFIG_MAPS } from '../../support/fake-api-server.ts'
 import type { ManualClock } from '../../support/manual-clock.ts'
+import { eventually } from '../../support/until.ts'
 import {
   A,
   aConfigMap,
@@ -17,7 +18,7 @@ import {
   store,
   useFakeServer,
 } from './calling.ts'
-import { untilDone, untilSo } from './until-done.ts'
+import { throughPauses, untilDone } from './until-done.ts'
 
 useFakeServer()
 
@@ -95,7 +96,7 @@ describe('the time limit', () => {
     server.disturb(anyRequest, 'hang', 2)
     const usual = failureOf(client.get(CONFIG_MAPS, A))
     const short = failureOf(client.create(CONFIG_MAPS, aConfigMap('a'), { timeoutMs: 5_000 }))
-    await untilSo(() => server.requests.length === 2)
+    await eventually('two requests have arrived', () => server.requests.length === 2)
     await clock.advance(5_000)
     expect((await short).message).toBe('create configmaps shop/a: no response within 5 s')
     await clock.advance(25_000)
@@ -108,7 +109,7 @@ describe('the time limit', () => {
     server.disturb(anyRequest, 'hang')
     const from = clock.now()
     const call = failureOf(client.get(CONFIG_MAPS, A, { timeoutMs: 10_000 }))
-    await untilSo(() => server.requests.length === 3, clock)
+    await throughPauses(clock, () => server.requests.length === 3)
     expect(clock.now() - from).toBe(900)
     await clock.advance(9_099)
     expect(clock.wakeTimes()).toHaveLength(1)
@@ -120,13 +121,13 @@ describe('the time limit', () => {
     const stop = new AbortController()
     server.disturb(anyRequest, 'hang')
     const hanging = failureOf(readWatch({ signal: stop.signal }))
-    await untilSo(() => server.requests.length === 1)
+    await eventually('the request has arrived', () => server.requests.length === 1)
     await clock.advance(30_000)
     expect((await hanging).message).toBe('watch configmaps shop: no response within 30 s')
     const quiet = readWatch({ signal: stop.signal }, 1)
-    await untilSo(() => server.watches.length === 1)
+    await eventually('the watch is open', () => server.watches.length === 1)
     await clock.settle()
-    await untilSo(() => clock.wakeTimes().length === 0)
+    await eventually('nothing sleeps', () => clock.wakeTimes().length === 0)
     await clock.advance(3_600_000)
     store('a')
     expect((await quiet)[0]).toMatchObject({ type: 'ADDED', object: { metadata: { name: 'a' } } })
@@ -136,10 +137,10 @@ describe('the time limit', () => {
     const stop = new AbortController()
     server.disturb(anyRequest, 'hang')
     const hanging = failureOf(client.get(CONFIG_MAPS, A, { signal: stop.signal }))
-    await untilSo(() => server.requests.length === 1)
+    await eventually('the request has arrived', () => server.requests.length === 1)
     server.disturb(anyRequest, { status: 500 })
     const pausing = failureOf(client.get(CONFIG_MAPS, A, { signal: stop.signal }))
-    await untilSo(() => clock.wakeTimes().length === 3)
+    await eventually('three sleep', () => clock.wakeTimes().length === 3)
     const reason = new Error('stopped by the test')
     stop.abort(reason)
     expect(await hanging).toBe(reason)

@@ -17,15 +17,16 @@ import {
   type ServerCertificate,
   startFakeApiServer,
 } from '../../support/fake-api-server.ts'
-import { createManualClock, type ManualClock } from '../../support/manual-clock.ts'
-import { untilDone, untilSo } from './until-done.ts'
+import { createManualClock } from '../../support/manual-clock.ts'
+import { eventually } from '../../support/until.ts'
+import { useEach } from '../../support/use.ts'
+import { untilDone } from './until-done.ts'
 
 const authority = createAuthority('first')
 const nextAuthority = createAuthority('second')
 const clientAuthority = createAuthority('clients')
 
 let folder: string
-let clock: ManualClock
 let stack: AsyncDisposableStack
 let attempts: number
 
@@ -33,7 +34,9 @@ beforeEach(async () => {
   stack = new AsyncDisposableStack()
   folder = await mkdtemp(join(tmpdir(), 'heartbeat-client-'))
   stack.defer(() => rm(folder, { recursive: true }))
-  clock = createManualClock()
+})
+const clock = useEach(createManualClock)
+beforeEach(async () => {
   attempts = 0
   await write('ca.crt', authority.certificate)
 })
@@ -148,7 +151,7 @@ describe('the certificate of the server', () => {
     const client = await connectTo(server.url)
     await list(client)
     const watching = watchUntilEnd(client)
-    await untilSo(() => server.watches.length === 1)
+    await eventually('the watch is open', () => server.watches.length === 1)
     server.setCertificate(signServer(nextAuthority, ['127.0.0.1']))
     // Sockets that are open stay good.
     await list(client)
@@ -195,7 +198,7 @@ describe('our own certificate', () => {
     await watchOnce(client, server)
     expect(server.requests.slice(2).map(({ clientName }) => clientName)).toEqual(['john', 'john'])
     // The socket of before is not kept.
-    await untilSo(() => server.connections().open === 1)
+    await eventually('one connection is open', () => server.connections().open === 1)
   })
 })
 

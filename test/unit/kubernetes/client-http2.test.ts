@@ -13,9 +13,10 @@ import { createClient, type KubernetesClient } from '../../../src/kubernetes/cli
 import { TransportError } from '../../../src/kubernetes/errors.ts'
 import { createAuthority, signServer } from '../../../tools/cluster/control-plane-certificates.ts'
 import { CONFIG_MAPS } from '../../support/fake-api-server.ts'
-import { createManualClock, type ManualClock } from '../../support/manual-clock.ts'
+import { createManualClock } from '../../support/manual-clock.ts'
+import { eventually } from '../../support/until.ts'
+import { useEach } from '../../support/use.ts'
 import { aConfigMap, failureOf } from './calling.ts'
-import { untilSo } from './until-done.ts'
 
 type Handle = (request: Http2ServerRequest, response: Http2ServerResponse) => void
 
@@ -25,16 +26,17 @@ let seen: string[]
 /** What the server does with the next requests; then it answers. */
 let next: Handle[]
 let client: KubernetesClient
-let clock: ManualClock
 
 const authority = createAuthority('first')
 
-beforeEach(async () => {
+beforeEach(() => {
   stack = new AsyncDisposableStack()
   sessions = []
   seen = []
   next = []
-  clock = createManualClock()
+})
+const clock = useEach(createManualClock)
+beforeEach(async () => {
   const { certificate, key } = signServer(authority, ['127.0.0.1'])
   const server = createSecureServer({ cert: certificate, key, allowHTTP1: true }, (request, response) => {
     seen.push(`${request.httpVersion} ${request.method}`)
@@ -94,7 +96,7 @@ describe('requests to a server that offers HTTP/2', () => {
   it('are asked again when their connection breaks if they only read', async () => {
     next = [breakOff]
     const reading = list()
-    await untilSo(() => seen.length === 1 && sessions[0]!.destroyed)
+    await eventually('the session has ended', () => seen.length === 1 && sessions[0]!.destroyed)
     await clock.advance(5_000)
     await reading
     expect(seen).toEqual(['2.0 GET', '2.0 GET'])
@@ -121,7 +123,7 @@ describe('requests to a server that offers HTTP/2', () => {
         (error) => error,
       ),
     )
-    await untilSo(() => waiting.length === 16)
+    await eventually('sixteen requests wait', () => waiting.length === 16)
     for (const session of [...sessions]) end(session)
     for (const give of waiting) give()
     const outcomes = await Promise.all(writes)
@@ -133,12 +135,12 @@ describe('requests to a server that offers HTTP/2', () => {
   it('replace a connection on which one of them got no response in time', async () => {
     next = [hang]
     const hanging = failureOf(list())
-    await untilSo(() => seen.length === 1)
+    await eventually('the request has arrived', () => seen.length === 1)
     await clock.advance(30_000)
     expect((await hanging).message).toMatch(/no response within 30 s/)
     await list()
     expect(sessions).toHaveLength(2)
-    await untilSo(() => sessions[0]!.destroyed)
+    await eventually('the session has ended', () => sessions[0]!.destroyed)
   })
 
   it('go on when the caller of another gives up', async () => {
@@ -148,7 +150,7 @@ describe('requests to a server that offers HTTP/2', () => {
     await list()
     const given = failureOf(list(stop.signal))
     const kept = list()
-    await untilSo(() => release !== undefined)
+    await eventually('the request has arrived', () => release !== undefined)
     stop.abort()
     await given
     release!()

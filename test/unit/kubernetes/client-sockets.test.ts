@@ -5,8 +5,8 @@ import { describe, expect, it } from 'vitest'
 import { confirmPosition } from '../../../src/kubernetes/confirm.ts'
 import { TransportError } from '../../../src/kubernetes/errors.ts'
 import { CONFIG_MAPS, type FakeApiServer } from '../../support/fake-api-server.ts'
+import { eventually } from '../../support/until.ts'
 import { aConfigMap, anyRequest, client, clock, failureOf, readWatch, server, store, useFakeServer } from './calling.ts'
-import { untilSo } from './until-done.ts'
 
 useFakeServer()
 
@@ -30,10 +30,10 @@ describe('sockets', () => {
     expect(server.connections()).toEqual({ accepted: 3, open: 3 })
     server.disturb(anyRequest, 'hang')
     const hanging = failureOf(client.list(CONFIG_MAPS, { limit: 1 }))
-    await untilSo(() => server.requests.length === 4)
+    await eventually('four requests have arrived', () => server.requests.length === 4)
     await clock.advance(30_000)
     expect((await hanging).message).toMatch(/no response within 30 s/)
-    await untilSo(() => server.connections().open === 0)
+    await eventually('no socket is open', () => server.connections().open === 0)
     await client.list(CONFIG_MAPS, { limit: 1 })
     expect(server.connections()).toEqual({ accepted: 4, open: 1 })
   })
@@ -49,14 +49,14 @@ describe('sockets', () => {
       confirmPosition({ client, type: CONFIG_MAPS, where: {}, position: () => '1', onMoved, clock, signal })
     await Promise.all(Array.from({ length: 3 }, () => client.list(CONFIG_MAPS, { limit: 1 })))
     const watch = failureOf(readWatch({ signal: AbortSignal.timeout(20_000) }))
-    await untilSo(() => server.watches.length === 1)
+    await eventually('the watch is open', () => server.watches.length === 1)
     expect(server.connections()).toEqual({ accepted: 4, open: 4 })
     server.disturb(anyRequest, 'hang')
     const asking = ask({ confirm, list })
-    await untilSo(() => server.requests.length === 5)
+    await eventually('five requests have arrived', () => server.requests.length === 5)
     await clock.advance(limitMs)
     await asking
-    await untilSo(() => server.connections().open === 3)
+    await eventually('three sockets are open', () => server.connections().open === 3)
     await Promise.all(Array.from({ length: 3 }, () => client.list(CONFIG_MAPS, { limit: 1 })))
     expect(server.connections()).toEqual({ accepted: 5, open: 4 })
     await client.close()
@@ -68,10 +68,10 @@ describe('sockets', () => {
     const stop = new AbortController()
     server.disturb(anyRequest, 'hang')
     const hanging = failureOf(client.list(CONFIG_MAPS, { limit: 1, signal: stop.signal }))
-    await untilSo(() => server.requests.length === 4)
+    await eventually('four requests have arrived', () => server.requests.length === 4)
     stop.abort()
     await hanging
-    await untilSo(() => server.connections().open === 2)
+    await eventually('two sockets are open', () => server.connections().open === 2)
     await Promise.all(Array.from({ length: 3 }, () => client.list(CONFIG_MAPS, { limit: 1 })))
     expect(server.connections()).toEqual({ accepted: 4, open: 3 })
   })
@@ -79,13 +79,13 @@ describe('sockets', () => {
   it('each watch has a socket of its own, which the next watch reuses', async () => {
     const stop = new AbortController()
     const watches = [1, 2, 3].map(() => readWatch({ signal: stop.signal }))
-    await untilSo(() => server.watches.length === 3)
+    await eventually('three watches are open', () => server.watches.length === 3)
     await client.list(CONFIG_MAPS, { limit: 1 })
     expect(server.connections()).toEqual({ accepted: 4, open: 4 })
     for (const watch of server.watches) watch.end()
     await Promise.all(watches)
     const again = readWatch({ signal: stop.signal })
-    await untilSo(() => server.watches.length === 1)
+    await eventually('the watch is open', () => server.watches.length === 1)
     expect(server.connections().accepted).toBe(4)
     stop.abort()
     await failureOf(again)
@@ -94,26 +94,26 @@ describe('sockets', () => {
   it('the socket of a stopped watch is closed', async () => {
     store('a')
     await readWatch({ signal: AbortSignal.timeout(10_000) }, 1)
-    await untilSo(() => server.connections().open === 0)
+    await eventually('no socket is open', () => server.connections().open === 0)
     const stop = new AbortController()
     const watch = failureOf(readWatch({ signal: stop.signal }))
-    await untilSo(() => server.watches.length === 1)
+    await eventually('the watch is open', () => server.watches.length === 1)
     stop.abort(new Error('stopped by the test'))
     expect((await watch).message).toBe('stopped by the test')
-    await untilSo(() => server.connections().open === 0)
+    await eventually('no socket is open', () => server.connections().open === 0)
   })
 
   it('all close with the client, and what is on its way ends', async () => {
     const watch = failureOf(readWatch({ signal: new AbortController().signal }))
-    await untilSo(() => server.watches.length === 1)
+    await eventually('the watch is open', () => server.watches.length === 1)
     server.disturb(anyRequest, 'hang')
     const call = failureOf(client.create(CONFIG_MAPS, aConfigMap('a')))
-    await untilSo(() => server.requests.length === 2)
+    await eventually('two requests have arrived', () => server.requests.length === 2)
     await client.close()
     expect(await watch).toBeInstanceOf(TransportError)
     expect(await call).toBeInstanceOf(TransportError)
     expect((await failureOf(client.create(CONFIG_MAPS, aConfigMap('b')))).message).toContain('the client is closed')
-    await untilSo(() => server.connections().open === 0)
+    await eventually('no socket is open', () => server.connections().open === 0)
   })
 })
 
@@ -126,9 +126,9 @@ describe('a watch', () => {
     }
     const options = { resourceVersion: '100', timeoutSeconds: 300, signal: stop.signal, onContact }
     const watch = failureOf(Array.fromAsync(client.watch(CONFIG_MAPS, options)))
-    await untilSo(() => server.watches.length === 1 && contacts === 1)
+    await eventually('the watch is open, with one contact', () => server.watches.length === 1 && contacts === 1)
     server.watches[0]!.bookmark()
-    await untilSo(() => contacts === 2)
+    await eventually('the second contact', () => contacts === 2)
     stop.abort()
     await watch
   })
@@ -153,7 +153,7 @@ describe('a watch', () => {
         for await (const { object } of client.watch(CONFIG_MAPS, options)) seen.push(object.metadata.name)
       })(),
     )
-    await untilSo(() => seen.length === 1)
+    await eventually('the request has arrived', () => seen.length === 1)
     server.watches[0]!.send('{"type":"ADD')
     disturb(server.watches[0]!)
     const error = await reading

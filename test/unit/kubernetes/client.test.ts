@@ -85,11 +85,7 @@ describe('each verb is sent as the API server wants it', () => {
       method: 'DELETE',
       path,
       query: '',
-      body: {
-        apiVersion: 'v1',
-        kind: 'DeleteOptions',
-        preconditions: { uid: found.metadata.uid },
-      },
+      body: { apiVersion: 'v1', kind: 'DeleteOptions', preconditions: { uid: found.metadata.uid } },
       ...json,
     })
   })

@@ -10,15 +10,15 @@ import {
   KubeconfigError,
 } from '../../../src/kubernetes/connection.ts'
 import { createAuthority, signClient } from '../../../tools/cluster/control-plane-certificates.ts'
-import { createManualClock, type ManualClock } from '../../support/manual-clock.ts'
+import { createManualClock } from '../../support/manual-clock.ts'
+import { useEach } from '../../support/use.ts'
 
 let folder: string
-let clock: ManualClock
 
 beforeEach(async () => {
   folder = await mkdtemp(join(tmpdir(), 'heartbeat-connection-'))
-  clock = createManualClock()
 })
+const clock = useEach(createManualClock)
 afterEach(() => rm(folder, { recursive: true }))
 
 const authority = createAuthority('authority')

@@ -28,10 +28,7 @@ describe('a clean stop', () => {
       renewTime: '2026-01-01T00:01:05.000000Z',
       leaseTransitions: 0,
     })
-    expect({ isLeader: elector.isLeader(), leading }).toEqual({
-      isLeader: false,
-      leading: [true, false],
-    })
+    expect({ isLeader: elector.isLeader(), leading }).toEqual({ isLeader: false, leading: [true, false] })
     expect(clock.wakeTimes()).toEqual([])
   })
 

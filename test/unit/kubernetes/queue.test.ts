@@ -8,9 +8,9 @@ import {
   type WorkInProgress,
 } from '../../../src/kubernetes/queue.ts'
 import type { Clock } from '../../../src/runtime/clock.ts'
+import { DAY } from '../../support/builders.ts'
 import { createManualClock, type ManualClock } from '../../support/manual-clock.ts'
-
-const DAY_MS = 86_400_000
+import { settle } from '../../support/until.ts'
 
 function aQueue(overrides: Partial<QueueOptions> = {}) {
   const clock = createManualClock()
@@ -38,7 +38,7 @@ async function takeAll(queue: Queue): Promise<string[]> {
 
 async function isPending(promise: Promise<unknown>): Promise<boolean> {
   const pending = Symbol()
-  await new Promise((resolve) => setImmediate(resolve))
+  await settle()
   return (await Promise.race([promise, Promise.resolve(pending)])) === pending
 }
 
@@ -198,8 +198,8 @@ it('keeps a key waiting for a year although the clock wakes it early, as Node ti
   const manual = createManualClock()
   const clock: Clock = { now: manual.now, sleep: (ms, signal) => manual.sleep(Math.min(ms, 2 ** 31 - 1), signal) }
   const { queue } = aQueue({ clock })
-  queue.addAfter('a', 365 * DAY_MS)
-  await manual.advance(365 * DAY_MS - 1)
+  queue.addAfter('a', 365 * DAY)
+  await manual.advance(365 * DAY - 1)
   expect(queue.length()).toBe(0)
   await manual.advance(1)
   expect(queue.length()).toBe(1)

@@ -1,9 +1,8 @@
 import { describe, expect, it } from 'vitest'
 import { TransportError } from '../../../src/kubernetes/errors.ts'
 import { FLUSH_MS } from '../../../src/kubernetes/recorder.ts'
+import { MINUTE } from '../../support/builders.ts'
 import { anOccurrence, aRecorder, aRegarding, refusal, verbs } from './events.ts'
-
-const MINUTE_MS = 60_000
 
 describe('limits', () => {
   it('let an object have 25 events, then one every five minutes, and another object its own', async () => {
@@ -15,7 +14,7 @@ describe('limits', () => {
     await clock.settle()
     expect(written).toHaveLength(26)
     expect(dropped).toEqual(Array(5).fill('rate_limited'))
-    await clock.advance(5 * MINUTE_MS - 1)
+    await clock.advance(5 * MINUTE - 1)
     say(100)
     expect(dropped).toHaveLength(6)
     await clock.advance(1)
@@ -24,12 +23,12 @@ describe('limits', () => {
     await clock.settle()
     expect(written).toHaveLength(27)
     expect(dropped).toHaveLength(7)
-    await clock.advance(10 * MINUTE_MS)
+    await clock.advance(10 * MINUTE)
     for (let index = 200; index < 203; index += 1) say(index)
     await clock.settle()
     expect(written).toHaveLength(29)
     // After a day there are 25 again and no more; repeats do not count.
-    await clock.advance(24 * 60 * MINUTE_MS)
+    await clock.advance(24 * 60 * MINUTE)
     const before = dropped.length
     for (let index = 300; index < 326; index += 1) for (const _ of [1, 2]) say(index)
     expect(dropped.length - before).toBe(2)
@@ -124,7 +123,7 @@ describe('faults', () => {
     const { recorder, behaviour, written, dropped, problems, clock } = aRecorder()
     behaviour.fail = fault
     recorder.record(aRegarding(), anOccurrence())
-    await clock.advance(60 * MINUTE_MS)
+    await clock.advance(60 * MINUTE)
     expect(behaviour.tries).toBe(1)
     expect([problems, dropped]).toEqual([expectedProblems, expectedDrops])
     // It is forgotten: the next one is written.
@@ -142,7 +141,7 @@ describe('faults', () => {
     const { recorder, behaviour, dropped, problems, clock } = aRecorder()
     behaviour.fail = fault
     recorder.record(aRegarding(), anOccurrence())
-    await clock.advance(60 * MINUTE_MS)
+    await clock.advance(60 * MINUTE)
     expect(behaviour.tries).toBe(12)
     expect(dropped).toEqual(['failed'])
     expect(problems).toEqual([`the event Created could not be written: ${fault.message}`])
@@ -192,7 +191,7 @@ describe('faults', () => {
     const { recorder, behaviour, dropped, problems, clock } = aRecorder()
     behaviour.fail = refusal(status, 'Refused')
     recorder.record(aRegarding(), anOccurrence())
-    await clock.advance(60 * MINUTE_MS)
+    await clock.advance(60 * MINUTE)
     expect({ tries: behaviour.tries, dropped, problems }).toEqual({
       tries: 1,
       dropped: ['failed'],
@@ -298,7 +297,7 @@ describe('an occurrence', () => {
   it('with an id is written once, also an hour later', async () => {
     const { recorder, behaviour, clock } = aRecorder()
     say(recorder, 'a')
-    await clock.advance(60 * MINUTE_MS)
+    await clock.advance(60 * MINUTE)
     say(recorder, 'a')
     await clock.settle()
     expect(behaviour.tries).toBe(1)
@@ -333,7 +332,7 @@ describe('an occurrence', () => {
     expect(take()).toEqual(['25'])
     for (let index = 0; index < 975; index += 1) recorder.record(aRegarding({ uid: `uid-x${index}` }), anOccurrence())
     say(recorder, 'more')
-    await clock.advance(60 * MINUTE_MS)
+    await clock.advance(60 * MINUTE)
     expect(take()).toEqual([])
     // It was lost, and may be recorded again.
     delete behaviour.fail

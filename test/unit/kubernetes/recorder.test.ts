@@ -2,10 +2,9 @@ import { describe, expect, it } from 'vitest'
 import { TransportError } from '../../../src/kubernetes/errors.ts'
 import { cutNote } from '../../../src/kubernetes/event.ts'
 import { createRecorder, type RecorderOptions } from '../../../src/kubernetes/recorder.ts'
+import { MINUTE } from '../../support/builders.ts'
 import { createManualClock } from '../../support/manual-clock.ts'
 import { anOccurrence, aRecorder, aRegarding, verbs } from './events.ts'
-
-const MINUTE_MS = 60_000
 
 describe('an event', () => {
   it('is written with all that the server asks for, in the namespace of what it is about', async () => {
@@ -129,12 +128,12 @@ describe('repeats', () => {
       namespace: 'shop',
       body: { series: { count: 2, lastObservedTime: '2026-01-01T00:00:10.000000Z' } },
     })
-    await clock.advance(6 * MINUTE_MS - 10_001)
+    await clock.advance(6 * MINUTE - 10_001)
     expect(written).toHaveLength(2)
     await clock.advance(1)
     expect(verbs(written)).toEqual(['create 1', 'patch 2', 'patch 5'])
     expect(written[2]!.body).toEqual({ series: { count: 5, lastObservedTime: '2026-01-01T00:00:40.000000Z' } })
-    await clock.advance(60 * MINUTE_MS)
+    await clock.advance(60 * MINUTE)
     expect(written).toHaveLength(3)
   })
 
@@ -142,20 +141,20 @@ describe('repeats', () => {
     const { recorder, written, clock } = aRecorder()
     for (let minute = 0; minute <= 65; minute += 1) {
       recorder.record(aRegarding(), anOccurrence())
-      await clock.advance(MINUTE_MS)
+      await clock.advance(MINUTE)
     }
     expect(verbs(written)).toEqual(['create 1', 'patch 2', 'patch 31', 'patch 61'])
-    expect(written.map(({ at }) => (at - written[0]!.at) / MINUTE_MS)).toEqual([0, 1, 31, 61])
+    expect(written.map(({ at }) => (at - written[0]!.at) / MINUTE)).toEqual([0, 1, 31, 61])
   })
 
   it('after six minutes of quiet are a new event', async () => {
     const { recorder, written, clock } = aRecorder()
     recorder.record(aRegarding(), anOccurrence())
-    await clock.advance(6 * MINUTE_MS - 1)
+    await clock.advance(6 * MINUTE - 1)
     recorder.record(aRegarding(), anOccurrence())
     await clock.settle()
     expect(verbs(written)).toEqual(['create 1', 'patch 2'])
-    await clock.advance(6 * MINUTE_MS)
+    await clock.advance(6 * MINUTE)
     recorder.record(aRegarding(), anOccurrence())
     await clock.settle()
     expect(verbs(written)).toEqual(['create 1', 'patch 2', 'create 1'])

@@ -6,7 +6,7 @@ import { createReflector, type ReflectorOptions } from '../../../src/kubernetes/
 import type { Clock } from '../../../src/runtime/clock.ts'
 import { CONFIG_MAPS, type FakeApiServer, startFakeApiServer } from '../../support/fake-api-server.ts'
 import { createManualClock, type ManualClock } from '../../support/manual-clock.ts'
-import { untilSo } from './until-done.ts'
+import { throughPauses } from './until-done.ts'
 
 export interface Note extends KubernetesObject {
   readonly data?: Readonly<Record<string, string>>
@@ -84,7 +84,7 @@ export async function startReflecting(options: Partial<ReflectorOptions<Note>> =
   // While a watch is open only its stall timer sleeps, and that must not be woken by being waited for.
   const pauses = () => (server.watches.length > 0 ? [] : clock.wakeTimes().filter((at) => !limits.has(at)))
   const pausing = { ...clock, wakeTimes: pauses }
-  const until = (isSo: () => boolean) => untilSo(isSo, pausing, LONGEST_PAUSE_MS)
+  const until = (isSo: () => boolean) => throughPauses(pausing, isSo, LONGEST_PAUSE_MS)
   const asked = (isIt: (request: FakeApiServer['requests'][number]) => boolean) => server.requests.filter(isIt).length
   const isCheck = ({ query }: FakeApiServer['requests'][number]) => query.get('limit') === '1'
   return {

@@ -1,14 +1,13 @@
 /** What a reflector does when its watch goes wrong: it says so, mends it, loses nothing and invents nothing. */
 
 import { describe, expect, it } from 'vitest'
+import { MINUTE } from '../../support/builders.ts'
 import { type Reflecting, startReflecting } from './reflecting.ts'
-
-const MINUTE_MS = 60_000
 
 /** Bookmarks once a minute, as real servers send them. */
 async function passMinutes(a: Reflecting, minutes: number): Promise<void> {
   for (let n = 0; n < minutes; n += 1) {
-    await a.clock.advance(MINUTE_MS)
+    await a.clock.advance(MINUTE)
     for (const watch of a.server.watches) watch.bookmark()
     await a.until(() => a.reflector.lastContactAt() === a.clock.now())
   }

@@ -1,11 +1,10 @@
 /** What a reflector does when lists fail, when the cluster is another one, and when its callers fail. */
 
 import { describe, expect, it } from 'vitest'
+import { MINUTE } from '../../support/builders.ts'
 import { CONFIG_MAPS } from '../../support/fake-api-server.ts'
+import { eventually } from '../../support/until.ts'
 import { startReflecting } from './reflecting.ts'
-import { untilSo } from './until-done.ts'
-
-const MINUTE_MS = 60_000
 
 describe('a list that fails', () => {
   it('deletes nothing, and is tried until it is whole', async () => {
@@ -34,7 +33,7 @@ describe('a list that fails', () => {
     a.reflector.start()
     for (let n = 1; n <= 8; n += 1) {
       // The clock is moved below, and by nobody else.
-      await untilSo(() => a.problems.length === n)
+      await eventually(`${n} problems are told`, () => a.problems.length === n)
       times.push(a.clock.now())
       await a.clock.settle()
       await a.clock.advance(a.clock.wakeTimes()[0]! - a.clock.now())
@@ -145,7 +144,7 @@ describe('whatever else may go wrong', () => {
     a.write('a', '2')
     const endWatch = async () => {
       for (let n = 0; n < 4; n += 1) {
-        await a.clock.advance(MINUTE_MS)
+        await a.clock.advance(MINUTE)
         a.server.watches[0]!.send('{"type":"BOOKMARK","object":{"metadata":{"resourceVersion":"102"}}}\n')
         await a.until(() => a.reflector.lastContactAt() === a.clock.now())
       }
@@ -172,7 +171,7 @@ describe('whatever else may go wrong', () => {
       await using a = await startReflecting({ relistMs })
       await a.follow()
       for (let n = 0; n < minutes; n += 1) {
-        await a.clock.advance(MINUTE_MS)
+        await a.clock.advance(MINUTE)
         a.server.watches[0]!.bookmark()
         await a.until(() => a.reflector.lastContactAt() === a.clock.now())
       }

@@ -5,8 +5,8 @@ import { createClient } from '../../../src/kubernetes/client.ts'
 import { createReflector, type ReflectorOptions } from '../../../src/kubernetes/reflector.ts'
 import { type Clock, systemClock } from '../../../src/runtime/clock.ts'
 import { CONFIG_MAPS, startFakeApiServer } from '../../support/fake-api-server.ts'
+import { eventually } from '../../support/until.ts'
 import { type Note, startReflecting } from './reflecting.ts'
-import { untilSo } from './until-done.ts'
 
 describe('a reflector', () => {
   it('lists what is there, and follows what happens', async () => {
@@ -118,10 +118,13 @@ describe('a reflector', () => {
     })
     server.collection(CONFIG_MAPS).create({ metadata: { namespace: 'shop', name: 'a' }, data: { text: '1' } })
     reflector.start()
-    await untilSo(() => server.watches.length === 1)
+    await eventually('the watch is open', () => server.watches.length === 1)
     expect(reflector.get('shop/a')?.text).toBe('1')
     server.watches[0]!.sendEvent('ERROR', { kind: 'Status', code: 410, message: 'too old resource version' })
-    await untilSo(() => server.requests.filter(({ isList }) => isList).length === 2 && server.watches.length === 1)
+    await eventually(
+      'the second list has come, and the watch is open',
+      () => server.requests.filter(({ isList }) => isList).length === 2 && server.watches.length === 1,
+    )
     expect(made).toEqual(['a'])
     await reflector.stop()
     await client.close()
@@ -224,7 +227,7 @@ describe('a reflector', () => {
       onProblem: () => {},
     })
     reflector.start()
-    await untilSo(() => reflector.hasSynced())
+    await eventually('the list has come', () => reflector.hasSynced())
     const steps = seenByOthers.slice(1).map((count, n) => count - seenByOthers[n]!)
     expect(steps.length).toBeGreaterThan(50)
     expect(Math.max(...steps)).toBeLessThan(20)

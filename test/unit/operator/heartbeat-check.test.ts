@@ -2,26 +2,21 @@ import { readFileSync } from 'node:fs'
 import { describe, expect, it } from 'vitest'
 import { NO_SPEC } from '../../../src/checks/read-spec.ts'
 import { parseCron } from '../../../src/domain/cron.ts'
-import {
-  type HeartbeatCheck,
-  type HeartbeatCheckSpec,
-  readHeartbeatCheck,
-} from '../../../src/operator/heartbeat-check.ts'
+import { type HeartbeatCheckSpec, readHeartbeatCheck } from '../../../src/operator/heartbeat-check.ts'
 import { labelValueOf } from '../../../src/operator/publish/long-names.ts'
+import { aHeartbeatCheck } from '../../support/builders.ts'
 
-function aHeartbeatCheck(spec: HeartbeatCheckSpec, name = 'nightly-backup'): HeartbeatCheck {
-  return { metadata: { name, namespace: 'shop', uid: 'u', resourceVersion: '1' }, spec }
-}
+const check = (spec: HeartbeatCheckSpec, name = 'nightly-backup') => aHeartbeatCheck({ metadata: { name }, spec })
 
 function declare(spec: HeartbeatCheckSpec) {
-  const read = readHeartbeatCheck(aHeartbeatCheck(spec))
+  const read = readHeartbeatCheck(check(spec))
   expect(read).toMatchObject({ ok: true })
   if (!read.ok) throw new Error(read.faults.join())
   return read.declaration
 }
 
 const faultsOf = (spec: unknown, name?: string) => {
-  const read = readHeartbeatCheck(aHeartbeatCheck(spec as HeartbeatCheckSpec, name))
+  const read = readHeartbeatCheck(check(spec as HeartbeatCheckSpec, name))
   return read.ok ? [] : read.faults
 }
 
@@ -34,11 +29,7 @@ describe('reading a HeartbeatCheck', () => {
       channels: null,
       labels: {},
       droppedLabels: [],
-      spec: {
-        ...NO_SPEC,
-        periodSeconds: 3_600,
-        graceSeconds: 360,
-      },
+      spec: { ...NO_SPEC, periodSeconds: 3_600, graceSeconds: 360 },
       suspend: null,
       project: null,
       deletionPolicy: 'Delete',
@@ -92,8 +83,7 @@ describe('reading a HeartbeatCheck', () => {
 
   it('takes over its labels, of more than 32 the first by name', () => {
     const declareWith = (labels: Record<string, string>) => {
-      const { metadata, spec } = aHeartbeatCheck({ periodSeconds: 3_600 })
-      const read = readHeartbeatCheck({ metadata: { ...metadata, labels }, spec })
+      const read = readHeartbeatCheck(aHeartbeatCheck({ metadata: { labels } }))
       return read.ok ? read.declaration : null
     }
     const label = (index: number) => [`label-${index}`, `${index}`] as const
@@ -196,7 +186,7 @@ describe('what the API server should have rejected is rejected again', () => {
 
 describe('a long name', () => {
   const named = (name: string) => {
-    const read = readHeartbeatCheck(aHeartbeatCheck({ periodSeconds: 60 }, name))
+    const read = readHeartbeatCheck(check({ periodSeconds: 60 }, name))
     if (!read.ok) throw new Error(read.faults.join())
     return read.declaration
   }

@@ -6,13 +6,11 @@ import { ApiError } from '../../../src/kubernetes/errors.ts'
 import type { HeartbeatCheck } from '../../../src/operator/heartbeat-check.ts'
 import { RESTORE_RIGHTS } from '../../../src/operator/names.ts'
 import { createCheckWatch } from '../../../src/operator/watch-checks.ts'
+import { aHeartbeatCheck } from '../../support/builders.ts'
 import { createManualClock } from '../../support/manual-clock.ts'
 import { silentLog } from '../../support/silent-log.ts'
 
-const LISTED: HeartbeatCheck = {
-  metadata: { namespace: 'shop', name: 'backup', uid: 'u1', resourceVersion: '10', generation: 1 },
-  spec: { periodSeconds: 3_600 },
-}
+const LISTED = aHeartbeatCheck({ metadata: { name: 'backup', resourceVersion: '10' } })
 
 /** The watch has listed the resource, and hears nothing more. */
 async function watchOne() {

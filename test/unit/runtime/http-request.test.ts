@@ -4,6 +4,7 @@ import { once } from 'node:events'
 import { type AddressInfo, createServer, type Socket } from 'node:net'
 import { expect, it } from 'vitest'
 import { fetchBounded, sendRequest } from '../../../src/runtime/http-request.ts'
+import { eventually } from '../../support/until.ts'
 
 const OK = 'HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\ndone'
 
@@ -60,7 +61,7 @@ it.each([
 ])('another protocol is no response, %s its name', async (_, answer) => {
   await using server = await respondWith(answer)
   await expect(get(server.url)).rejects.toMatchObject({ cause: { code: 'HPE_PAUSED_UPGRADE' } })
-  await expect.poll(() => server.sockets.size).toBe(0)
+  await eventually('no socket is open', () => server.sockets.size === 0)
 })
 
 it.each([
@@ -79,7 +80,7 @@ it.each([
 ])('a body of %s is cut off', async (_, answer) => {
   await using server = await respondWith(answer)
   await expect(get(server.url)).rejects.toThrow('too much')
-  await expect.poll(() => server.sockets.size).toBe(0)
+  await eventually('no socket is open', () => server.sockets.size === 0)
 })
 
 it('a body in short chunks is parsed no further, and the next response has its body', async () => {
@@ -87,7 +88,7 @@ it('a body in short chunks is parsed no further, and the next response has its b
   const response = await sendRequest(new URL(server.url), { signal: AbortSignal.timeout(10_000) })
   let taken = 0
   response.on('data', () => (taken += 1)).on('error', () => {})
-  await expect.poll(() => taken).toBeGreaterThan(1_000)
+  await eventually('more than a thousand pieces are taken', () => taken > 1_000)
   response.destroy()
   expect(taken).toBe(1_025)
   await using next = await respondWith(pieces(10, 1))
@@ -101,8 +102,8 @@ it('a body that is not whole is an error, and that of the signal where it aborte
   expect(response.statusCode).toBe(200)
   response.destroy()
   const fetching = get(server.url, stop.signal)
-  await expect.poll(() => server.requests.length).toBe(2)
+  await eventually('the second request has arrived', () => server.requests.length === 2)
   stop.abort(new Error('time is up'))
   await expect(fetching).rejects.toThrow('time is up')
-  await expect.poll(() => server.sockets.size).toBe(0)
+  await eventually('no socket is open', () => server.sockets.size === 0)
 })

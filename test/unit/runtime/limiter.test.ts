@@ -1,5 +1,6 @@
 import { describe, expect, it, onTestFinished, vi } from 'vitest'
 import { createLimiter } from '../../../src/runtime/limiter.ts'
+import { settle } from '../../support/until.ts'
 
 /** Work whose end the test decides. */
 function aWork() {
@@ -16,7 +17,6 @@ function aWork() {
 }
 const createError = () => new Error('too much waits')
 const limiter = (atOnce: number, waiting: number) => createLimiter({ atOnce, waiting, createError })
-const settle = () => new Promise((resolve) => setImmediate(resolve))
 
 describe('a limiter', () => {
   it('runs as many pieces of work as it may at once, the others in order of arrival', async () => {

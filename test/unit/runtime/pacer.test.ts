@@ -1,7 +1,6 @@
 import { expect, it } from 'vitest'
 import { createPacer } from '../../../src/runtime/limiter.ts'
-
-const turn = () => new Promise((resolve) => setImmediate(resolve))
+import { settle } from '../../support/until.ts'
 
 it('a pacer lets one caller through in each turn, in order of arrival, also those that come meanwhile', async () => {
   const pace = createPacer()
@@ -9,17 +8,17 @@ it('a pacer lets one caller through in each turn, in order of arrival, also thos
   const pass = (name: string) => pace().then(() => passed.push(name))
   for (const name of ['a', 'b']) void pass(name)
   expect(passed).toEqual([])
-  await turn()
+  await settle()
   expect(passed).toEqual(['a'])
   void pass('c')
-  await turn()
+  await settle()
   expect(passed).toEqual(['a', 'b'])
-  await turn()
+  await settle()
   expect(passed).toEqual(['a', 'b', 'c'])
-  await turn()
-  await turn()
+  await settle()
+  await settle()
   void pass('d')
   expect(passed).toHaveLength(3)
-  await turn()
+  await settle()
   expect(passed).toEqual(['a', 'b', 'c', 'd'])
 })

@@ -9,12 +9,7 @@ import type { Tombstone } from '../../../../src/store/checks/tombstones.ts'
 import { aState, NOON } from '../../../support/builders.ts'
 
 const RESOURCE = { cluster: 'default', namespace: 'payments', name: 'nightly' }
-const SPEC = {
-  ...NO_SPEC,
-  periodSeconds: 3_600,
-  dialect: null,
-  graceSeconds: 300,
-}
+const SPEC = { ...NO_SPEC, periodSeconds: 3_600, dialect: null, graceSeconds: 300 }
 const ID = '0190b8a0-0000-7000-8000-00000000000a'
 const OTHER_ID = '0190b8a0-0000-7000-8000-00000000000b'
 

@@ -5,6 +5,7 @@ import { createFindAddressed } from '../../../../src/checks/ping/find-addressed.
 import { unavailable } from '../../../../src/domain/errors.ts'
 import type { Context } from '../../../../src/store/context.ts'
 import type { Database } from '../../../../src/store/postgres/database.ts'
+import { settle } from '../../../support/until.ts'
 
 /** A database whose look-ups are answered one by one, and a clock that is moved by hand. */
 function createStage() {
@@ -41,8 +42,6 @@ function createStage() {
   }
   return { byName, byToken, asked, clock, databaseClock, answer, hang }
 }
-
-const settle = () => new Promise<void>((resolve) => setImmediate(resolve))
 
 it('a look-up that waited more than 1.5 seconds behind another one is given up; the others are asked together', async () => {
   const { byToken, asked, clock } = createStage()

@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { expect, it } from 'vitest'
 import { createHasCheck } from '../../../../src/checks/ping/has-check.ts'
 import type { Database } from '../../../../src/store/postgres/database.ts'
+import { settle } from '../../../support/until.ts'
 
 const KNOWN = randomUUID()
 
@@ -49,7 +50,7 @@ it('takes 10,000 ids, of which 500 go at once, and rejects one more', async () =
   expect(last).toContain('cannot reach its database')
   for (let i = 0; i < 21; i += 1) {
     answers[i]!.resolve([])
-    await new Promise<void>((resolve) => setImmediate(resolve))
+    await settle()
   }
   expect(new Set(answers.map(({ ids }) => ids))).toEqual(new Set([1, 500]))
   const results = await Promise.all(asked)

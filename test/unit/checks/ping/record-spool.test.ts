@@ -1,34 +1,22 @@
 /** The recorder with a spool, over groups that the test commits and breaks as it likes: there is neither a database nor a disk. */
 
 import { beforeEach, describe, expect, it, vi } from 'vitest'
-import { type CommitGroup, type GroupLimits, PING_LIMITS, SPOOL_LIMITS } from '../../../../src/checks/ping/commit.ts'
+import { PING_LIMITS, SPOOL_LIMITS } from '../../../../src/checks/ping/commit.ts'
 import type { Ping, PingOutcome } from '../../../../src/checks/ping/ping.ts'
 import { createPingRecorder, type PingRecorder, type PingResult } from '../../../../src/checks/ping/record.ts'
 import type { SpooledPing } from '../../../../src/checks/ping/spooled-ping.ts'
-import type { Database, Session } from '../../../../src/store/postgres/database.ts'
+import { settle } from '../../../support/until.ts'
+import { BROKEN, createGroups, type Group, locked, unsent } from './groups.ts'
 
-const BROKEN = new Error('Connection terminated unexpectedly')
 const PING_ID = Buffer.from('0123456789abcdef')
 const lost: PingOutcome = { kind: 'lost', error: BROKEN, pingId: PING_ID }
-const unsent: PingOutcome = { kind: 'unsent', error: BROKEN }
 const outage: PingOutcome = { kind: 'outage', error: new Error('read-only') }
-const locked: PingOutcome = { kind: 'locked elsewhere', error: null }
 const rejected: PingOutcome = { kind: 'rejected', error: new Error('invalid') }
-
-interface Group {
-  readonly pings: string[]
-  /** How long the database had for it. */
-  readonly limits: GroupLimits
-  end(outcome: PingOutcome | PingOutcome[]): Promise<void>
-}
 
 interface Append {
   readonly pings: readonly SpooledPing[]
   end(error?: Error): Promise<void>
 }
-
-/** Every promise reaction runs before. */
-const settle = () => new Promise<void>((resolve) => setImmediate(resolve))
 
 let groups: Group[]
 let appends: Append[]
@@ -39,13 +27,13 @@ let onDisk: string[]
 let begun: unknown[]
 let errors: [unknown, number][]
 let settled: [string, PingResult][]
+let made: ReturnType<typeof createGroups>
 let recorder: PingRecorder
 let refusals: number
 let isOpen: boolean
 let now: number
 
 beforeEach(() => {
-  groups = []
   appends = []
   isConnectable = true
   accepts = true
@@ -53,31 +41,11 @@ beforeEach(() => {
   onDisk = []
   begun = []
   errors = []
-  settled = []
   refusals = 0
   isOpen = true
   now = 1_000_000
-  const database = {
-    async session<T>(use: (session: Session) => Promise<T>): Promise<T> {
-      await settle()
-      if (!isConnectable) throw BROKEN
-      return use({} as Session)
-    },
-  } as Database
-  const commit: CommitGroup = async (_session, group, { limits }) => {
-    await undefined
-    const { promise, resolve } = Promise.withResolvers<readonly PingOutcome[]>()
-    groups.push({
-      pings: group.map(({ ping }) => ping.publicId),
-      limits,
-      async end(outcome) {
-        resolve(Array.isArray(outcome) ? outcome : group.map(() => outcome))
-        await settle()
-        await settle()
-      },
-    })
-    return promise
-  }
+  made = createGroups({ isConnectable: () => isConnectable })
+  ;({ groups, settled } = made)
   const spool = {
     accepts: () => accepts,
     hasRoom: () => accepts && hasRoom,
@@ -101,7 +69,7 @@ beforeEach(() => {
   }
   recorder = createPingRecorder(
     {
-      database,
+      database: made.database,
       now: () => now,
       onGroup: () => {},
       onError: (error, pings) => errors.push([error, pings]),
@@ -111,19 +79,13 @@ beforeEach(() => {
         onBegin: (error) => begun.push(error),
       },
     },
-    commit,
+    made.commit,
   )
 })
 
-/** Records a ping of each id, and lets the group that they make go out. */
-async function send(...ids: string[]): Promise<void> {
-  for (const id of ids) void recorder.record({ publicId: id } as Ping).then((value) => settled.push([id, value]))
-  await settle()
-  await settle()
-}
-
+const send = (...ids: string[]) => made.send(recorder, ids)
 const spooled = () => appends.map(({ pings }) => pings.map(({ ping }) => ping.publicId))
-const resultOf = (id: string) => settled.find(([of]) => of === id)?.[1]
+const resultOf = (id: string) => made.resultOf(id)
 
 describe('a group that the database does not store', () => {
   it.each([
@@ -354,7 +316,7 @@ describe('spooling', () => {
     await send('a')
     await groups[0]!.end(unsent)
     await appends[0]!.end()
-    settled = []
+    settled.length = 0
   })
 
   it('goes on once the database is available, for all known ids, and unknown ones are looked up', async () => {

@@ -1,97 +1,31 @@
 /** The recorder over groups that the test commits, breaks and rejects as it likes: there is no database. */
 
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
-import type { CommitGroup } from '../../../../src/checks/ping/commit.ts'
 import type { Ping, PingOutcome } from '../../../../src/checks/ping/ping.ts'
 import { createPingRecorder, type PingRecorder, type PingResult } from '../../../../src/checks/ping/record.ts'
-import type { Database, Session } from '../../../../src/store/postgres/database.ts'
-
-interface Group {
-  /** The public ids of its pings. */
-  readonly pings: string[]
-  readonly connection: number
-  readonly wait: 'wait' | 'skip locked'
-  /** Ends it; the same outcome for all pings when it is one. */
-  end(outcome: PingOutcome | PingOutcome[]): Promise<void>
-  /** Its commit throws, which is a fault of the service. */
-  fail(error: Error): Promise<void>
-}
-
-const BROKEN = new Error('Connection terminated unexpectedly')
-const unsent: PingOutcome = { kind: 'unsent', error: BROKEN }
-const lost: PingOutcome = { kind: 'lost', error: BROKEN }
-const locked: PingOutcome = { kind: 'locked elsewhere', error: null }
-
-/** Every promise reaction runs before. */
-const settle = () => new Promise<void>((resolve) => setImmediate(resolve))
+import { settle } from '../../../support/until.ts'
+import { BROKEN, createGroups, type Group, locked, lost, unsent } from './groups.ts'
 
 let now: number
-let groups: Group[]
-let connections: number
 let failuresToConnect: number
 let errors: [unknown, number][]
-/** Pings in the order of their results. */
+let made: ReturnType<typeof createGroups>
+let groups: Group[]
 let settled: [string, PingResult][]
 let recorder: PingRecorder
 
 beforeEach(() => {
   now = 1_000_000
-  groups = []
-  connections = 0
   failuresToConnect = 0
   errors = []
-  settled = []
-  const database = {
-    async session<T>(use: (session: Session) => Promise<T>): Promise<T> {
-      await settle()
-      if (failuresToConnect-- > 0) throw BROKEN
-      connections += 1
-      return use({ number: connections } as unknown as Session)
-    },
-  } as Database
-  const commit: CommitGroup = async (session, group, { wait }) => {
-    // As the real one, which sends its statement a microtask later.
-    await undefined
-    const { promise, resolve, reject } = Promise.withResolvers<readonly PingOutcome[]>()
-    groups.push({
-      pings: group.map(({ ping }) => ping.publicId),
-      connection: (session as unknown as { number: number }).number,
-      wait,
-      async end(outcome) {
-        resolve(Array.isArray(outcome) ? outcome : group.map(() => outcome))
-        await settle()
-        await settle()
-      },
-      async fail(error) {
-        reject(error)
-        await settle()
-        await settle()
-      },
-    })
-    return promise
-  }
-  recorder = createPingRecorder(
-    {
-      database,
-      now: () => now,
-      onGroup: () => {},
-      onError: (error, pings) => errors.push([error, pings]),
-    },
-    commit,
-  )
+  made = createGroups({ isConnectable: () => failuresToConnect-- <= 0 })
+  ;({ groups, settled } = made)
+  const onError = (error: unknown, pings: number) => errors.push([error, pings])
+  recorder = createPingRecorder({ database: made.database, now: () => now, onGroup: () => {}, onError }, made.commit)
 })
 
-/** Records a ping of each id, and lets the group that they make go out. */
-async function send(...ids: string[]): Promise<void> {
-  for (const id of ids) {
-    const result = recorder.record({ publicId: id } as Ping)
-    void result.then((value) => settled.push([id, value]))
-  }
-  await settle()
-  await settle()
-}
-
-const resultsOf = (...ids: string[]) => ids.map((id) => settled.find(([of]) => of === id)?.[1])
+const send = (...ids: string[]) => made.send(recorder, ids)
+const resultsOf = (...ids: string[]) => ids.map((id) => made.resultOf(id))
 const many = (count: number) => Array.from({ length: count }, (_, index) => `p${index}`)
 
 describe('groups', () => {
@@ -106,7 +40,7 @@ describe('groups', () => {
     expect(settled).toEqual([['a', 'stored']])
     await groups[1]!.end(['stored', 'unknown', 'duplicate'])
     expect(resultsOf('b', 'c', 'd')).toEqual(['stored', 'unknown', 'duplicate'])
-    expect(connections).toBe(1)
+    expect(made.connections()).toBe(1)
   })
 
   it('the next group is sent before the results of the last one are given', async () => {

@@ -207,11 +207,7 @@ describe('what a query becomes', () => {
     expect(read('limit=1')).toEqual({ limit: 1 })
     expect(read('limit=1000')).toEqual({ limit: 1_000 })
     expect(read('limit=1001')).toEqual({ limit: 1_000 })
-    expect(parsePart('query', CheckListQuery, { project_id })).toEqual({
-      project_id,
-      sort: 'created',
-      limit: 1_000,
-    })
+    expect(parsePart('query', CheckListQuery, { project_id })).toEqual({ project_id, sort: 'created', limit: 1_000 })
   })
 
   it('has the place that a cursor stands for', () => {

@@ -4,11 +4,7 @@ import { NO_TEXTS } from '../../../../src/domain/check.ts'
 import { LIMIT_WORDS } from '../../../../src/domain/followed-defaults.ts'
 import { renderHeartbeatCheck } from '../../../../src/http/dashboard/pages/checks/heartbeat-check.ts'
 
-const spec = {
-  ...NO_SPEC,
-  periodSeconds: 60,
-  graceSeconds: 60,
-}
+const spec = { ...NO_SPEC, periodSeconds: 60, graceSeconds: 60 }
 const kubernetes = { cluster: 'default', namespace: 'shop', name: 'nightly' }
 const TEXTS = { ...NO_TEXTS, name: 'nightly' }
 
@@ -38,12 +34,7 @@ describe('of a check that follows a CronJob', () => {
 })
 
 const render = (name: string, resource: string) =>
-  renderHeartbeatCheck({
-    ...TEXTS,
-    kubernetes: { ...kubernetes, name: resource },
-    name,
-    spec,
-  })
+  renderHeartbeatCheck({ ...TEXTS, kubernetes: { ...kubernetes, name: resource }, name, spec })
 
 it('a check that is named by its resource gets no display name, however long the name of the resource is', () => {
   const long = 'n'.repeat(253)

@@ -3,14 +3,15 @@
 import { expect, it } from 'vitest'
 import { ApiError } from '../../../../src/kubernetes/errors.ts'
 import { createFinalizer, type FinalizerOptions, MAX_CLEANUP_MS } from '../../../../src/operator/deletion/finalize.ts'
+import { aHeartbeatCheck } from '../../../support/builders.ts'
 
 it('is reported once, when the finalizer is off, however often another writer was faster', async () => {
   const deletionTimestamp = '2026-01-01T00:00:00Z'
   const finalizers = ['heartbeat-operator.io/cleanup']
-  const object = {
-    metadata: { namespace: 'shop', name: 'nightly', uid: 'u1', resourceVersion: '7', deletionTimestamp, finalizers },
+  const object = aHeartbeatCheck({
+    metadata: { deletionTimestamp, finalizers },
     spec: { periodSeconds: 60, publish: { kind: 'None' } },
-  } as const
+  })
   const conflict = { request: 'r', status: 409, reason: 'Conflict', message: 'changed', details: null }
   const answers = [new ApiError({ ...conflict, retryAfterSeconds: null }), null]
   const said: string[] = []

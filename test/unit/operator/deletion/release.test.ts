@@ -12,12 +12,7 @@ import {
 import { systemClock } from '../../../../src/runtime/clock.ts'
 import { type FakeApiServer, type FakeObject, startFakeApiServer } from '../../../support/fake-api-server.ts'
 
-const CHECKS = {
-  group: 'heartbeat-operator.io',
-  version: 'v1',
-  plural: 'heartbeatchecks',
-  kind: 'HeartbeatCheck',
-}
+const CHECKS = { group: 'heartbeat-operator.io', version: 'v1', plural: 'heartbeatchecks', kind: 'HeartbeatCheck' }
 const LEASES = { group: 'coordination.k8s.io', version: 'v1', plural: 'leases', kind: 'Lease' }
 const OURS = 'heartbeat-operator.io/cleanup'
 const LEASE = { namespace: 'monitoring', name: 'heartbeat-operator' }

@@ -5,15 +5,15 @@ import {
   type Namespaces,
   type NamespacesOptions,
 } from '../../../../src/operator/namespaces/namespaces.ts'
-import { createManualClock, type ManualClock } from '../../../support/manual-clock.ts'
+import { createManualClock } from '../../../support/manual-clock.ts'
+import { useEach } from '../../../support/use.ts'
 
-let clock: ManualClock
 let answer: () => Record<string, string>
 let asked: string[]
 let namespaces: Namespaces
 
+const clock = useEach(createManualClock)
 beforeEach(() => {
-  clock = createManualClock()
   asked = []
   answer = () => ({ 'heartbeat-operator.io/projects': ' payments, shared,' })
   const get = async (_type: object, { name }: { name: string }) => {

@@ -3,11 +3,11 @@ import { ApiError } from '../../../../src/kubernetes/errors.ts'
 import { type NamespaceWatch, startNamespaceReads } from '../../../../src/operator/namespaces/watch-namespaces.ts'
 import type { Log } from '../../../../src/runtime/log.ts'
 import { createLoop } from '../../../../src/runtime/loop.ts'
-import { createManualClock, type ManualClock } from '../../../support/manual-clock.ts'
+import { createManualClock } from '../../../support/manual-clock.ts'
+import { useEach } from '../../../support/use.ts'
 
 const LABEL = 'heartbeat-operator.io/watch'
 
-let clock: ManualClock
 let asked: string[]
 let labels: Record<string, Record<string, string>>
 let fault: number | null
@@ -15,8 +15,8 @@ let changed: string[]
 let informed: string[]
 let warned: string[]
 
+const clock = useEach(createManualClock)
 beforeEach(() => {
-  clock = createManualClock()
   asked = []
   labels = { shop: { [LABEL]: 'true', team: 'a' }, stock: {} }
   fault = null

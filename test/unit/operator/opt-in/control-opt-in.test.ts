@@ -13,8 +13,10 @@ import type { Term } from '../../../../src/operator/term.ts'
 import { createMetrics, type Metrics } from '../../../../src/roles/metrics.ts'
 import type { BackoffSteps } from '../../../../src/runtime/backoff.ts'
 import { createLoop } from '../../../../src/runtime/loop.ts'
-import { createManualClock, type ManualClock } from '../../../support/manual-clock.ts'
+import { aHeartbeatCheck } from '../../../support/builders.ts'
+import { createManualClock } from '../../../support/manual-clock.ts'
 import { silentLog } from '../../../support/silent-log.ts'
+import { useEach } from '../../../support/use.ts'
 
 const LABEL = 'heartbeat-operator.io/watch'
 const OURS = 'our-installation'
@@ -27,7 +29,6 @@ interface Call {
   readonly at: number
 }
 
-let clock: ManualClock
 let calls: Call[]
 let sources: Map<string, Source>
 let checks: Map<string, HeartbeatCheck>
@@ -48,8 +49,8 @@ let deleted: unknown[]
 let asked: string[]
 let instead: Record<'cached' | 'now', readonly string[] | null>
 
+const clock = useEach(createManualClock)
 beforeEach(() => {
-  clock = createManualClock()
   calls = []
   sources = new Map()
   checks = new Map()
@@ -146,8 +147,8 @@ function change(name: string, metadata: Partial<Source['metadata']> = {}): void 
 function aCheck(name: string, installation = OURS): HeartbeatCheck {
   const owner = { apiVersion: 'batch/v1', kind: 'CronJob', name, uid: `${name}-uid`, controller: true }
   const labels = { 'app.kubernetes.io/managed-by': 'heartbeat-operator' }
-  const metadata = { namespace: 'shop', name, uid: 'c', resourceVersion: '1', labels, ownerReferences: [owner] }
-  return { metadata, spec: { sourceRef: { kind: 'CronJob', name } }, status: { installation } } as HeartbeatCheck
+  const metadata = { name, labels, ownerReferences: [owner] }
+  return aHeartbeatCheck({ metadata, spec: { sourceRef: { kind: 'CronJob', name } }, status: { installation } })
 }
 
 const watched = { labels: { [LABEL]: 'true' } }
@@ -232,7 +233,7 @@ describe('the label of a Namespace', () => {
     await clock.advance(0)
     expect(done()).toEqual(['delete a'])
     // Of this version only: it may have been changed or made anew by others meanwhile.
-    expect(deleted).toEqual([['c', '1']])
+    expect(deleted).toEqual([['u1', '7']])
   })
 
   it('that is known again after a right was away is for all CronJobs in it, and not for those of others', async () => {

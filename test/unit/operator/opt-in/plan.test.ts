@@ -2,6 +2,7 @@ import { describe, expect, it } from 'vitest'
 import type { HeartbeatCheck } from '../../../../src/operator/heartbeat-check.ts'
 import { readAnnotations } from '../../../../src/operator/opt-in/annotations.ts'
 import { type OptInSource, plan } from '../../../../src/operator/opt-in/plan.ts'
+import { aHeartbeatCheck } from '../../../support/builders.ts'
 
 const OURS = '11111111-1111-4111-8111-111111111111'
 const THEIRS = '22222222-2222-4222-8222-222222222222'
@@ -22,9 +23,8 @@ interface Given {
 /** As the operator creates it. */
 function aCheck({ spec = {}, metadata = {}, installation = OURS }: Given = {}): HeartbeatCheck {
   const owner = { apiVersion: 'batch/v1', kind: 'CronJob', name: 'backup', uid: 'cron-uid', controller: true }
-  return {
+  return aHeartbeatCheck({
     metadata: {
-      namespace: 'shop',
       name: 'backup',
       uid: 'check-uid',
       resourceVersion: '9',
@@ -34,7 +34,7 @@ function aCheck({ spec = {}, metadata = {}, installation = OURS }: Given = {}): 
     },
     spec: { sourceRef: { kind: 'CronJob', name: 'backup' }, ...spec },
     ...(installation === null ? {} : { status: { installation } }),
-  } as HeartbeatCheck
+  })
 }
 
 const yes = { isWatched: true, because: 'label of the CronJob' } as const

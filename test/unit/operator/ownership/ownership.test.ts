@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import type { HeartbeatCheck } from '../../../../src/operator/heartbeat-check.ts'
 import { type Claims, ownershipOf } from '../../../../src/operator/ownership/ownership.ts'
+import { aHeartbeatCheck } from '../../../support/builders.ts'
 
 const OURS = '11111111-1111-4111-8111-111111111111'
 const OTHER = '22222222-2222-4222-8222-222222222222'
@@ -8,11 +9,7 @@ const THIRD = '33333333-3333-4333-8333-333333333333'
 
 function resource(installation?: string, takeOver?: string): HeartbeatCheck {
   const annotations = takeOver === undefined ? {} : { 'heartbeat-operator.io/take-over': takeOver }
-  return {
-    metadata: { name: 'nightly', namespace: 'shop', uid: 'u1', resourceVersion: '7', annotations },
-    spec: { periodSeconds: 60 },
-    ...(installation === undefined ? {} : { status: { installation } }),
-  }
+  return aHeartbeatCheck({ metadata: { annotations }, ...(installation && { status: { installation } }) })
 }
 
 const claims = (changes: Partial<Claims> = {}): Claims => ({

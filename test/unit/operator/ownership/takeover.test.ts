@@ -4,16 +4,14 @@ import { describe, expect, it } from 'vitest'
 import { ApiError } from '../../../../src/kubernetes/errors.ts'
 import type { HeartbeatCheck } from '../../../../src/operator/heartbeat-check.ts'
 import { createTakeover, OWNER_WAIT_MS, type TakeoverOptions } from '../../../../src/operator/ownership/takeover.ts'
+import { aHeartbeatCheck } from '../../../support/builders.ts'
 import { silentLog } from '../../../support/silent-log.ts'
 
 const KEY = 'shop/nightly'
 const OTHER = '22222222-2222-4222-8222-222222222222'
 const FINALIZERS = ['heartbeat-operator.io/cleanup']
-const resource = (fields: Partial<HeartbeatCheck> = {}, metadata: Partial<HeartbeatCheck['metadata']> = {}) => ({
-  metadata: { namespace: 'shop', name: 'nightly', uid: 'u1', resourceVersion: '7', generation: 1, ...metadata },
-  spec: { periodSeconds: 60 },
-  ...fields,
-})
+const resource = (fields: Partial<HeartbeatCheck> = {}, metadata: Partial<HeartbeatCheck['metadata']> = {}) =>
+  aHeartbeatCheck({ ...fields, metadata })
 const theirs = resource({
   status: { installation: OTHER, checkId: 'c2', conditions: [], published: { kind: 'Secret', name: 'nightly' } },
 })
@@ -35,12 +33,7 @@ function createScene({ takeOver = null as string | null, answer = null as ApiErr
     asked += 1
     return null
   }
-  const claims = {
-    installation: 'i1',
-    takeOver,
-    takenOver: new Set<string>(),
-    reported: new Map<string, string>(),
-  }
+  const claims = { installation: 'i1', takeOver, takenOver: new Set<string>(), reported: new Map<string, string>() }
   const options = {
     client: {
       async mergePatch(_type: unknown, _place: unknown, patch: Patch) {

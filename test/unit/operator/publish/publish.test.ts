@@ -4,11 +4,9 @@ import type { OwnerReference } from '../../../../src/kubernetes/objects.ts'
 import type { HeartbeatCheck } from '../../../../src/operator/heartbeat-check.ts'
 import { createPublisher, type PublisherOptions } from '../../../../src/operator/publish/publish.ts'
 import { Stalled } from '../../../../src/operator/status/stalled.ts'
+import { aHeartbeatCheck } from '../../../support/builders.ts'
 
-const check: HeartbeatCheck = {
-  metadata: { name: 'nightly', namespace: 'shop', uid: 'u2', resourceVersion: '1' },
-  spec: { periodSeconds: 60 },
-}
+const check = aHeartbeatCheck({ metadata: { uid: 'u2' } })
 const target = { kind: 'Secret', name: 'nightly-heartbeat', key: 'HEARTBEAT_URL', labels: {}, annotations: {} } as const
 const owner = (changes: Partial<OwnerReference>): OwnerReference => ({
   apiVersion: 'heartbeat-operator.io/v1',
@@ -121,10 +119,7 @@ describe('a refused write', () => {
       create: () => Promise.reject(refusal(409, 'AlreadyExists')),
       get: () => Promise.reject(refusal(403, 'Forbidden')),
     })
-    expect(result).toEqual({
-      reason: 'PublishRefused',
-      message: 'Secret nightly-heartbeat cannot be written: no',
-    })
+    expect(result).toEqual({ reason: 'PublishRefused', message: 'Secret nightly-heartbeat cannot be written: no' })
   })
 
   it.each([

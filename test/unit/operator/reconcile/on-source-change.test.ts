@@ -1,26 +1,10 @@
 import { beforeEach, describe, expect, it } from 'vitest'
-import type { HeartbeatCheck } from '../../../../src/operator/heartbeat-check.ts'
 import { createSourceChanges } from '../../../../src/operator/reconcile/on-source-change.ts'
 import type { Source } from '../../../../src/operator/sources/source-kind.ts'
 import type { SourceListener } from '../../../../src/operator/sources/watch-sources.ts'
-import { createManualClock, type ManualClock } from '../../../support/manual-clock.ts'
-
-function aSource(changes: Partial<Source> = {}): Source {
-  return {
-    metadata: { namespace: 'shop', name: 'backup', uid: 'u', resourceVersion: '1' },
-    createdAt: 0,
-    schedule: '@daily',
-    timeZone: null,
-    suspended: false,
-    concurrencyPolicy: 'Allow',
-    startingDeadlineSeconds: null,
-    activeDeadlineSeconds: null,
-    lastScheduleTime: null,
-    lastSuccessfulTime: null,
-    active: [],
-    ...changes,
-  }
-}
+import { aHeartbeatCheck, aSource } from '../../../support/builders.ts'
+import { createManualClock } from '../../../support/manual-clock.ts'
+import { useEach } from '../../../support/use.ts'
 
 let did: string[]
 let listed: Set<string>
@@ -28,7 +12,6 @@ let missing: Map<string, string>
 let rightListeners: Set<(namespace: string | undefined) => void>
 let listeners: Set<SourceListener>
 let found: Source | undefined
-let clock: ManualClock
 let changes: ReturnType<typeof createSourceChanges>
 
 beforeEach(() => {
@@ -38,7 +21,9 @@ beforeEach(() => {
   rightListeners = new Set()
   listeners = new Set()
   found = undefined
-  clock = createManualClock(1_000_000)
+})
+const clock = useEach(() => createManualClock(1_000_000))
+beforeEach(() => {
   changes = createSourceChanges({
     sources: {
       areaOf: () => 'default',
@@ -72,24 +57,22 @@ const change = (before: Source | undefined, after: Source | undefined, key = 'sh
   for (const listener of listeners) listener(key, given)
 }
 /** A HeartbeatCheck that follows it, of which this uid is an owner. */
-const aCheck = (owner?: string): HeartbeatCheck => ({
-  metadata: {
-    namespace: 'shop',
-    name: 'a',
-    uid: 'a',
-    resourceVersion: '1',
-    ownerReferences:
-      owner === undefined ? [] : [{ apiVersion: 'batch/v1', kind: 'CronJob', name: 'backup', uid: owner }],
-  },
-  spec: { sourceRef: { kind: 'CronJob', name: 'backup' } },
-})
+const aCheck = (owner?: string) =>
+  aHeartbeatCheck({
+    metadata: {
+      name: 'a',
+      ownerReferences:
+        owner === undefined ? [] : [{ apiVersion: 'batch/v1', kind: 'CronJob', name: 'backup', uid: owner }],
+    },
+    spec: { sourceRef: { kind: 'CronJob', name: 'backup' } },
+  })
 const SYNCED = ['sync shop/a live', 'sync shop/b live']
 
 describe('a source', () => {
   it.each<[string, Source | undefined, Source | undefined]>([
     ['is created', undefined, aSource()],
     ['is deleted', aSource(), undefined],
-    ['is another one of its name', aSource(), aSource({ metadata: { ...aSource().metadata, uid: 'v' } })],
+    ['is another one of its name', aSource(), aSource({ metadata: { uid: 'v' } })],
     ['has another schedule', aSource(), aSource({ schedule: '@hourly' })],
     ['has another zone', aSource(), aSource({ timeZone: 'Asia/Tokyo' })],
     ['is suspended', aSource(), aSource({ suspended: true })],
@@ -101,13 +84,13 @@ describe('a source', () => {
 
   it('that owns what follows it leaves ten seconds to the garbage collector when it is deleted', async () => {
     change(aSource(), undefined)
-    expect(changes.waitMs(aCheck('u'))).toBe(10_000)
+    expect(changes.waitMs(aCheck('c1'))).toBe(10_000)
     // Another source owns this one, or none does.
     expect([changes.waitMs(aCheck('earlier')), changes.waitMs(aCheck())]).toEqual([0, 0])
     await clock.advance(9_999)
-    expect(changes.waitMs(aCheck('u'))).toBe(1)
+    expect(changes.waitMs(aCheck('c1'))).toBe(1)
     await clock.advance(1)
-    expect(changes.waitMs(aCheck('u'))).toBe(0)
+    expect(changes.waitMs(aCheck('c1'))).toBe(0)
   })
 
   it('that is there again is not left to the garbage collector', () => {
@@ -115,7 +98,7 @@ describe('a source', () => {
     found = aSource({ metadata: { ...aSource().metadata, uid: 'v' } })
     change(undefined, found)
     expect(did).toEqual([...SYNCED, ...SYNCED])
-    expect(changes.waitMs(aCheck('u'))).toBe(0)
+    expect(changes.waitMs(aCheck('c1'))).toBe(0)
   })
 
   it('that says something else is for a turn', () => {

@@ -9,6 +9,7 @@ import { type CheckPollOptions, createCheckPoll } from '../../../../src/operator
 import type { Source } from '../../../../src/operator/sources/source-kind.ts'
 import type { DueStatus } from '../../../../src/operator/status/status-turns.ts'
 import type { Context } from '../../../../src/store/context.ts'
+import { aHeartbeatCheck, aSource } from '../../../support/builders.ts'
 import { serviceWith } from '../../../support/operator-service.ts'
 
 const NOW = Date.parse('2026-01-02T03:04:05Z')
@@ -49,11 +50,10 @@ async function pollThese(installations: readonly string[], isLost: boolean): Pro
   const objects = new Map(
     installations.map((installation, index): [string, HeartbeatCheck] => [
       `shop/job-${index}`,
-      {
-        metadata: { namespace: 'shop', name: `job-${index}`, uid: `u${index}`, resourceVersion: '7' },
-        spec: { periodSeconds: 60 },
+      aHeartbeatCheck({
+        metadata: { name: `job-${index}`, uid: `u${index}` },
         status: { installation, checkId: `c${index}`, state: 'up' },
-      },
+      }),
     ]),
   )
   const rows = [...objects.values()].map(({ metadata: { name } }) => ['shop', name, 2, NOW, null, null])
@@ -83,11 +83,11 @@ it.each([
 ])(
   'F7: a job that %s is offered a turn, with the time of what is to be shown',
   async (_, state, expectedAt, offered) => {
-    const object: HeartbeatCheck = {
-      metadata: { namespace: 'shop', name: 'job', uid: 'u', resourceVersion: '7' },
+    const object = aHeartbeatCheck({
+      metadata: { name: 'job' },
       spec: { periodSeconds: 60 },
       status: { checkId: 'c', state, stateTime: toTime(NOW - 900_000), lastPingTime: toTime(NOW - 200_000) },
-    }
+    })
     const row = ['shop', 'job', STATUSES.indexOf('up'), NOW - 900_000, NOW - 65_000, expectedAt]
     const { poll, did, due } = pollOf([row], {
       cache: { get: () => object, keys: () => ['shop/job'], isListed: () => true },
@@ -99,11 +99,10 @@ it.each([
 )
 
 it('a resource that gets a turn is reconciled in the background', async () => {
-  const object: HeartbeatCheck = {
-    metadata: { namespace: 'shop', name: 'job', uid: 'u', resourceVersion: '7' },
-    spec: { periodSeconds: 60 },
+  const object = aHeartbeatCheck({
+    metadata: { name: 'job' },
     status: { checkId: 'c', state: 'up', stateTime: toTime(NOW) },
-  }
+  })
   const row = (name: string) => ['shop', name, STATUSES.indexOf('up'), NOW, NOW - 65_000, NOW + 60_000]
   const { poll, did } = pollOf([row('a'), row('b')], {
     cache: { get: () => object, keys: () => ['shop/a', 'shop/b'], isListed: () => true },
@@ -113,20 +112,7 @@ it('a resource that gets a turn is reconciled in the background', async () => {
   expect(did).toEqual(['shop/a background 0'])
 })
 
-const SOURCE: Source = {
-  metadata: { namespace: 'shop', name: 'backup', uid: 'u', resourceVersion: '1' },
-  createdAt: 0,
-  schedule: '0 2 * * *',
-  timeZone: null,
-  suspended: false,
-  concurrencyPolicy: 'Allow',
-  startingDeadlineSeconds: null,
-  activeDeadlineSeconds: null,
-  lastScheduleTime: null,
-  lastSuccessfulTime: null,
-  active: [],
-}
-const CRON_JOB = { apiGroup: 'batch', kind: 'CronJob', name: 'backup', uid: 'u', suspended: false, active: [] }
+const CRON_JOB = { apiGroup: 'batch', kind: 'CronJob', name: 'backup', uid: 'c1', suspended: false, active: [] }
 const SHOWN = { name: 'backup-1', outcome: 'Succeeded', completionTime: toTime(NOW - 90_000) }
 
 it.each<[string, Partial<HeartbeatCheck['status'] & object>, [string, string], Partial<Source>, string[]]>([
@@ -137,17 +123,17 @@ it.each<[string, Partial<HeartbeatCheck['status'] & object>, [string, string], P
   ['was deleted', { lastRun: { ...SHOWN, outcome: 'Running' } }, ['backup-1', 'Deleted'], {}, ['enqueued']],
   ['is active', {}, ['backup-1', 'Succeeded'], { active: ['backup-2'] }, ['offered']],
 ])('a run that %s', async (_, status, [job, outcome], source, expected) => {
-  const object: HeartbeatCheck = {
-    metadata: { namespace: 'shop', name: 'job', uid: 'u', resourceVersion: '7' },
+  const object = aHeartbeatCheck({
+    metadata: { name: 'job' },
     spec: { sourceRef: { kind: 'CronJob', name: 'backup' } },
     status: { checkId: 'c', state: 'up', stateTime: toTime(NOW), source: CRON_JOB, lastRun: SHOWN, ...status },
-  }
+  })
   const row = ['shop', 'job', STATUSES.indexOf('up'), NOW, null, NOW + 60_000, job, outcome]
   const { poll, did, due } = pollOf([row], {
     cache: { get: () => object, keys: () => ['shop/job'], isListed: () => true },
     sources: {
       areaOf: () => 'default',
-      getSource: () => ({ ...SOURCE, ...source }),
+      getSource: () => aSource(source),
       runsOf: () => [],
       isListed: () => true,
       missingRight: () => null,
@@ -173,11 +159,7 @@ it('a poll of many checks lets other work run in between, and ends with its sign
   const rounds: unknown[] = []
   const { poll, did } = pollOf(rows, {
     cache: {
-      get: (key) => ({
-        metadata: { namespace: 'shop', name: key.slice(5), uid: key, resourceVersion: '7' },
-        spec: { periodSeconds: 60 },
-        status,
-      }),
+      get: (key) => aHeartbeatCheck({ metadata: { name: key.slice(5), uid: key }, status }),
       keys: () => keys,
       isListed: () => true,
     },

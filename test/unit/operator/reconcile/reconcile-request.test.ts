@@ -1,24 +1,15 @@
 /** F3: the annotation that requests a reconcile, and how the status answers it. */
 
 import { describe, expect, it } from 'vitest'
-import type { HeartbeatCheck } from '../../../../src/operator/heartbeat-check.ts'
+import type { HeartbeatCheckStatus } from '../../../../src/operator/heartbeat-check.ts'
 import { handledRequest, hasRequest, requestOf } from '../../../../src/operator/reconcile/reconcile-request.ts'
+import { aHeartbeatCheck } from '../../../support/builders.ts'
 
 const NOON = Date.UTC(2026, 0, 1, 12)
-const aCheck = (request: string | null, status: HeartbeatCheck['status'] = {}): HeartbeatCheck => ({
-  metadata: {
-    name: 'nightly',
-    namespace: 'shop',
-    uid: 'u',
-    resourceVersion: '1',
-    annotations: {
-      other: 'x',
-      ...(request === null ? {} : { 'heartbeat-operator.io/reconcile-requested-at': request }),
-    },
-  },
-  spec: { periodSeconds: 60 },
-  status,
-})
+const aCheck = (request: string | null, status: HeartbeatCheckStatus = {}) => {
+  const asked = request === null ? {} : { 'heartbeat-operator.io/reconcile-requested-at': request }
+  return aHeartbeatCheck({ metadata: { annotations: { other: 'x', ...asked } }, status })
+}
 const handled = { lastHandledReconcileTime: '2025-12-31T00:00:00Z', lastHandledReconcileRequest: 'a' }
 
 describe('a request to reconcile', () => {

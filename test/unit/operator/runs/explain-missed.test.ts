@@ -5,10 +5,10 @@ import { ApiError } from '../../../../src/kubernetes/errors.ts'
 import { createMissedExplainer } from '../../../../src/operator/runs/explain-missed.ts'
 import type { SourceRun } from '../../../../src/operator/sources/source-kind.ts'
 import type { FollowedCheck } from '../../../../src/store/jobs/followed-checks.ts'
+import { SECOND } from '../../../support/builders.ts'
 import { makeJob, runOf, sourceOf } from '../../../support/job-objects.ts'
 import { createManualClock } from '../../../support/manual-clock.ts'
 
-const SECOND = 1_000
 const warning = { type: 'Warning', reason: 'FailedCreate', message: 'exceeded quota', metadata: {} }
 
 interface Setting {

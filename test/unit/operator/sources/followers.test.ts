@@ -1,12 +1,12 @@
 import { expect, it } from 'vitest'
-import type { HeartbeatCheck } from '../../../../src/operator/heartbeat-check.ts'
 import { createFollowers } from '../../../../src/operator/sources/followers.ts'
+import { aHeartbeatCheck } from '../../../support/builders.ts'
 
-function follows(name: string, cronJob?: string, namespace = 'shop'): HeartbeatCheck {
-  const spec =
-    cronJob === undefined ? { periodSeconds: 60 } : { sourceRef: { kind: 'CronJob' as const, name: cronJob } }
-  return { metadata: { name, namespace, uid: name, resourceVersion: '1' }, spec }
-}
+const follows = (name: string, cronJob?: string, namespace = 'shop') =>
+  aHeartbeatCheck({
+    metadata: { name, namespace, uid: name },
+    ...(cronJob && { spec: { sourceRef: { kind: 'CronJob', name: cronJob } } }),
+  })
 
 it('knows all that follow a source, in its own namespace, until they are gone', () => {
   const followers = createFollowers()

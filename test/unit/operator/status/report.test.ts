@@ -6,13 +6,11 @@ import type { HeartbeatCheck } from '../../../../src/operator/heartbeat-check.ts
 import type { Service } from '../../../../src/operator/service.ts'
 import { createReporter } from '../../../../src/operator/status/report.ts'
 import type { CheckRecord } from '../../../../src/store/checks/checks.ts'
+import { aHeartbeatCheck } from '../../../support/builders.ts'
 
 const NOW = Date.parse('2026-01-02T03:04:05Z')
 
-const check: HeartbeatCheck = {
-  metadata: { name: 'nightly', namespace: 'shop', uid: 'u1', resourceVersion: '7', generation: 1 },
-  spec: { periodSeconds: 60 },
-}
+const check = aHeartbeatCheck()
 const synced = { sync: { kind: 'synced' }, published: { kind: 'Secret', name: 'nightly-heartbeat' } } as const
 
 /** An API server whose first answer to a status is a refusal; what it was given, and what the cache learned. */

@@ -3,27 +3,18 @@ import { NO_SPEC } from '../../../../src/checks/read-spec.ts'
 import { type CheckState, type FlipReason, NO_TEXTS } from '../../../../src/domain/check.ts'
 import type { LastRun } from '../../../../src/domain/last-run.ts'
 import { NO_SCHEDULE } from '../../../../src/operator/declare/spec-of-source.ts'
-import type {
-  HeartbeatCheck,
-  HeartbeatCheckSpec,
-  HeartbeatCheckStatus,
-} from '../../../../src/operator/heartbeat-check.ts'
-import type { Source } from '../../../../src/operator/sources/source-kind.ts'
+import type { HeartbeatCheckSpec, HeartbeatCheckStatus } from '../../../../src/operator/heartbeat-check.ts'
 import { computeStatus, type Findings, isSameStatus, type Sync } from '../../../../src/operator/status/status.ts'
 import { isMinor } from '../../../../src/operator/status/status-turns.ts'
 import type { CheckRecord } from '../../../../src/store/checks/checks.ts'
 import type { StoredSpec } from '../../../../src/store/checks/columns.ts'
+import { aHeartbeatCheck, aSource, aState } from '../../../support/builders.ts'
 
 const NOW = Date.UTC(2026, 10, 21, 12, 0, 0)
 const SECRET = { kind: 'Secret', name: 'nightly-heartbeat' } as const
 
-function resource(status?: HeartbeatCheckStatus, generation = 3): HeartbeatCheck {
-  return {
-    metadata: { name: 'nightly', namespace: 'shop', uid: 'u1', resourceVersion: '7', generation },
-    spec: { periodSeconds: 3_600 },
-    ...(status === undefined ? {} : { status }),
-  }
-}
+const resource = (status?: HeartbeatCheckStatus, generation = 3) =>
+  aHeartbeatCheck({ metadata: { generation }, ...(status && { status }) })
 
 function record(state: Partial<CheckState> = {}): CheckRecord {
   return {
@@ -38,47 +29,20 @@ function record(state: Partial<CheckState> = {}): CheckRecord {
     kubernetes: { cluster: 'default', namespace: 'shop', name: 'nightly' },
     createdAt: NOW,
     updatedAt: NOW,
-    spec: {
-      ...NO_SPEC,
-      periodSeconds: 3_600,
-      dialect: null,
-      graceSeconds: 600,
-    },
-    state: {
-      status: 'up',
+    spec: { ...NO_SPEC, periodSeconds: 3_600, dialect: null, graceSeconds: 600 },
+    state: aState({
       since: NOW - 5_000,
-      reason: 'recovered',
       lastPingAt: NOW - 5_000,
       lastSuccessAt: NOW - 5_000,
-      lastDurationMs: null,
-      lastStartAt: null,
       expectedAt: NOW + 3_595_000,
       dueAt: NOW + 4_195_000,
-      runs: [],
-      pingsTotal: 1,
-      incidentSince: null,
-      changes: [],
-      notified: null,
-      quietAt: null,
       ...state,
-    },
+    }),
   }
 }
 
 const REF = { kind: 'CronJob', name: 'backup' } as const
-const SOURCE: Source = {
-  metadata: { namespace: 'shop', name: 'backup', uid: 'c1', resourceVersion: '1' },
-  createdAt: 0,
-  schedule: '0 2 * * *',
-  timeZone: null,
-  suspended: false,
-  concurrencyPolicy: 'Allow',
-  startingDeadlineSeconds: null,
-  activeDeadlineSeconds: null,
-  lastScheduleTime: null,
-  lastSuccessfulTime: null,
-  active: [],
-}
+const SOURCE = aSource()
 const RUN: LastRun = {
   job: 'backup-1',
   startTime: '2026-11-21T10:00:00Z',

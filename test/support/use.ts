@@ -1,0 +1,23 @@
+import { afterAll, beforeAll, beforeEach } from 'vitest'
+
+/** What the tests of a file share: made before the first of them, and ended after the last where it can be. It is empty until then. */
+export function use<T extends object>(make: () => Promise<T>): T {
+  const shared = {} as T & Partial<AsyncDisposable>
+  beforeAll(async () => fill(shared, await make()))
+  afterAll(() => shared[Symbol.asyncDispose]?.())
+  return shared
+}
+
+/** What each test has anew. */
+export function useEach<T extends object>(make: () => Promise<T> | T): T {
+  const own = {} as T
+  beforeEach(async () => {
+    for (const key of Reflect.ownKeys(own)) Reflect.deleteProperty(own, key)
+    fill(own, await make())
+  })
+  return own
+}
+
+function fill(shared: object, made: object): void {
+  Object.defineProperties(shared, Object.getOwnPropertyDescriptors(made))
+}
