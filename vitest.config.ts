@@ -1,4 +1,5 @@
 import { defineConfig } from 'vitest/config'
+import { KILLS } from './test/crash/kills.ts'
 
 /** No test needs so long: the runner's own limits, five seconds and one for a poll, have run out on a machine that was busy with other work. */
 const patient = { testTimeout: 120_000, hookTimeout: 120_000, expect: { poll: { timeout: 45_000 } } }
@@ -36,8 +37,8 @@ export default defineConfig({
       lane('cluster', 7, { ...workers(2), ...withCluster }),
       lane('chart', 8, { ...workers(2), ...withCluster }),
       lane('browser', 9, { ...pictures, ...withPostgres, ...oneByOne }),
-      lane('crash', 10, { ...withPostgres, testTimeout: 300_000, maxWorkers: 2 }),
-      lane('e2e', 11, { testTimeout: 900_000, hookTimeout: 900_000, fileParallelism: false }),
+      lane('crash', 10, { ...withPostgres, testTimeout: 300_000 + KILLS * 10_000, maxWorkers: 2 }),
+      lane('e2e', 11, { testTimeout: 900_000, hookTimeout: 900_000, maxWorkers: 2 }),
     ],
   },
 })

@@ -19,6 +19,8 @@ export const VALUES = Object.entries({
   'allowedTargets[0]': '10.96.0.0/16',
 }).flatMap(([key, value]) => ['--set', `${key}=${value}`])
 
+export const LOGS = ['--set', 'cronJobs.logs=failed']
+
 export interface Pod {
   readonly name: string
   readonly uid: string
