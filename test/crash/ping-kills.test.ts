@@ -9,6 +9,7 @@ import { aPing, findMissing, sendPing } from '../support/sent-pings.ts'
 import { API_KEY, databaseEnvironment, PROJECT_ID } from '../support/service-process.ts'
 import { until } from '../support/until.ts'
 import { GIVEN_DURATION_MS, type Job, startJob, wait } from './job.ts'
+import { KILLS } from './kills.ts'
 import { createReplica } from './replica.ts'
 
 /**
@@ -16,7 +17,6 @@ import { createReplica } from './replica.ts'
  * done. Kills at every single statement are in statement-kills.test.ts; here they meet groups, other replicas and timers.
  */
 
-const KILLS = 16
 const KILL_POSTGRES_EVERY = 5
 const LONG_OUTAGE_AFTER = 10
 const SEED = Number(process.env.TEST_SEED ?? 20_261_121)
