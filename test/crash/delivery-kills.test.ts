@@ -14,15 +14,16 @@ import { KILLS } from './kills.ts'
 import { createReplica } from './replica.ts'
 
 /**
- * Two replicas are killed again and again while checks flip: every event arrives at every channel, in order, and repeats are
- * repeats. Every second kill hits both the moment a receiver has accepted an event, before the outbox can write that down.
+ * Two replicas are killed again and again while checks flip: every event arrives at every channel, in order, and
+ * repeats are repeats. Every second kill hits both the moment a receiver has accepted an event, before the outbox can
+ * write that down.
  */
 
 /** Jobs that run at the same time. */
 const JOBS = 12
 /** A check that changes more often flaps, and then sends nothing. Each job goes on with its next check. */
 const CHANGES = 8
-const CHECKS_OF_A_JOB = 80
+const CHECKS_OF_A_JOB = 8 * KILLS
 const SEED = Number(process.env.TEST_SEED ?? 20_261_121)
 const PATIENCE_MS = 90_000
 

@@ -1,6 +1,6 @@
 /**
- * A replica is killed the moment a receiver has accepted a digest, before the outbox can write that down: the same deliveries are sent
- * again, none is lost, and what the receiver saw last of each check is true.
+ * A replica is killed the moment a receiver has accepted a digest, before the outbox can write that down: the same
+ * deliveries are sent again, none is lost, and what the receiver saw last of each check is true.
  */
 
 import { afterAll, beforeAll, expect, it } from 'vitest'

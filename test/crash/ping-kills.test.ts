@@ -13,8 +13,9 @@ import { KILLS } from './kills.ts'
 import { createReplica } from './replica.ts'
 
 /**
- * Two replicas and their PostgreSQL are killed again and again while jobs ping: acknowledged means committed, and nothing is half
- * done. Kills at every single statement are in statement-kills.test.ts; here they meet groups, other replicas and timers.
+ * Two replicas and their PostgreSQL are killed again and again while jobs ping: acknowledged means committed, and
+ * nothing is half done. Kills at every single statement are in statement-kills.test.ts; here they meet groups, other
+ * replicas and timers.
  */
 
 const KILL_POSTGRES_EVERY = 5

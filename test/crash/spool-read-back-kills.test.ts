@@ -9,7 +9,10 @@ import { KILLS } from './kills.ts'
 import { openLine, openLives, rejectedOf, spooledOf, spoolIn } from './spool-stage.ts'
 import { type HoldPoint, startStatementProxy } from './statement-proxy.ts'
 
-/** kill -9 of a service while it records the pings of its spool: between any two statements, in a life that spooled and in one that has just started. */
+/**
+ * kill -9 of a service while it records the pings of its spool: between any two statements, in a life that spooled and
+ * in one that has just started.
+ */
 
 const PATIENCE_MS = 60_000
 
