@@ -1,6 +1,7 @@
 /**
- * The CronJobs of the guide, which know nothing of us, as steps of the story: one that works, one that exits with 3, one that is killed for its
- * memory, one whose image does not exist, one that hangs past its maximum run time, and one that is suspended. The text of each alert.
+ * The CronJobs of the guide, which know nothing of us, as steps of the story: one that works, one that exits with 3,
+ * one that is killed for its memory, one whose image does not exist, one that hangs past its maximum run time, and one
+ * that is suspended. The text of each alert.
  */
 
 import { expect } from 'vitest'

@@ -1,7 +1,7 @@
 /**
- * docs/get-started/kubernetes.md, which has the three commands of the README, as steps of the story: its blocks, one after the other in one
- * shell. Only the images are replaced, because the node has no registry, and the logs of failed Jobs are asked for. The story goes on while
- * the shell sleeps.
+ * docs/get-started/kubernetes.md, which has the three commands of the README, as steps of the story: its blocks, one
+ * after the other in one shell. Only the images are replaced, because the node has no registry, and the logs of failed
+ * Jobs are asked for. The story goes on while the shell sleeps.
  */
 
 import { expect } from 'vitest'

@@ -104,7 +104,10 @@ export const createInstallation = (stage: Stage) => {
   }
 }
 
-/** When the container's first process began, in seconds since the epoch; the kernel counts hundredths since its own start. */
+/**
+ * When the container's first process began, in seconds since the epoch; the kernel counts hundredths since its own
+ * start.
+ */
 const BEGAN_AT = `
 const { readFileSync } = require('node:fs')
 const ticks = readFileSync('/proc/1/stat', 'utf8').replace(/^.*\\) /, '').split(' ')[19]

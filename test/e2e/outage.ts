@@ -1,6 +1,6 @@
 /**
- * The pod of PostgreSQL is deleted while jobs ping (design, section 10), as steps of the story: each ping is answered with 200 and is in the
- * history, and the receiver of notifications hears nothing of these jobs.
+ * The pod of PostgreSQL is deleted while jobs ping (design, section 10), as steps of the story: each ping is answered
+ * with 200 and is in the history, and the receiver of notifications hears nothing of these jobs.
  */
 
 import { expect } from 'vitest'

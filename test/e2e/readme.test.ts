@@ -1,7 +1,8 @@
 /**
- * The whole story on a real node: what a user of the chart does, from the README's `helm install` to `helm uninstall` and back, with jobs that
- * run every minute, break and fall silent, CronJobs that are watched without a change, and a PostgreSQL that goes away. Each test is a step that
- * needs those before it. All full minutes pass together, those of the guide and those of the story's own jobs.
+ * The whole story on a real node: what a user of the chart does, from the README's `helm install` to `helm uninstall`
+ * and back, with jobs that run every minute, break and fall silent, CronJobs that are watched without a change, and a
+ * PostgreSQL that goes away. Each test is a step that needs those before it. All full minutes pass together, those of
+ * the guide and those of the story's own jobs.
  */
 
 import { execFile } from 'node:child_process'
@@ -55,7 +56,9 @@ const install = () =>
 const inShop = (...args: string[]) => stage.kubectl('--namespace', 'shop', ...args)
 const inMonitoring = (...args: string[]) => stage.kubectl('--namespace', NAMESPACE, ...args)
 
-/** The next webhook about this check of the shop, when its signature holds; the receiver's own words for what it got. */
+/**
+ * The next webhook about this check of the shop, when its signature holds; the receiver's own words for what it got.
+ */
 async function receiveEvent(name: string, limitMs: number) {
   const url = await installation.findService('shop', 'receiver')
   const next = await waitFor(
