@@ -19,7 +19,7 @@ const linesOf = (texts: readonly string[]) => texts.join('').trim().split('\n')
 
 /** Without `allowedTargets`, which the guide sets itself. */
 const IMAGES = VALUES.filter((value) => /image|storage/.test(value)).map((value) => `--set ${value}`)
-const INSTALLED_MS = 300_000
+const INSTALLED_MS = 600_000
 
 /** Replaces the images: of the release, and of the example's job. */
 const STAND_INS = `

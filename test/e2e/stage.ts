@@ -20,7 +20,7 @@ export interface Stage extends Cluster, AsyncDisposable {
   keepLogs(): Promise<string>
 }
 
-const COMMAND_MS = 600_000
+const COMMAND_MS = 900_000
 
 /** Builds what is missing, then starts the node. */
 export async function openStage(): Promise<Stage> {
