@@ -1,19 +1,26 @@
 import { defineConfig } from 'vitest/config'
+import { KILLS } from './test/crash/kills.ts'
 
-/** No test needs so long: the runner's own limits, five seconds and one for a poll, have run out on a machine that was busy with other work. */
+/**
+ * No test needs so long: the runner's own limits, five seconds and one for a poll, have run out on a machine that was
+ * busy with other work.
+ */
 const patient = { testTimeout: 120_000, hookTimeout: 120_000, expect: { poll: { timeout: 45_000 } } }
 /**
- * A lane for each kind of need; they run one after the other (but db and http), so that a load test never slows another lane's clock down.
- * unit needs nothing. The other lanes get a real PostgreSQL from test/support/postgres-setup.ts; operator has a fake API server
- * besides, cluster and chart get a real Kubernetes control plane, from test/support/cluster-setup.ts. e2e has a whole node.
- * clients installs tools of npm, PyPI, Go and, where cargo is, crates.io; browser looks at the dashboard in a Chromium. process is short; what kills, holds up and restarts for minutes is in crash.
+ * A lane for each kind of need; they run one after the other (but db and http), so that a load test never slows another
+ * lane's clock down. unit needs nothing. The other lanes get a real PostgreSQL from test/support/postgres-setup.ts;
+ * operator has a fake API server besides, cluster and chart get a real Kubernetes control plane, from
+ * test/support/cluster-setup.ts. e2e has a whole node. clients installs tools of npm, PyPI, Go and, where cargo is,
+ * crates.io; browser looks at the dashboard in a Chromium. process is short; what kills, holds up and restarts for
+ * minutes is in crash.
  */
 const lane = (name: string, order: number, extra: object = {}) => ({
   test: { name, include: [`test/${name}/**/*.test.ts`], sequence: { groupOrder: order }, ...patient, ...extra },
 })
 /**
- * The files of a worker share its modules: loading them anew for each file takes longer than most files do. More workers than two cores have,
- * because tests wait: for PostgreSQL a third of their time, those of the operator for back-offs more than half of it.
+ * The files of a worker share its modules: loading them anew for each file takes longer than most files do. More
+ * workers than two cores have, because tests wait: for PostgreSQL a third of their time, those of the operator for
+ * back-offs more than half of it.
  */
 const workers = (count: number) => ({ isolate: false, maxWorkers: count })
 const withPostgres = { globalSetup: ['test/support/postgres-setup.ts'] }
@@ -36,8 +43,8 @@ export default defineConfig({
       lane('cluster', 7, { ...workers(2), ...withCluster }),
       lane('chart', 8, { ...workers(2), ...withCluster }),
       lane('browser', 9, { ...pictures, ...withPostgres, ...oneByOne }),
-      lane('crash', 10, { ...withPostgres, testTimeout: 300_000, maxWorkers: 2 }),
-      lane('e2e', 11, { testTimeout: 900_000, hookTimeout: 900_000, fileParallelism: false }),
+      lane('crash', 10, { ...withPostgres, testTimeout: 300_000 + KILLS * 10_000, maxWorkers: 2 }),
+      lane('e2e', 11, { testTimeout: 900_000, hookTimeout: 900_000, maxWorkers: 2 }),
     ],
   },
 })

@@ -10,14 +10,15 @@ import { API_KEY, databaseEnvironment, PROJECT_ID } from '../support/service-pro
 import { eventually } from '../support/until.ts'
 import { use } from '../support/use.ts'
 import { GIVEN_DURATION_MS, type Job, startJob, wait } from './job.ts'
+import { KILLS } from './kills.ts'
 import { createReplica } from './replica.ts'
 
 /**
- * Two replicas and their PostgreSQL are killed again and again while jobs ping: acknowledged means committed, and nothing is half
- * done. Kills at every single statement are in statement-kills.test.ts; here they meet groups, other replicas and timers.
+ * Two replicas and their PostgreSQL are killed again and again while jobs ping: acknowledged means committed, and
+ * nothing is half done. Kills at every single statement are in statement-kills.test.ts; here they meet groups, other
+ * replicas and timers.
  */
 
-const KILLS = 16
 const KILL_POSTGRES_EVERY = 5
 const LONG_OUTAGE_AFTER = 10
 const SEED = Number(process.env.TEST_SEED ?? 20_261_121)

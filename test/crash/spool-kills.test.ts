@@ -10,10 +10,10 @@ import { SpoolRejected } from '../../src/spool/errors.ts'
 import { openSpool } from '../../src/spool/open-spool.ts'
 import { chooseSeed, createRandom } from '../support/random.ts'
 import { makeTempFolder } from '../support/temp-folder.ts'
+import { KILLS } from './kills.ts'
 
 /** The spool by itself, killed while 64 callers append. */
 
-const KILLS = 50
 const WRITER = fileURLToPath(new URL('../support/spool-writer.ts', import.meta.url))
 
 const startWriter = (folder: string, name: string) =>

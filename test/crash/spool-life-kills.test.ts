@@ -6,12 +6,12 @@ import { databaseEnvironment, spawnService } from '../support/service-process.ts
 import { openStage } from '../support/stage.ts'
 import { makeTempFolder } from '../support/temp-folder.ts'
 import { eventually } from '../support/until.ts'
+import { KILLS } from './kills.ts'
 import { openLedger } from './ledger.ts'
 import { openLine, openLives, rejectedOf, spooledOf, spoolIn } from './spool-stage.ts'
 
 /** kill -9 of a service while it stores pings on disk. */
 
-const KILLS = Number(process.env.KILLS ?? 50)
 const PATIENCE_MS = 60_000
 
 it(`${KILLS} kills while pings are spooled lose none that was acknowledged, and record none twice`, async () => {
@@ -48,7 +48,7 @@ it(`${KILLS} kills while pings are spooled lose none that was acknowledged, and 
   expect(await ledger.findFaults(stage), `FUZZ_SEED=${seed}`).toEqual([])
   expect(rejectedOf(ledger)).toEqual([])
   console.log(`seed ${seed}: ${ledger.entries.length} pings, ${spooledOf(ledger).length} of them spooled`)
-}, 600_000)
+})
 
 it('a start without the database keeps the spool as it is, and ends with a message; the next one records it', async () => {
   await using folder = await makeTempFolder()

@@ -5,12 +5,15 @@ import { databaseEnvironment } from '../support/service-process.ts'
 import { openStage } from '../support/stage.ts'
 import { makeTempFolder } from '../support/temp-folder.ts'
 import { eventually } from '../support/until.ts'
+import { KILLS } from './kills.ts'
 import { openLine, openLives, rejectedOf, spooledOf, spoolIn } from './spool-stage.ts'
 import { type HoldPoint, startStatementProxy } from './statement-proxy.ts'
 
-/** kill -9 of a service while it records the pings of its spool: between any two statements, in a life that spooled and in one that has just started. */
+/**
+ * kill -9 of a service while it records the pings of its spool: between any two statements, in a life that spooled and
+ * in one that has just started.
+ */
 
-const KILLS = Number(process.env.KILLS ?? 50)
 const PATIENCE_MS = 60_000
 
 const STATEMENTS = ['find_keys', 'lock_spool', 'lock_states wait', 'move_spool', 'commit']
@@ -75,4 +78,4 @@ it(`${KILLS} kills while the spool is recorded lose no ping that was acknowledge
   expect(await ledger.findFaults(stage), `FUZZ_SEED=${seed}`).toEqual([])
   expect(rejectedOf(ledger)).toEqual([])
   console.log(`seed ${seed}: ${spooledOf(ledger).length} spooled of ${ledger.entries.length}`, counts)
-}, 600_000)
+})

@@ -19,6 +19,8 @@ export const VALUES = Object.entries({
   'allowedTargets[0]': '10.96.0.0/16',
 }).flatMap(([key, value]) => ['--set', `${key}=${value}`])
 
+export const LOGS = ['--set', 'cronJobs.logs=failed']
+
 export interface Pod {
   readonly name: string
   readonly uid: string
@@ -102,7 +104,10 @@ export const createInstallation = (stage: Stage) => {
   }
 }
 
-/** When the container's first process began, in seconds since the epoch; the kernel counts hundredths since its own start. */
+/**
+ * When the container's first process began, in seconds since the epoch; the kernel counts hundredths since its own
+ * start.
+ */
 const BEGAN_AT = `
 const { readFileSync } = require('node:fs')
 const ticks = readFileSync('/proc/1/stat', 'utf8').replace(/^.*\\) /, '').split(' ')[19]

@@ -20,7 +20,7 @@ export interface Stage extends Cluster, AsyncDisposable {
   keepLogs(): Promise<string>
 }
 
-const COMMAND_MS = 330_000
+const COMMAND_MS = 900_000
 
 /** Builds what is missing, then starts the node. */
 export async function openStage(): Promise<Stage> {
@@ -48,10 +48,11 @@ export async function openStage(): Promise<Stage> {
     HELM_DATA_HOME: join(home, 'helm-data'),
   }
   let isKept = false
+  const closing = new AbortController()
 
   const run = (command: string, args: readonly string[]) =>
     new Promise<string>((resolve, reject) => {
-      const options = { env: environment, maxBuffer: 64 * 2 ** 20, timeout: COMMAND_MS }
+      const options = { env: environment, maxBuffer: 64 * 2 ** 20, timeout: COMMAND_MS, signal: closing.signal }
       execFile(command, args, options, (error, stdout, stderr) => {
         if (error === null) return resolve(stdout)
         const said = `${stdout}${stderr}`.trim()
@@ -76,6 +77,7 @@ export async function openStage(): Promise<Stage> {
   }
 
   async function close(): Promise<void> {
+    closing.abort()
     await node.stop()
     if (!isKept) await rm(folder, { recursive: true, force: true })
     else await rm(home, { recursive: true, force: true })

@@ -1,4 +1,7 @@
-/** What the files of this lane share: each has a fake API server, a database and an operator that polls and resyncs often. */
+/**
+ * What the files of this lane share: each has a fake API server, a database and an operator that polls and resyncs
+ * often.
+ */
 
 import { afterAll, beforeAll } from 'vitest'
 import type { OperatorOptions } from '../../src/operator/operator.ts'
@@ -8,7 +11,10 @@ import { fasterClock, type Scene, startScene } from '../support/operator.ts'
 /** Of the operator's clock: what it waits for takes this part of its time. */
 export const FASTER = 3
 
-/** Holds what Scene says from the first test of the file to its last. The clock is `FASTER`, unless `changes` say otherwise. */
+/**
+ * Holds what Scene says from the first test of the file to its last. The clock is `FASTER`, unless `changes` say
+ * otherwise.
+ */
 export function useScene(changes: Partial<OperatorOptions> = {}): Scene<FakeCluster> {
   const scene = {} as Scene<FakeCluster>
   const stack = new AsyncDisposableStack()

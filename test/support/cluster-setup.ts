@@ -15,28 +15,41 @@ declare module 'vitest' {
 const CRDS = fileURLToPath(new URL('../../crds', import.meta.url))
 
 /**
- * A control plane for each worker of the lane, so that no test sees what another does to the cluster meanwhile. Without its programs, and
- * without Go to build them, the lane fails and says why.
+ * Every project of the run calls this once, in one process but with a module of its own, so the control planes that
+ * they share are kept beside the modules.
+ */
+type Shared = { users: number; starting: Promise<AsyncDisposable & { readonly clusters: readonly ClusterAccess[] }> }
+const KEY = Symbol.for('heartbeat-operator.test-clusters')
+const shelf = globalThis as { [KEY]?: Shared }
+
+/**
+ * A control plane for each worker of the lanes, which run one after the other, so that no test sees what another does
+ * to the cluster meanwhile. Without its programs, and without Go to build them, the lane fails and says why.
  */
 export default async function setup(project: TestProject) {
+  shelf[KEY] ??= { users: 0, starting: start(project.config.maxWorkers) }
+  const shared = shelf[KEY]
+  shared.users += 1
+  project.provide('clusters', (await shared.starting).clusters)
+  return async () => {
+    shared.users -= 1
+    if (shared.users > 0) return
+    delete shelf[KEY]
+    await (await shared.starting)[Symbol.asyncDispose]()
+  }
+}
+
+async function start(count: number) {
   const programs = await findPrograms()
   await using stack = new AsyncDisposableStack()
   const planes = await Promise.all(
-    Array.from({ length: project.config.maxWorkers }, async () =>
+    Array.from({ length: count }, async () =>
       stack.use(await startControlPlane({ programs, crds: existsSync(CRDS) ? [CRDS] : [] })),
     ),
   )
-  project.provide(
-    'clusters',
-    planes.map(({ server, folder, kubeconfigPath, caPath, adminToken, kubectlPath }) => ({
-      server,
-      folder,
-      kubeconfigPath,
-      caPath,
-      adminToken,
-      kubectlPath,
-    })),
-  )
+  const clusters = planes.map(({ server, folder, kubeconfigPath, caPath, adminToken, kubectlPath }) => ({
+    ...{ server, folder, kubeconfigPath, caPath, adminToken, kubectlPath },
+  }))
   const running = stack.move()
-  return () => running.disposeAsync()
+  return { clusters, [Symbol.asyncDispose]: () => running.disposeAsync() }
 }

@@ -1,4 +1,4 @@
-/** The node leaves this machine as it was. */
+/** What a node could leave behind on this machine. */
 
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -7,17 +7,13 @@ import { readdir, readFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
-import { beforeAll, expect, it } from 'vitest'
+import { expect } from 'vitest'
 import { buildImages } from '../../tools/images/images.ts'
 import { eventually } from '../support/until.ts'
 
 const NODE = new URL('../../tools/cluster/node/node.ts', import.meta.url).href
 const POD_MS = 60_000
 
-let images: string[]
-let before: Record<string, unknown>
-
-/** What a node could leave behind. */
 async function describeMachine() {
   const read = (path: string) => readFile(path, 'utf8').catch(() => null)
   const folders = await readdir(tmpdir())
@@ -45,12 +41,10 @@ async function describeMachine() {
   }
 }
 
-beforeAll(async () => {
-  images = [...(await buildImages({ names: ['pause'] })).values()]
-  before = await describeMachine()
-})
-
-it('leaves nothing when the process that started it is killed', async () => {
+/** Throws when a node leaves something behind whose process was killed. */
+export async function killNode(): Promise<void> {
+  const images = [...(await buildImages({ names: ['pause'] })).values()]
+  const before = await describeMachine()
   const script = `
     const { startNode } = await import(${JSON.stringify(NODE)})
     console.log((await startNode({ images: ${JSON.stringify(images)} })).server)
@@ -61,4 +55,4 @@ it('leaves nothing when the process that started it is killed', async () => {
   child.kill('SIGKILL')
   const isAsBefore = async () => JSON.stringify(await describeMachine()) === JSON.stringify(before)
   await eventually('the machine is as it was', isAsBefore, POD_MS)
-})
+}
