@@ -42,8 +42,10 @@ it.runIf(process.geteuid?.() === 0)(
 docker() { if [ "$1" = compose ]; then shift; podman-compose "$@"; else podman "$@"; fi; }
 for archive in ${[...images.values()].join(' ')}; do podman load -q -i "$archive" > /dev/null; done
 podman tag localhost/heartbeat-operator:dev ${name}
-${start}${log}
-podman healthcheck run heartbeat_heartbeat_1
+${start}
+for try in $(seq 60); do podman healthcheck run heartbeat_heartbeat_1 && break; sleep 1; done
+${log}
+podman healthcheck run heartbeat_heartbeat_1 || { docker compose logs; exit 1; }
 API=http://127.0.0.1:8081/api/v1
 SAID=$(docker compose logs heartbeat 2>&1)
 KEY=$(echo "$SAID" | sed -n 's/.*API key  *\\(hbk_[A-Za-z0-9_]*\\).*/\\1/p')
@@ -93,7 +95,8 @@ seccomp_profile = "unconfined"
   await writeFile(at('registries.conf'), 'unqualified-search-registries = []\n')
   await writeFile(at('.config/containers/policy.json'), '{"default":[{"type":"insecureAcceptAnything"}]}')
   await chmod(at(), 0o755)
-  const own = unpackedEnvironment(root)
+  // Compose would take variables of this process for those of the file .env.
+  const own = unpackedEnvironment(root, { PATH: process.env.PATH })
   return {
     ...own,
     PATH: [at('bin'), pythonFolder, own.PATH].join(':'),
