@@ -7,7 +7,6 @@ import { API_KEY, assertPackagesAreInstalled, spawnService, stopAll } from '../s
 import { makeTempFolder, type TempFolder } from '../support/temp-folder.ts'
 
 const DEMO = { command: 'npm', args: ['run', 'demo'], isGroup: true }
-const READY_MS = 15_000
 
 let temp: TempFolder
 beforeAll(async () => {
@@ -20,7 +19,7 @@ it('the demo shows a month of jobs, and keeps nothing after Ctrl-C', async () =>
   const ofTheirService = { DATABASE_URL: 'postgres://127.0.0.1:1/theirs', DATA_DIR: `${temp.path}/theirs` }
   const environment = { ...ofTheirService, TMPDIR: temp.path, BOOTSTRAP_API_KEY: API_KEY }
   await using demo = spawnService(environment, DEMO)
-  const { api } = await demo.ready(READY_MS)
+  const { api } = await demo.ready()
   expect(demo.stdout).toMatch(/log-in +admin@example\.com \S+/)
   expect(await readdir(temp.path)).toEqual([expect.stringMatching(/^heartbeat-test-/)])
 

@@ -3,6 +3,7 @@
 import { existsSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { describe, expect, it } from 'vitest'
+import { parse } from 'yaml'
 import { VARIABLES } from '../../../src/config/variables.ts'
 import { REASONS } from '../../e2e/demo.ts'
 import { CHECKOUT, DOCUMENTS, findBrokenLinks, listBlocks, listFiles, readText } from '../../support/documents.ts'
@@ -22,6 +23,23 @@ describe('the README', () => {
     const documented = ['README.md', 'CONTRIBUTING.md', 'docs/internals/benchmarks.md'].map(readText).join('\n')
     const command = (name: string) => (name === 'test' ? '`npm test`' : `\`npm run ${name}\``)
     expect(lanes.map(command).filter((text) => !documented.includes(text))).toEqual([])
+  })
+})
+
+describe('the index', () => {
+  it('has each document of docs', () => {
+    const index = readText('docs/README.md')
+    const documents = listFiles('docs').filter((path) => path.endsWith('.md') && path !== 'docs/README.md')
+    expect(documents.filter((path) => !index.includes(`](${path.slice('docs/'.length)})`))).toEqual([])
+  })
+})
+
+describe('manifests/compose.yaml', () => {
+  it('has the PostgreSQL of the chart', () => {
+    const values = parse(readText('charts/heartbeat-operator/values.yaml'))
+    const { repository, tag } = values.postgresql.image
+    const { services } = parse(readText('manifests/compose.yaml'))
+    expect([services.postgres.image, services.spool.image]).toEqual(Array(2).fill(`${repository}:${tag}`))
   })
 })
 
