@@ -7,17 +7,6 @@ const MOST = 120
 const FOLDERS = ['charts', 'docs', 'manifests', 'src', 'test', 'tools'].flatMap(listFiles)
 const FILES = [...new Set([...DOCUMENTS, ...FOLDERS.filter((path) => path.endsWith('.md'))])].sort()
 
-/** Not wrapped yet. A file that has no long line any more must leave this list. */
-const TO_DO: readonly string[] = [
-  'CONTRIBUTING.md',
-  'README.md',
-  'docs/operate/alerts.md',
-  'docs/operate/operations.md',
-  'docs/operate/production.md',
-  'docs/reference/configuration.md',
-  'docs/reference/interface.md',
-]
-
 /** The numbers of the lines that are too long. */
 function findLongLines(text: string): number[] {
   let isCode = false
@@ -29,12 +18,8 @@ function findLongLines(text: string): number[] {
 }
 
 describe('lines of prose', () => {
-  it.each(FILES.filter((path) => !TO_DO.includes(path)))('%s: none is too long', (path) => {
+  it.each(FILES)('%s: none is too long', (path) => {
     expect(findLongLines(readText(path))).toEqual([])
-  })
-
-  it('the list of files to do is as short as can be', () => {
-    expect(TO_DO.filter((path) => findLongLines(readText(path)).length === 0)).toEqual([])
   })
 
   it.each([
