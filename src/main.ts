@@ -2,6 +2,7 @@
  * The process: configuration, database, app, until a signal. Exit status 0 after a signal, 2 when it cannot start. With
  * the argument `release` it removes our finalizers and ends: 0 when none is left, 1 when one may be left. With `import`
  * it imports checks of another monitor and ends: 0, 3 when some were refused, 1 when that monitor cannot be read.
+ * `--version` prints the version, and reads no configuration.
  */
 
 import { type App, createApp, DATABASE_RETRY_MS } from './app.ts'
@@ -20,6 +21,7 @@ import { isLoopbackHost } from './runtime/addresses.ts'
 import { systemClock } from './runtime/clock.ts'
 import { createLog, type Log } from './runtime/log.ts'
 import { StartFault } from './runtime/start-fault.ts'
+import { VERSION } from './runtime/version.ts'
 import { allocateYoungObjects } from './runtime/young-objects.ts'
 import { createDatabase, type Database } from './store/postgres/database.ts'
 import { createDatabaseClock } from './store/postgres/database-clock.ts'
@@ -42,20 +44,26 @@ class Stopped extends Error {
 const HOW_TO_FIND_ONE = 'set KUBECONFIG to a kubeconfig, or run in a pod with a ServiceAccount'
 const USAGE = `usage: node src/main.ts           serves the role that ROLE names, until a signal
        node src/main.ts release   removes the finalizer from the installation's HeartbeatChecks, before it is uninstalled
-       node src/main.ts import    imports the checks of healthchecks or Uptime Kuma: docs/use/moving-in.md`
+       node src/main.ts import    imports the checks of healthchecks or Uptime Kuma: docs/use/moving-in.md
+       node src/main.ts --version prints the version`
 
 allocateYoungObjects()
 try {
   const [command, ...more] = process.argv.slice(2)
+  if (command === '--version' && more.length === 0) say(VERSION)
+  else await obey(command, more)
+} catch (error) {
+  if (!(error instanceof StartFault || error instanceof Stopped)) throw error
+  if (error instanceof StartFault) process.stderr.write(`${error.message}\n`)
+  process.exitCode ??= error.exitStatus
+}
+
+async function obey(command: string | undefined, more: string[]): Promise<void> {
   const toImport = command === 'import' ? readArguments(more, { env: process.env }) : null
   if (toImport === null && (more.length > 0 || (command !== undefined && command !== 'release')))
     throw new StartFault(`there is no command "${[command, ...more].join(' ')}"\n${USAGE}`)
   const config = readConfig(process.env, process.stderr.isTTY === true)
   await (toImport !== null ? importChecks(config, toImport) : command === 'release' ? release(config) : run(config))
-} catch (error) {
-  if (!(error instanceof StartFault || error instanceof Stopped)) throw error
-  if (error instanceof StartFault) process.stderr.write(`${error.message}\n`)
-  process.exitCode ??= error.exitStatus
 }
 
 async function run(config: Config): Promise<void> {

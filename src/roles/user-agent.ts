@@ -6,7 +6,7 @@ import { VERSION } from '../runtime/version.ts'
 const PLATFORMS: Partial<Record<NodeJS.Platform, string>> = { win32: 'windows' }
 const ARCHITECTURES: Partial<Record<NodeJS.Architecture, string>> = { x64: 'amd64', ia32: '386' }
 
-/** `heartbeat-operator/0.1.0 (linux/amd64) controller`. @param role `all`, `controller`, or a command */
+/** `heartbeat-operator/1.0.0 (linux/amd64) controller`. @param role `all`, `controller`, or a command */
 export function userAgent(
   role: string,
   { platform, arch }: Pick<NodeJS.Process, 'platform' | 'arch'> = process,

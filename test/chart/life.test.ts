@@ -3,13 +3,15 @@
  * leave as it was. The pods of hooks are played: their program runs here, with the rights of their ServiceAccount.
  */
 
+import { readFileSync } from 'node:fs'
+import { fileURLToPath } from 'node:url'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { FINALIZER } from '../../src/operator/names.ts'
 import { type ControlPlane, startControlPlane } from '../../tools/cluster/control-plane.ts'
 import { type Cluster, openCluster } from '../support/cluster-client.ts'
 import { spawnService } from '../support/service-process.ts'
 import { eventually } from '../support/until.ts'
-import { CHART, type HelmOutput, helm, NAMESPACE, RELEASE, type Values } from './chart.ts'
+import { CHART, type ChartObject, type HelmOutput, helm, NAMESPACE, RELEASE, type Values } from './chart.ts'
 
 let plane: ControlPlane
 let cluster: Cluster
@@ -24,15 +26,18 @@ const CHECKS = '/apis/heartbeat-operator.io/v1/namespaces/default/heartbeatcheck
 const CRD = '/apis/apiextensions.k8s.io/v1/customresourcedefinitions/heartbeatchecks.heartbeat-operator.io'
 const within = (resource: string, namespace = NAMESPACE) => `/api/v1/namespaces/${namespace}/${resource}`
 
+/** As the latest release has it. */
+const RELEASED = fileURLToPath(new URL('../fixtures/release/chart.tgz', import.meta.url))
+
 /** Helm on this API server, with the chart where the command takes one. */
 function run(
   command: string,
   values: Values = {},
-  { namespace = NAMESPACE } = {},
+  { namespace = NAMESPACE, chart: ofCommand = CHART } = {},
   ...more: string[]
 ): Promise<HelmOutput> {
   const takesChart = ['install', 'upgrade'].includes(command)
-  const chart = takesChart ? [CHART, '--values', '-'] : []
+  const chart = takesChart ? [ofCommand, '--values', '-'] : []
   const where = ['--namespace', namespace, '--kubeconfig', plane.kubeconfigPath, '--timeout', '60s']
   return helm(
     [command, RELEASE, ...chart, ...where, ...(command === 'install' ? ['--create-namespace'] : []), ...more],
@@ -130,7 +135,7 @@ describe('a release', () => {
   let volume: string
 
   it('is installed with secrets of its own, and says nothing of them', async () => {
-    const { stdout, stderr } = await run('install')
+    const { stdout, stderr } = await run('install', {}, { chart: RELEASED })
     expect(stdout).toContain('STATUS: deployed')
     secrets = await readSecrets()
     expect(Object.keys(secrets).sort()).toEqual(['heartbeat', 'heartbeat-postgresql'])
@@ -139,6 +144,19 @@ describe('a release', () => {
       expect(stdout + stderr).not.toContain(Buffer.from(value, 'base64').toString())
     }
     volume = await claim()
+  })
+
+  it('is upgraded from the latest release to this chart, with its secrets and its volume', async () => {
+    const { stdout } = await run('upgrade')
+    expect(stdout).toContain('REVISION: 2')
+    expect(await readSecrets()).toEqual(secrets)
+    expect(await claim()).toBe(volume)
+    const { body } = await cluster.api('GET', `/apis/apps/v1/namespaces/${NAMESPACE}/deployments`)
+    const { version } = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8'))
+    expect(body.items.map(({ metadata }: ChartObject) => metadata.labels['app.kubernetes.io/version'])).toEqual([
+      version,
+      version,
+    ])
   })
 
   it('brings the kind HeartbeatCheck, which takes what its notes apply', async () => {

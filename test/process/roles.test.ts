@@ -3,6 +3,7 @@
 import { copyFile, mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest'
+import { VERSION } from '../../src/runtime/version.ts'
 import { createEmptyDatabase } from '../support/database.ts'
 import { startFakeCluster } from '../support/fake-cluster.ts'
 import { type RoleStage, startRoleStage } from '../support/role-stage.ts'
@@ -215,6 +216,12 @@ describe('a command', () => {
       'there is no command "release --all"',
       'usage: node src/main.ts           serves the role that ROLE names, until a signal',
     ])
+  })
+
+  it('--version prints that of package.json, whatever the configuration is', async () => {
+    await using main = spawnService({ ROLE: 'none' }, { command: process.execPath, args: ['src/main.ts', '--version'] })
+    expect(await main.end()).toEqual({ status: 0, signal: null })
+    expect([main.stdout, main.stderr]).toEqual([`${VERSION}\n`, ''])
   })
 
   it('release says what it needs when there is no cluster', async () => {

@@ -1,6 +1,7 @@
 /**
  * What is made without Helm, by path: the CustomResourceDefinition from its schema, also as a template of the chart and as
- * a document, the schema of the chart's values, and the table of them in its README. The rest: installations.ts.
+ * a document, the schema of the chart's values, the table of them in its README, and its versions. The rest:
+ * installations.ts.
  */
 
 import { readFileSync } from 'node:fs'
@@ -20,9 +21,16 @@ export function renderManifests(): ReadonlyMap<string, string> {
     ['crds/heartbeatchecks.yaml', renderDefinition()],
     ['docs/reference/crd.md', renderCrdReference()],
     [`${CHART}/templates/crds/heartbeatchecks.yaml`, renderDefinitionTemplate()],
+    [`${CHART}/Chart.yaml`, setVersions(read(`${CHART}/Chart.yaml`))],
     [`${CHART}/values.schema.json`, renderValuesSchema(read(`${CHART}/values.yaml`))],
     [`${CHART}/README.md`, replaceValuesTable(read(`${CHART}/README.md`), read(`${CHART}/values.yaml`))],
   ])
+}
+
+/** The chart and the image that it installs have the version of package.json. */
+function setVersions(chart: string): string {
+  const { version } = JSON.parse(read('package.json'))
+  return chart.replace(/^(version|appVersion): .*$/gm, `$1: ${version}`)
 }
 
 function renderDefinition(): string {

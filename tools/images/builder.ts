@@ -5,7 +5,7 @@
 
 import { execFile } from 'node:child_process'
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { promisify } from 'node:util'
 import { fetchDebianPackages, unpackedEnvironment } from '../programs/debian-packages.ts'
 
@@ -23,6 +23,8 @@ export interface ImageBuild {
 }
 
 export interface Builder extends AsyncDisposable {
+  /** A folder for PATH, with a `buildah` that works here as one that is installed would. */
+  readonly commands: string
   /** Writes an OCI archive. The same inputs give the same bytes: every time in it is the epoch's begin. */
   build(build: ImageBuild, archive: string): Promise<void>
 }
@@ -32,22 +34,34 @@ export class ImagesError extends Error {
   override readonly name = 'ImagesError'
 }
 
-/** A user who could change what we built could change the tests as well. */
-const TRUST_ALL = { default: [{ type: 'insecureAcceptAnything' }] }
 const QUOTED_LINES = 25
+
+/** By their paths in the home folder; of the machine's settings nothing is read. A user who could change images could change tests as well. */
+const SETTINGS = (home: string) => ({
+  '.config/containers/policy.json': JSON.stringify({ default: [{ type: 'insecureAcceptAnything' }] }),
+  '.config/containers/registries.conf':
+    'unqualified-search-registries = []\n[[registry]]\nlocation = "127.0.0.1"\ninsecure = true\n',
+  // The host's network leads steps to the package registries that it knows.
+  'containers.conf': '[containers]\nnetns = "host"\n',
+  'storage.conf': `[storage]\ndriver = "overlay"\ngraphroot = "${home}/storage"\nrunroot = "${home}/run"\n`,
+})
 
 /**
  * For each step it starts itself anew with an environment that knows nothing of our libraries. So the loader's cache knows them,
- * in its mount namespace.
+ * in its mount namespace: when it is killed, its mounts go too. Isolation by chroot needs neither runc nor cgroups.
  */
-const WITH_LIBRARIES = 'mount --bind "$1" /etc/ld.so.cache && shift && exec "$@"'
+const COMMAND = (home: string, { PATH, LD_LIBRARY_PATH }: Record<string, string>, program: string) => `#!/bin/sh
+export HOME='${home}' TMPDIR='${home}' BUILDAH_ISOLATION=chroot
+export CONTAINERS_CONF='${home}/containers.conf' CONTAINERS_STORAGE_CONF='${home}/storage.conf'
+export PATH='${PATH}' LD_LIBRARY_PATH='${LD_LIBRARY_PATH}'
+exec unshare --mount -- /bin/sh -c 'mount --bind "$1" /etc/ld.so.cache && shift && exec "$@"' sh '${home}/ld.so.cache' '${program}' "$@"
+`
 
-async function writeLibraryCache(home: string, root: string): Promise<string> {
-  const [cache, configuration] = [join(home, 'ld.so.cache'), join(home, 'ld.so.conf')]
+async function writeLibraryCache(home: string, root: string): Promise<void> {
+  const configuration = join(home, 'ld.so.conf')
   const folders = (unpackedEnvironment(root, {}).LD_LIBRARY_PATH ?? '').split(':')
   await writeFile(configuration, `${folders.join('\n')}\ninclude /etc/ld.so.conf\n`)
-  await promisify(execFile)('ldconfig', ['-X', '-C', cache, '-f', configuration])
-  return cache
+  await promisify(execFile)('ldconfig', ['-X', '-C', join(home, 'ld.so.cache'), '-f', configuration])
 }
 
 /** `folder`: where it works, in a folder of its own, until it is disposed of. */
@@ -62,34 +76,31 @@ export async function openBuilder(folder: string): Promise<Builder> {
   })
   await mkdir(folder, { recursive: true })
   const home = await mkdtemp(join(folder, '.build-'))
-  const [policy, registries] = [join(home, 'policy.json'), join(home, 'registries.conf')]
-  await writeFile(policy, JSON.stringify(TRUST_ALL))
-  await writeFile(registries, 'unqualified-search-registries = []\n')
-  const common = [
-    ...['--root', join(home, 'storage'), '--runroot', join(home, 'run'), '--storage-driver', 'overlay'],
-    ...['--registries-conf', registries],
-  ]
-  const libraries = await writeLibraryCache(home, root)
-  const environment = { ...unpackedEnvironment(root), HOME: home, TMPDIR: home }
+  await writeLibraryCache(home, root)
+  for (const [path, text] of Object.entries(SETTINGS(home))) {
+    await mkdir(dirname(join(home, path)), { recursive: true })
+    await writeFile(join(home, path), text)
+  }
+  const command = join(home, 'bin', 'buildah')
+  await mkdir(dirname(command))
+  const program = join(root, 'usr', 'bin', 'buildah')
+  await writeFile(command, COMMAND(home, unpackedEnvironment(root), program), { mode: 0o755 })
 
-  /** In a mount namespace of its own: when it is killed, its mounts go too. */
-  const run = (command: string, ...args: string[]) =>
+  const run = (...args: string[]) =>
     new Promise<void>((resolve, reject) => {
-      const buildah = ['buildah', ...common, command, '--signature-policy', policy, ...args]
-      const all = ['--mount', '--', '/bin/sh', '-c', WITH_LIBRARIES, 'sh', libraries, ...buildah]
-      execFile('unshare', all, { env: environment, maxBuffer: 64 * 2 ** 20 }, (error, stdout, stderr) => {
+      execFile(command, args, { maxBuffer: 64 * 2 ** 20 }, (error, stdout, stderr) => {
         if (error === null) return resolve()
         const end = `${stdout}${stderr}`.trimEnd().split('\n').slice(-QUOTED_LINES).join('\n')
-        reject(new ImagesError(`buildah ${command} failed (${error.code}). It said:\n${end}`, { cause: error }))
+        reject(new ImagesError(`buildah ${args[0]} failed (${error.code}). It said:\n${end}`, { cause: error }))
       })
     })
 
   return {
+    commands: dirname(command),
     async build({ name, context, file, args = {}, secrets = {}, from = [] }, archive) {
       for (const parent of from) await run('pull', '--quiet', `oci-archive:${parent}`)
       const image = `localhost/${name}:dev`
-      // chroot needs neither runc nor cgroups; the host's network leads steps to the package registries that it knows.
-      const how = ['--isolation', 'chroot', '--network', 'host', '--pull-never', '--timestamp', '0', '--quiet']
+      const how = ['--pull-never', '--timestamp', '0', '--quiet']
       const given = Object.entries(args).flatMap(([key, value]) => ['--build-arg', `${key}=${value}`])
       const lent = Object.entries(secrets).flatMap(([id, path]) => ['--secret', `id=${id},src=${path}`])
       await run('bud', ...how, ...given, ...lent, '--file', file, '--tag', image, context)

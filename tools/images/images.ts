@@ -18,8 +18,6 @@ export type { ImageName } from './recipes.ts'
 
 export interface ImagesOptions {
   readonly names: readonly ImageName[]
-  /** Built from the start although the cache may have them; what they stand on is still taken from there. */
-  readonly anew?: readonly ImageName[]
   readonly environment?: Environment
   /** One line for a person; default: stderr. */
   readonly note?: Note
@@ -32,7 +30,7 @@ const HERE = fileURLToPath(new URL('.', import.meta.url))
  * or ProgramsError.
  */
 export async function buildImages(options: ImagesOptions): Promise<Map<ImageName, string>> {
-  const { names, anew = [], environment = process.env } = options
+  const { names, environment = process.env } = options
   const note = options.note ?? ((line: string) => process.stderr.write(`${line}\n`))
   const cache = join(cacheFolder(environment), 'images')
   await mkdir(cache, { recursive: true })
@@ -48,7 +46,7 @@ export async function buildImages(options: ImagesOptions): Promise<Map<ImageName
       for (const parent of recipe.from) await build(parent)
       const from = recipe.from.map((parent) => archives.get(parent)!)
       const archive = join(cache, `${name}-${await hashRecipe(name, recipe, from)}.tar`)
-      if (anew.includes(name) || !(await isThere(archive))) await buildImage(name, recipe, from, archive, note)
+      if (!(await isThere(archive))) await buildImage(name, recipe, from, archive, note)
       archives.set(name, archive)
     }
     for (const name of names) await build(name)

@@ -23,9 +23,13 @@ export interface Packages {
 }
 
 /** `name`: of the image, for people. Throws DebianPackagesMissing. */
-export async function findPackages(name: string, packages: readonly string[]): Promise<Packages> {
+export async function findPackages(
+  name: string,
+  packages: readonly string[],
+  of: { readonly architecture?: string } = {},
+): Promise<Packages> {
   const otherwise = 'Leave out the tests that need images'
-  const root = await fetchDebianPackages({ name: `image-${name}`, packages, scope: 'whole', otherwise })
+  const root = await fetchDebianPackages({ name: `image-${name}`, packages, scope: 'whole', otherwise, ...of })
   return {
     versions: await readFile(join(root, '..', 'packages.json'), 'utf8'),
     async copyTo(folder, users) {

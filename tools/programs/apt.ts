@@ -27,8 +27,13 @@ export interface Apt {
   download(packages: readonly string[]): Promise<string[]>
 }
 
-/** Takes the sources of the system's configuration (or APT_CONFIG), with their newest lists. Throws AptError. */
-export async function openApt(folder: string, environment: Environment, note: Note): Promise<Apt> {
+/** `architecture` default: this system's. Takes the sources of the system's configuration (or APT_CONFIG), with their newest lists. Throws AptError. */
+export async function openApt(
+  folder: string,
+  environment: Environment,
+  note: Note,
+  architecture?: string,
+): Promise<Apt> {
   const settings = {
     'Dir::State': join(folder, 'state'),
     'Dir::State::status': join(folder, 'state', 'status'),
@@ -37,6 +42,7 @@ export async function openApt(folder: string, environment: Environment, note: No
     'Acquire::IndexTargets::deb::DEP-11::DefaultEnabled': 'false',
     // Started by root it would become a user who cannot write here.
     'APT::Sandbox::User': 'root',
+    ...(architecture === undefined ? {} : { 'APT::Architecture': architecture, 'APT::Architectures': architecture }),
   }
   const options = Object.entries(settings).flatMap(([name, value]) => ['-o', `${name}=${value}`])
   const archives = join(folder, 'archives')

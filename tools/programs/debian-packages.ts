@@ -19,6 +19,8 @@ export interface DebianPackages {
    * that they depend on too, as for the root file system of an image.
    */
   readonly scope: 'missing' | 'whole'
+  /** Of another machine, as Debian names it. Default: of this one. */
+  readonly architecture?: string
   /** Changes what was unpacked before another process finds it. After a change of this, change `name` too. */
   readonly prepare?: (root: string) => Promise<void>
   /** A sentence for the person who cannot have them from Debian. */
@@ -82,10 +84,10 @@ export function unpackedEnvironment(root: string, environment: Environment = pro
 }
 
 /** Another release of the system has other packages, and another way of unpacking another result. */
-async function hashRequest({ packages, scope }: DebianPackages): Promise<string> {
+async function hashRequest({ packages, scope, architecture = process.arch }: DebianPackages): Promise<string> {
   const release = await readFile('/etc/os-release', 'utf8').catch(() => '')
   const system = ['ID', 'VERSION_ID'].map((key) => new RegExp(`^${key}=(.*)$`, 'm').exec(release)?.[1])
-  const request = JSON.stringify([[...packages].sort(), scope, UNPACK, process.arch, ...system])
+  const request = JSON.stringify([[...packages].sort(), scope, UNPACK, architecture, ...system])
   return createHash('sha256').update(request).digest('hex').slice(0, 12)
 }
 
@@ -120,8 +122,8 @@ async function fetchPackages(place: string, request: Request): Promise<void> {
 
 /** Resolves with the number of packages. */
 async function fillDraft(folder: string, request: Request): Promise<number> {
-  const { packages, scope, environment, note } = request
-  const apt = await openApt(folder, environment, note)
+  const { packages, scope, architecture, environment, note } = request
+  const apt = await openApt(folder, environment, note, architecture)
   const whole = await apt.plan(packages, [])
   const system = await readInstalled(environment)
   const missing = scope === 'whole' ? whole : await apt.plan(packages, system)
