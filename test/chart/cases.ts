@@ -1,5 +1,7 @@
 /** Sets of values that the chart is rendered, validated, tried and scored with. */
 
+import { parse } from 'yaml'
+import { listBlocks } from '../support/documents.ts'
 import type { Values } from './chart.ts'
 
 const DIGEST = `sha256:${'0123456789abcdef'.repeat(4)}`
@@ -222,6 +224,10 @@ const OWN_VOLUMES: Values = {
   extraVolumeMounts: [{ name: 'ca', mountPath: '/ca' }],
 }
 
+const PRODUCTION: Values = parse(
+  listBlocks('docs/operate/production.md').find(({ text }) => text.startsWith('# values.yaml'))!.text,
+)
+
 export const CASES = {
   default: {},
   everything: EVERYTHING,
@@ -229,6 +235,7 @@ export const CASES = {
   namespaced: NAMESPACED,
   'own secrets': OWN_SECRETS,
   'own volumes': OWN_VOLUMES,
+  production: PRODUCTION,
   renamed: { nameOverride: 'watch', fullnameOverride: 'the-watch' },
 } as const satisfies Record<string, Values>
 

@@ -1,6 +1,7 @@
 /**
- * The README's way from `helm install` to the first alarm: its commands, one block after the other in one shell. Only the images
- * are replaced, because the node has no registry. Four CronJobs are broken in four ways, and the reasons are read.
+ * The way from `helm install` to the first alarm in docs/get-started/kubernetes.md, which has the three commands of the README:
+ * one block after the other in one shell. Only the images are replaced, because the node has no registry. Four CronJobs are
+ * broken in four ways, and the reasons are read.
  */
 
 import { afterAll, beforeAll, expect, it } from 'vitest'
@@ -9,9 +10,12 @@ import { REASONS, readPicture, settle, toPicture } from './demo.ts'
 import { VALUES } from './installation.ts'
 import { openStage, type Stage } from './stage.ts'
 
-const blocks = listBlocksOf('test/e2e/readme.test.ts').map(({ text }) => text)
+const blocks = listBlocksOf('test/e2e/readme.test.ts')
+const story = blocks.filter(({ document }) => document === 'docs/get-started/kubernetes.md').map(({ text }) => text)
+const shown = blocks.filter(({ document }) => document === 'README.md').map(({ text }) => text)
+const linesOf = (texts: readonly string[]) => texts.join('').trim().split('\n')
 
-/** Without `allowedTargets`, which the README sets itself. */
+/** Without `allowedTargets`, which the story sets itself. */
 const IMAGES = VALUES.filter((value) => /image|storage/.test(value)).map((value) => `--set ${value}`)
 
 /** Replaces the images: of the release, and of the example's job. */
@@ -36,10 +40,16 @@ beforeAll(async () => {
 })
 afterAll(() => stage?.[Symbol.asyncDispose]())
 
-it('the commands of the README lead from helm install to the first alarm', async () => {
-  expect(blocks).toHaveLength(4)
+it('the commands of the README are a part of the story, in its order', () => {
+  const lines = linesOf(shown)
+  expect(lines).toHaveLength(3)
+  expect(linesOf(story).filter((line) => lines.includes(line))).toEqual(lines)
+})
+
+it('the story leads from helm install to the first alarm', async () => {
+  expect(story).toHaveLength(4)
   try {
-    const printed = await stage.shell(`${STAND_INS}${blocks.join('\n')}`)
+    const printed = await stage.shell(`${STAND_INS}${story.join('\n')}`)
     expect(printed).toMatch(/Phase: +Succeeded/)
     const table = printed.slice(printed.search(/^NAME +STATE/m))
     expect(settle(toPicture(table))).toEqual(readPicture())

@@ -14,9 +14,11 @@ import { promisify } from 'node:util'
 import { Webhook } from 'standardwebhooks'
 import { afterAll, beforeAll, describe, expect } from 'vitest'
 import type { PacedLoad, PacedResult } from '../../tools/bench/paced-load.ts'
+import { listBlocksOf } from '../support/documents.ts'
 import { eventually } from '../support/until.ts'
 import { aCronJob, aHeartbeatCheck, aNamespace, aReceiver, type Delivered } from './cast.ts'
 import { playCronJobs } from './cronjobs.ts'
+import { importMonitor } from './import.ts'
 import { CHART, createInstallation, type Installation, NAMESPACE, RELEASE, VALUES } from './installation.ts'
 import { openStage, type Stage } from './stage.ts'
 import { sendSteadily } from './steady-pings.ts'
@@ -112,6 +114,10 @@ describe('on a node of its own', () => {
     await stage.kubectl('wait', '--for=condition=Up', 'hbc/hello', '--timeout=30s')
   })
 
+  step('a monitor of Uptime Kuma is imported in a pod, by the commands of the document', () =>
+    importMonitor(stage, installation),
+  )
+
   step('a CronJob that curls the published URL every minute takes its check up', async () => {
     await stage.applyManifest(aNamespace('shop'))
     await stage.applyManifest(aReceiver('shop', 'receiver'))
@@ -126,6 +132,14 @@ describe('on a node of its own', () => {
     await stage.applyManifest([aHeartbeatCheck('shop', 'backup', spec), aCronJob('shop', 'backup', WORKS)])
     await inShop('wait', '--for=condition=Ready', 'hbc/backup', '--timeout=30s')
     await inShop('wait', '--for=condition=Up', 'hbc/backup', `--timeout=${NEXT_RUN_MS}ms`)
+  })
+
+  step('the commands for a night with an alert reach the management API', async () => {
+    const commands = listBlocksOf('test/e2e/story.test.ts').map(({ text }) => text)
+    const printed = await stage.shell(`set -e; trap 'kill $!' EXIT\n${commands.join('\n')}`)
+    const [projects, pending, failed, channels] = printed.match(/^\{.*$/gm)!.map((line) => JSON.parse(line))
+    expect({ ...projects, ...pending, ...channels }).toMatchObject({ projects: [{}], deliveries: [], channels: [{}] })
+    expect(failed.deliveries).toEqual([])
   })
 
   cronJobs.label()

@@ -1,13 +1,12 @@
 /** A flip reaches the status and the Events of its HeartbeatCheck, soon and once (design, sections 6 and 7). */
 
 import { describe, expect, it } from 'vitest'
-import { fasterClock } from '../support/operator.ts'
 import { eventually } from '../support/until.ts'
 import { conditionOf } from '../support/workplace.ts'
 import { useScene } from './scene.ts'
 
 // The poll is so rare that only a notice can be in time.
-const t = useScene({ pollMs: 600_000, resyncMs: 600_000, clock: fasterClock(5) })
+const t = useScene({ pollMs: 600_000, resyncMs: 600_000 })
 
 async function ping(name: string, kind = ''): Promise<void> {
   const { status } = await fetch((await t.place.pingUrl(name)) + kind, { method: 'POST', body: 'disk full' })

@@ -2,11 +2,15 @@
 
 import type { OperatorOptions } from '../../src/operator/operator.ts'
 import { type FakeCluster, startFakeCluster } from '../support/fake-cluster.ts'
-import { type Scene, startScene } from '../support/operator.ts'
+import { fasterClock, type Scene, startScene } from '../support/operator.ts'
 import { use } from '../support/use.ts'
 
-/** Holds what Scene says from the first test of the file to its last. */
+/** Of the operator's clock: what it waits for takes this part of its time. */
+export const FASTER = 3
+
+/** Holds what Scene says from the first test of the file to its last. The clock is `FASTER`, unless `changes` say otherwise. */
 export function useScene(changes: Partial<OperatorOptions> = {}): Scene<FakeCluster> {
-  const cluster = use(startFakeCluster)
-  return use(() => startScene(cluster, { pollMs: 100, resyncMs: 500, seenEveryMs: 300, ...changes }))
+  const cluster = use(() => startFakeCluster({ secondMs: 1_000 / FASTER }))
+  const often = { pollMs: 500, resyncMs: 2_500, seenEveryMs: 1_500 }
+  return use(() => startScene(cluster, { clock: fasterClock(FASTER), ...often, ...changes }))
 }

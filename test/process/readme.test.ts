@@ -1,6 +1,6 @@
 /**
- * The commands of the README from a clone to the first alarm, and those of the documents that need nothing but a running
- * service, as a person pastes them. Only addresses are replaced: ports are free ones.
+ * The commands of the README from a clone to the first alarm, the first calls of the API, and the commands of the documents
+ * that need nothing but a running service, as a person pastes them. Only addresses are replaced: ports are free ones.
  */
 
 import { execFile } from 'node:child_process'
@@ -20,13 +20,19 @@ import { makeTempFolder, type TempFolder } from '../support/temp-folder.ts'
 import { startUnsteadyFront } from '../support/unsteady-front.ts'
 
 const blocks = listBlocksOf('test/process/readme.test.ts')
-const [start, receive, use, ...more] = blocks.filter(({ document }) => document === 'README.md')
-const recipes = blocks.filter(({ document }) => document === 'docs/use/pings.md')
-const others = blocks.filter(({ document }) => document !== 'README.md' && document !== 'docs/use/pings.md')
+const of = (document: string) => blocks.filter((block) => block.document === document)
+const [clone, cronLine, ...moreOfReadme] = of('README.md')
+const [start, receive, use, ...moreOfApi] = of('docs/use/api.md')
+const recipes = of('docs/use/pings.md')
+const [reachable] = of('docs/get-started/script.md')
+const APART = ['README.md', 'docs/use/api.md', 'docs/use/pings.md', 'docs/get-started/script.md']
+const others = [...moreOfApi, ...blocks.filter(({ document }) => !APART.includes(document))]
 /** Ends at the first command that fails, also within `$(...)` and pipes. */
 const SHELL = ['bash', '-O', 'inherit_errexit', '-e', '-o', 'pipefail', '-c']
 const API_KEY = /BOOTSTRAP_API_KEY=(\S+)/.exec(start!.text)![1]!
 const PROJECT_ID = /BOOTSTRAP_PROJECT_ID=(\S+)/.exec(start!.text)![1]!
+/** This checkout is the clone. */
+const CLONED = 'git() { [ "$1" = clone ]; }; cd() { [ "$1" = heartbeat-operator ]; }'
 
 let temp: TempFolder
 let service: Service
@@ -44,7 +50,7 @@ const withAddresses = (commands: string) =>
 beforeAll(async () => {
   assertPackagesAreInstalled()
   temp = await makeTempFolder()
-  const starting = spawnService({ DATA_DIR: join(temp.path, 'data') }, asProgram(start!.text))
+  const starting = spawnService({}, asProgram(start!.text.replace('/tmp/heartbeat-try', join(temp.path, 'try'))))
   service = Object.assign(starting, await starting.ready())
   receiverPort = await findFreePort()
   receiver = spawnService({}, asProgram(withAddresses(receive!.text)))
@@ -56,8 +62,41 @@ afterAll(async () => {
   await temp?.remove()
 })
 
-it.concurrent('the README leads from a clone to the first alarm', async () => {
-  expect(more).toEqual([])
+it.concurrent('the README leads from a clone to a line of crontab, and to a check that is down', async () => {
+  expect(moreOfReadme).toEqual([])
+  const program = asProgram(`set -e; ${CLONED}\n${clone!.text}`)
+  await using fresh = spawnService({ DATA_DIR: join(temp.path, 'clone') }, program)
+  const { ping, api } = await fresh.ready()
+  const [, project] = await fresh.waitFor(/project +(\S+)/)
+  const [, email, password] = await fresh.waitFor(/log-in +(\S+) (\S+)/)
+  const stranger = await createApiClient(api, '')
+  const { body: tokens } = await stranger.post('/auth/login', { email, password }, { key: null })
+  const user = await createApiClient(api, tokens.access_token)
+  const fields = { project_id: project, name: 'Nightly backup', period_seconds: 10, grace_seconds: 0 }
+  const { body: check } = await user.post('/checks', fields)
+
+  const [, command] = /^(?:\S+ ){5}(.+)$/.exec(cronLine!.text.trim())!
+  const here = command!
+    .replace('/usr/local/bin/backup.sh', 'true')
+    .replace('http://127.0.0.1:8080', ping)
+    .replace('<public_id>', check.public_id)
+  expect(here).not.toBe(command)
+  // As cron runs it.
+  expect(await run(['/bin/sh', '-c', here], temp.path)).toEqual({ status: 0, output: '' })
+  const read = async () => (await user.get(`/checks/${check.id}`)).body
+  await expect.poll(read).toMatchObject({ status: 'down', status_reason: 'missed', pings_total: 1 })
+})
+
+it.concurrent('a service for other machines shows the names that it is given', async () => {
+  expect(reachable!.text).toContain('BIND_ADDRESS=0.0.0.0 ')
+  const program = asProgram(reachable!.text.replace('0.0.0.0', '127.0.0.2'))
+  await using fresh = spawnService({ DATA_DIR: join(temp.path, 'reachable') }, program)
+  expect((await fresh.ready()).ping).toMatch('http://127.0.0.2:')
+  expect(fresh.stdout).toContain(' http://monitor.example.com:8080/ping/')
+  expect(fresh.stdout).toContain(' http://monitor.example.com:8081/')
+})
+
+it.concurrent('the first calls of the API lead to an alarm', async () => {
   const { status, output } = await run([...SHELL, withAddresses(use!.text)], CHECKOUT)
   expect({ status, output }).toEqual({ status: 0, output: expect.stringContaining('"reason":"missed"') })
   expect(output).toMatch(/"reason":"missed".*"reason":"first_success".*"reason":"created"/)

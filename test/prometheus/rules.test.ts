@@ -91,6 +91,13 @@ describe('each alert', () => {
     expect([...headings].map(([, heading]) => heading)).toEqual(names)
   })
 
+  it('has a row in the table of the runbooks, in their order', () => {
+    const rows = readFileSync(RUNBOOKS, 'utf8').matchAll(/^\| \[(\w+)\]\(#(\w+)\) \| (\w+) \| ./gm)
+    expect([...rows].map(([, ...cells]) => cells)).toEqual(
+      rules.map(({ alert, labels }) => [alert, alert.toLowerCase(), labels.severity]),
+    )
+  })
+
   it.each(rules)('$alert is as bad in its runbook as in the rules', ({ alert, labels, for: held }) => {
     const [, first] = new RegExp(`^### ${alert}\\n\\n(.+)`, 'm').exec(readFileSync(RUNBOOKS, 'utf8')) ?? []
     expect(first).toMatch(new RegExp(`^\`${labels.severity}\`, ${held === '0s' ? 'at once' : `after ${held}`}\\. `))

@@ -82,6 +82,8 @@ export interface ServerCertificate {
 }
 
 export interface FakeApiServerOptions {
+  /** What the server takes for a second, for clients with a faster clock. */
+  readonly secondMs?: number
   readonly types?: readonly FakeType[]
   /** Plain HTTP without it. */
   readonly certificate?: ServerCertificate
@@ -106,7 +108,7 @@ export const PODS: FakeType = {
 }
 
 /** Watches get the version so long before their end, as the real ones are. */
-const LAST_BOOKMARK_MS = 2_000
+const LAST_BOOKMARK_SECONDS = 2
 
 export async function startFakeApiServer(options: FakeApiServerOptions = {}): Promise<FakeApiServer> {
   let isSweepDue = false
@@ -313,14 +315,15 @@ export async function startFakeApiServer(options: FakeApiServerOptions = {}): Pr
       response.end()
       return
     }
-    const endMs = Number(query.get('timeoutSeconds') ?? 300) * 1_000
+    const { secondMs = 1_000 } = options
+    const endMs = Number(query.get('timeoutSeconds') ?? 300) * secondMs
     // Nothing has happened since: then the real ones tell no bookmark.
     const began = history.version
     const bookmarkLast = () => {
       if (history.version > began) bookmark()
     }
-    if (query.get('allowWatchBookmarks') === 'true' && endMs > LAST_BOOKMARK_MS)
-      timers.push(setTimeout(bookmarkLast, endMs - LAST_BOOKMARK_MS))
+    if (query.get('allowWatchBookmarks') === 'true' && endMs > LAST_BOOKMARK_SECONDS * secondMs)
+      timers.push(setTimeout(bookmarkLast, endMs - LAST_BOOKMARK_SECONDS * secondMs))
     timers.push(setTimeout(watch.end, endMs))
   }
 

@@ -1,7 +1,14 @@
 /** The fake API server with the kinds that the operator works with, and what tests do with a cluster: the part of `Cluster` that it can do. */
 
 import { randomUUID } from 'node:crypto'
-import { type FakeApiServer, type FakeType, HEARTBEAT_CHECKS, PODS, startFakeApiServer } from './fake-api-server.ts'
+import {
+  type FakeApiServer,
+  type FakeApiServerOptions,
+  type FakeType,
+  HEARTBEAT_CHECKS,
+  PODS,
+  startFakeApiServer,
+} from './fake-api-server.ts'
 import type { TestCluster } from './workplace.ts'
 
 const core = (plural: string, kind: string): FakeType => ({ group: '', version: 'v1', plural, kind })
@@ -26,8 +33,8 @@ export interface FakeCluster extends TestCluster, AsyncDisposable {
   readonly server: FakeApiServer
 }
 
-export async function startFakeCluster(): Promise<FakeCluster> {
-  const server = await startFakeApiServer({ types: TYPES })
+export async function startFakeCluster(options: FakeApiServerOptions = {}): Promise<FakeCluster> {
+  const server = await startFakeApiServer({ types: TYPES, ...options })
   server.collection(NAMESPACES).create({ metadata: { name: 'kube-system' } })
   return {
     server,

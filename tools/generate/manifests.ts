@@ -1,11 +1,12 @@
 /**
- * What is made without Helm, by path: the CustomResourceDefinition from its schema, also as a template of the chart, the
- * schema of the chart's values, and the table of them in its README. The rest: installations.ts.
+ * What is made without Helm, by path: the CustomResourceDefinition from its schema, also as a template of the chart and as
+ * a document, the schema of the chart's values, and the table of them in its README. The rest: installations.ts.
  */
 
 import { readFileSync } from 'node:fs'
 import { stringify } from 'yaml'
 import { RESOURCE_DEFINITION } from '../../src/operator/schema/definition.ts'
+import { renderCrdReference } from './crd-reference.ts'
 import { renderValuesSchema } from './values-schema.ts'
 import { replaceValuesTable } from './values-table.ts'
 
@@ -17,6 +18,7 @@ const read = (path: string) => readFileSync(new URL(path, ROOT), 'utf8')
 export function renderManifests(): ReadonlyMap<string, string> {
   return new Map([
     ['crds/heartbeatchecks.yaml', renderDefinition()],
+    ['docs/reference/crd.md', renderCrdReference()],
     [`${CHART}/templates/crds/heartbeatchecks.yaml`, renderDefinitionTemplate()],
     [`${CHART}/values.schema.json`, renderValuesSchema(read(`${CHART}/values.yaml`))],
     [`${CHART}/README.md`, replaceValuesTable(read(`${CHART}/README.md`), read(`${CHART}/values.yaml`))],

@@ -124,7 +124,7 @@ export function queryableOn(client: pg.PoolClient, timeoutMs?: number): Queryabl
 
 /**
  * Uses pg's callback, and no timer where there is a budget: with pg's promise, or with a timer, each statement keeps the objects of the next
- * one alive, and a tenth of all allocations survives until a full garbage collection (docs/internals/ping-path.md).
+ * one alive, and a tenth of all allocations survives until a full garbage collection (docs/internals/benchmarks.md).
  */
 function issue<Row = unknown>(
   client: pg.PoolClient,

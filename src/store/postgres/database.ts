@@ -157,10 +157,13 @@ export function isInClear(socket: Pick<Socket, 'remoteAddress'>): boolean {
 /** Without these, plans read along an index, in its order. */
 const PLANS_OF_MANY_ROWS = ['seqscan', 'bitmapscan', 'hashjoin', 'mergejoin', 'sort'] as const
 
+/** A setting of ours. Without it, what lies between has dropped all our settings: a pooler (migrate.ts). */
+export const MARK = 'heartbeat_operator.settings'
+
 /** Settings of PostgreSQL for each connection, as command-line options. */
 function settingsOf({ genericPlans = false, looksUp = false, isForgetful = false }: DatabaseOptions): string {
   // Only statements that run for seconds gain from jit.
-  const settings = ['-c TimeZone=UTC', '-c jit=off']
+  const settings = ['-c TimeZone=UTC', '-c jit=off', `-c ${MARK}=on`]
   // With the length of the arrays known, the planner would hash them and scan all checks. A generic plan looks rows up.
   if (genericPlans) settings.push('-c plan_cache_mode=force_generic_plan')
   if (looksUp) for (const plan of PLANS_OF_MANY_ROWS) settings.push(`-c enable_${plan}=off`)

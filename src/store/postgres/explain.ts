@@ -1,16 +1,19 @@
 /** Explains why the first connection failed, in one line for the person who set DATABASE_URL. Never shows the password. */
 
 import { errorCode } from '../../runtime/error-code.ts'
-import { SchemaError } from './migrate.ts'
+import { POOLER, SchemaError } from './migrate.ts'
 import { isOutage, sqlStateOf, UNDEFINED_DATABASE } from './sqlstate.ts'
 
 const STARTING_UP = '57P03'
+/** PgBouncer says so of a setting that it does not know. */
+const isOfPooler = (error: unknown) =>
+  error instanceof Error && error.message.startsWith('unsupported startup parameter')
 
 /** Whether a later attempt may succeed. `isNameAwaited`: a Service may get the unknown host name later. */
 export function mayPass(error: unknown, isNameAwaited: boolean): boolean {
   const cause = rootOf(error)
   if (errorCode(cause) === 'ENOTFOUND') return isNameAwaited
-  return isOutage(cause) && sqlStateOf(cause) !== '25006'
+  return isOutage(cause) && sqlStateOf(cause) !== '25006' && !isOfPooler(cause)
 }
 
 /** Whether PostgreSQL or the connection to it failed. Any other error is a fault of this program. */
@@ -25,6 +28,7 @@ export function explainDatabaseError(error: unknown, databaseUrl: string): strin
   const { host, hostname, username, pathname } = new URL(databaseUrl)
   const database = decodeURIComponent(pathname.slice(1)) || 'postgres'
   if (cause instanceof SchemaError) return cause.message
+  if (isOfPooler(cause)) return `${POOLER} (${(cause as Error).message})`
   switch (sqlStateOf(cause)) {
     case '28P01':
     case '28000':

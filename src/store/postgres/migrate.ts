@@ -1,7 +1,7 @@
 /** Migrates to this code's version: numbered files, each in a transaction, under a lock: replicas start at once. */
 
 import { readdir, readFile } from 'node:fs/promises'
-import type { Database, Queryable } from './database.ts'
+import { type Database, MARK, type Queryable } from './database.ts'
 import { MIGRATION_LOCK } from './locks.ts'
 import { FEATURE_NOT_SUPPORTED, sqlStateOf } from './sqlstate.ts'
 
@@ -21,7 +21,7 @@ export interface Migrated {
 
 /** Returns the versions before and after. Throws SchemaError, AppError `unavailable`, or the error of a migration. */
 export async function migrate(database: Database): Promise<Migrated> {
-  await assertServerVersion(database)
+  await assertUsable(database)
   const files = (await readdir(FOLDER)).filter((file) => file.endsWith('.sql')).sort()
   const latest = files.length
   let from: number | undefined
@@ -55,11 +55,16 @@ export async function migrate(database: Database): Promise<Migrated> {
   }
 }
 
-async function assertServerVersion(database: Database): Promise<void> {
-  const { rows } = await database.query<{ number: string; text: string }>(
-    `select current_setting('server_version_num') as number, current_setting('server_version') as text`,
+export const POOLER =
+  'a connection pooler (PgBouncer?) drops the settings of sessions: point DATABASE_URL to PostgreSQL itself'
+
+async function assertUsable(database: Database): Promise<void> {
+  const { rows } = await database.query<{ number: string; text: string; mark: string | null }>(
+    `select current_setting('server_version_num') as number, current_setting('server_version') as text,
+      current_setting('${MARK}', true) as mark`,
   )
-  const { number, text } = rows[0]!
+  const { number, text, mark } = rows[0]!
+  if (mark !== 'on') throw new SchemaError(POOLER)
   if (Number(number) < OLDEST_SERVER)
     throw new SchemaError(
       `the database is PostgreSQL ${text}, 14 or later is needed: upgrade it, or point DATABASE_URL to another`,

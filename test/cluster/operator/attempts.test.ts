@@ -17,7 +17,7 @@ import {
   whenPolicyIsEnforced,
 } from './stage.ts'
 
-const DOCUMENT = 'docs/security/security.md'
+const DOCUMENT = 'docs/security/controller-token.md'
 const POD = { restartPolicy: 'Never', containers: [{ name: 'job', image: 'registry.invalid/job:1' }] }
 const GROUP = '/apis/heartbeat-operator.io/v1'
 
@@ -96,7 +96,7 @@ function expectInDocument(name: string, text: string): void {
   else expect(document.slice(from, to), 'ATTEMPTS=write writes the table').toBe(text)
 }
 
-it('F4: the API server answers what docs/security/security.md says, to each attempt', async () => {
+it('F4: the API server answers what docs/security/controller-token.md says, to each attempt', async () => {
   const rows: string[][] = []
   for (const [on, attempts] of Object.entries(listAttempts(owners)))
     for (const [index, each] of attempts.entries()) {
@@ -109,7 +109,21 @@ it('F4: the API server answers what docs/security/security.md says, to each atte
       }
       rows.push(cells)
     }
-  expectInDocument('attempts', table(['Of', 'Attempt', 'With the rights alone', 'With the policy'], rows))
+  const reasons = [...new Set(rows.flatMap(([, , , limited]) => /^422: (the operator .*)$/.exec(limited!)?.[1] ?? []))]
+  const numbered = rows.map((cells) =>
+    cells.map((cell) => {
+      const reason = reasons.findIndex((each) => cell === `422: ${each}`)
+      return reason < 0 ? cell : `rejected: ${reason + 1}`
+    }),
+  )
+  expectInDocument('attempts', table(['Of', 'Attempt', 'With the rights alone', 'With the policy'], numbered))
+  expectInDocument(
+    'reasons',
+    table(
+      ['Rejected', 'Reason of the policy'],
+      reasons.map((reason, index) => [`${index + 1}`, reason]),
+    ),
+  )
 })
 
 it('F4: the policy asks of each type of object only for fields that it has', async () => {

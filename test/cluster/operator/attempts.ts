@@ -1,6 +1,6 @@
 /**
  * What a holder of the controller's token tries: with rights alone some of it would succeed. Each attempt is one request, sent as a dry run, so that
- * its answer is the API server's and changes nothing. The table of the answers is in docs/security/security.md.
+ * its answer is the API server's and changes nothing. The table of the answers is in docs/security/controller-token.md.
  */
 
 export type Kind = 'Secret' | 'ConfigMap'

@@ -210,7 +210,7 @@ describe('the listener', () => {
     await eventually('it listens', () => connections === 1)
     proxy.freeze()
     const frozenAt = performance.now()
-    await eventually('the failure is told', () => problems.length > 0)
+    await eventually('the failure is reported', () => problems.length > 0)
     expect(performance.now() - frozenAt).toBeLessThan(10_000)
     proxy.thaw()
     await eventually('it listens again', () => connections === 2)

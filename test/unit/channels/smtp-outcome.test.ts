@@ -4,6 +4,7 @@ import { createServer, type Server, type Socket } from 'node:net'
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
 import type { EmailSender } from '../../../src/channels/kinds/email/send.ts'
 import { judgeFailure, type SmtpError } from '../../../src/channels/kinds/email/smtp-outcome.ts'
+import { startCpuTimer } from '../../support/cpu-time.ts'
 import { aFlipEvent } from '../../support/events.ts'
 import { type SmtpReceiver, type SmtpStage, startSmtpReceiver } from '../../support/smtp-receiver.ts'
 import { eventually } from '../../support/until.ts'
@@ -186,9 +187,9 @@ describe('a server that does not speak SMTP', () => {
 describe('a response of many characters', () => {
   it('is quoted in a time that does not grow with its length', () => {
     const response = `550 ${'a'.repeat(1_000_000)}`
-    const startedAt = performance.now()
+    const used = startCpuTimer()
     const outcome = judgeFailure({ code: 'EENVELOPE', command: 'RCPT TO', responseCode: 550, response }, 'mail:587')
-    expect(performance.now() - startedAt).toBeLessThan(1_000)
+    expect(used()).toBeLessThan(1_000)
     expect(outcome).toMatchObject({ error: expect.stringMatching(/: 550 a{195}…$/) })
   })
 })

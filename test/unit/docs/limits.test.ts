@@ -1,4 +1,4 @@
-/** docs/security/security.md says the limits of the HTTP edge as the code has them. */
+/** docs/security/threats.md says the limits of the HTTP edge as the code has them. */
 
 import { expect, it } from 'vitest'
 import { LIMITS } from '../../../src/domain/limits.ts'
@@ -6,7 +6,7 @@ import * as edge from '../../../src/http/limits.ts'
 import { MOST_SHORT_CHUNKS, SHORT_CHUNK_BYTES } from '../../../src/runtime/short-chunks.ts'
 import { readText } from '../../support/documents.ts'
 
-const ROWS = readText('docs/security/security.md').split('\n')
+const ROWS = readText('docs/security/threats.md').split('\n')
 const number = (value: number) => value.toLocaleString('en')
 const seconds = (ms: number) => `${ms / 1_000} s`
 
@@ -70,6 +70,7 @@ it.each([
 })
 
 it('unknown credentials', () => {
-  const line = ROWS.find((row) => row.startsWith('- **Unknown credentials**'))
+  const lines = readText('docs/security/security.md').split('\n')
+  const line = lines.find((row) => row.startsWith('- **Unknown credentials**'))
   expect(line).toContain(`after ${edge.REJECTIONS} responses with 401 to an address in a minute`)
 })

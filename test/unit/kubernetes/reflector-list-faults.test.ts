@@ -33,7 +33,7 @@ describe('a list that fails', () => {
     a.reflector.start()
     for (let n = 1; n <= 8; n += 1) {
       // The clock is moved below, and by nobody else.
-      await eventually(`${n} problems are told`, () => a.problems.length === n)
+      await eventually(`${n} problems are reported`, () => a.problems.length === n)
       times.push(a.clock.now())
       await a.clock.settle()
       await a.clock.advance(a.clock.wakeTimes()[0]! - a.clock.now())

@@ -1,6 +1,7 @@
 import { spawnSync } from 'node:child_process'
 import { describe, expect, it } from 'vitest'
 import { redactIds } from '../../../src/runtime/log.ts'
+import { startCpuTimer } from '../../support/cpu-time.ts'
 
 describe('a password in a URL', () => {
   it.each([
@@ -25,9 +26,9 @@ describe('a password in a URL', () => {
     ['many names', 'a@'],
   ])('is looked for in a time that grows with the length alone: %s', (_, piece) => {
     const text = piece.repeat(1_000_000 / piece.length)
-    const startedAt = performance.now()
+    const used = startCpuTimer()
     redactIds(text)
-    expect(performance.now() - startedAt).toBeLessThan(1_000)
+    expect(used()).toBeLessThan(1_000)
   })
 })
 

@@ -1,0 +1,22 @@
+/** What the document of the import shows for an installed chart. */
+
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { expect } from 'vitest'
+import { listBlocksOf } from '../support/documents.ts'
+import { writeKumaDatabase } from '../support/kuma-database.ts'
+import type { Installation } from './installation.ts'
+import type { Stage } from './stage.ts'
+
+/** Imports a monitor of Uptime Kuma in a pod, by the commands as they are pasted. */
+export async function importMonitor(stage: Stage, installation: Installation): Promise<void> {
+  const api = await installation.openApi()
+  expect((await api.post('/projects', { name: 'Payments' })).body).toMatchObject({ slug: 'payments' })
+  const folder = await mkdtemp(join(tmpdir(), 'heartbeat-import-'))
+  writeKumaDatabase(join(folder, 'kuma.db'), [{ name: 'One' }])
+  const commands = listBlocksOf('test/e2e/import.ts').map(({ text }) => text)
+  const printed = await stage.shell(`cd ${folder}; ${commands.join('\n')}`)
+  await rm(folder, { recursive: true })
+  expect(printed).toContain('made 1, there already 0, refused 0, left out 0')
+}
