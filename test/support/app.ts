@@ -7,6 +7,7 @@ import { systemClock } from '../../src/runtime/clock.ts'
 import type { Log } from '../../src/runtime/log.ts'
 import type { Database } from '../../src/store/postgres/database.ts'
 import { bootstrap } from '../../src/tenancy/bootstrap.ts'
+import { type Answer, createApiClient } from './api-client.ts'
 import { createTestDatabase } from './database.ts'
 import { LOW_COST } from './passwords.ts'
 import { silentLog } from './silent-log.ts'
@@ -18,13 +19,6 @@ export interface StoredPing {
   readonly runId: string | null
   readonly body: Buffer | null
   readonly isBodyTruncated: boolean
-}
-
-export interface ApiAnswer {
-  readonly status: number
-  readonly headers: Headers
-  // biome-ignore lint/suspicious/noExplicitAny: tests look into answers of every shape
-  readonly body: any
 }
 
 export interface TestApp extends AsyncDisposable {
@@ -40,8 +34,8 @@ export interface TestApp extends AsyncDisposable {
   readonly apiKey: string
   readonly logIn: { readonly email: string; readonly password: string }
   readonly database: Database
-  /** A management call with the API key, or with `authorization` instead (null: none). */
-  call(method: string, path: string, json?: unknown, authorization?: string | null): Promise<ApiAnswer>
+  /** A management call with the API key, or with `authorization` instead (null: none). The answer must be one that the document promises. */
+  call(method: string, path: string, json?: unknown, authorization?: string | null): Promise<Answer>
   /** Makes a check of an hour and five minutes of grace, unless `fields` say otherwise. */
   createCheck(fields?: Record<string, unknown>): Promise<{ id: string; publicId: string }>
   /** What the database holds, oldest first. */
@@ -93,17 +87,10 @@ export async function startTestApp({
   const { ping, api, ops: opsUrl, listening } = await app.start()
   const [pingUrl, apiUrl] = [ping!, api!]
 
-  async function call(method: string, path: string, json?: unknown, authorization: string | null = `Bearer ${apiKey}`) {
-    const response = await fetch(listening.api + path, {
-      method,
-      headers: {
-        ...(authorization === null ? {} : { authorization }),
-        ...(json === undefined ? {} : { 'content-type': 'application/json' }),
-      },
-      ...(json === undefined ? {} : { body: JSON.stringify(json) }),
-    })
-    const text = await response.text()
-    return { status: response.status, headers: response.headers, body: text === '' ? null : JSON.parse(text) }
+  const client = await createApiClient(listening.api!, apiKey)
+  const call: TestApp['call'] = (method, path, json, authorization) => {
+    if (authorization === undefined) return client.call(method, path, { json })
+    return client.call(method, path, { json, key: null, headers: authorization === null ? {} : { authorization } })
   }
 
   const close = async () => {

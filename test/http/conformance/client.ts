@@ -2,7 +2,8 @@
 
 import { randomUUID } from 'node:crypto'
 import { expect } from 'vitest'
-import { type ApiAnswer, startTestApp, type TestApp } from '../../support/app.ts'
+import type { Answer } from '../../support/api-client.ts'
+import { startTestApp, type TestApp } from '../../support/app.ts'
 import { eventually } from '../../support/until.ts'
 
 export const aUuid = expect.stringMatching(/^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/)
@@ -19,9 +20,9 @@ export interface PingInit {
 
 export interface Client extends AsyncDisposable {
   readonly app: TestApp
-  call(method: string, path: string, json?: unknown): Promise<ApiAnswer>
+  call(method: string, path: string, json?: unknown): Promise<Answer>
   /** The body of a GET. */
-  read(path: string): Promise<ApiAnswer['body']>
+  read(path: string): Promise<Answer['body']>
   /** Gives the status. */
   ping(publicId: string, rest?: string, init?: PingInit): Promise<number>
   aCheck(fields?: Record<string, unknown>): Promise<{ id: string; publicId: string }>

@@ -8,7 +8,8 @@ import { randomUUID } from 'node:crypto'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { systemClock } from '../../../src/runtime/clock.ts'
 import { createApiKey } from '../../../src/tenancy/api-keys.ts'
-import { type ApiAnswer, startTestApp } from '../../support/app.ts'
+import type { Answer } from '../../support/api-client.ts'
+import { startTestApp } from '../../support/app.ts'
 import { addTenant, anAdmin } from '../../support/tenant.ts'
 import { aMessage, type Client, LONGEST_MS, startClient } from './client.ts'
 
@@ -34,7 +35,7 @@ const ENDPOINTS: [method: string, path: string][] = [
 ]
 
 /** A request that is right in all but, perhaps, its credential. */
-function callEndpoint([method, path]: [string, string], id: string, authorization?: string | null): Promise<ApiAnswer> {
+function callEndpoint([method, path]: [string, string], id: string, authorization?: string | null): Promise<Answer> {
   const query = method === 'GET' && path === '/checks' ? `?project_id=${app.projectId}` : ''
   const bodies: Record<string, unknown> = { POST: { project_id: app.projectId, name: 'Any' }, PUT: { name: 'Any' } }
   return app.call(method, path.replace('{id}', id) + query, bodies[method], authorization)
