@@ -31,7 +31,7 @@ beforeAll(async () => {
   folder = await makeTempFolder()
   checkout = join(folder.path, 'checkout')
   const files = execFileSync('git', ['ls-files', '-z', '--cached', '--others', '--exclude-standard'], { cwd: CHECKOUT })
-  const wanted = /^(?:src|charts|crds|manifests|tools|[^/]+$)/
+  const wanted = /^(?:src|charts|crds|docs|manifests|tools|[^/]+$)/
   for (const file of files
     .toString()
     .split('\0')

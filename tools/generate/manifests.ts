@@ -24,13 +24,19 @@ export function renderManifests(): ReadonlyMap<string, string> {
     [`${CHART}/Chart.yaml`, setVersions(read(`${CHART}/Chart.yaml`))],
     [`${CHART}/values.schema.json`, renderValuesSchema(read(`${CHART}/values.yaml`))],
     [`${CHART}/README.md`, replaceValuesTable(read(`${CHART}/README.md`), read(`${CHART}/values.yaml`))],
+    ...WITH_IMAGE.map((path) => [path, setVersions(read(path))] as const),
   ])
 }
 
-/** The chart and the image that it installs have the version of package.json. */
-function setVersions(chart: string): string {
+/** Documents that name the image, or its archive. */
+const WITH_IMAGE = ['docs/get-started/docker.md', 'docs/get-started/image.md']
+
+/** The chart, the image that it installs, and what documents say of the image have the version of package.json. */
+function setVersions(text: string): string {
   const { version } = JSON.parse(read('package.json'))
-  return chart.replace(/^(version|appVersion): .*$/gm, `$1: ${version}`)
+  return text
+    .replace(/^(version|appVersion): .*$/gm, `$1: ${version}`)
+    .replace(/(?<=heartbeat-operator[:-])\d+\.\d+\.\d+/g, version)
 }
 
 function renderDefinition(): string {

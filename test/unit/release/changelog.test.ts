@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { moveUnreleased, readSection } from '../../../tools/release/changelog.ts'
 import { compareVersions, isVersion } from '../../../tools/release/version.ts'
-import { readText } from '../../support/documents.ts'
+import { DOCUMENTS, readText } from '../../support/documents.ts'
 
 const BASE = 'https://example.com/a/b'
 const HEAD = '# Changelog\n\n## [Unreleased]\n'
@@ -83,6 +83,8 @@ describe('the version of package.json', () => {
       expect(new Set(readText(`manifests/${name}.yaml`).match(/\/heartbeat-operator:\S+/g))).toEqual(
         new Set([`/heartbeat-operator:${version}`]),
       )
+    const named = DOCUMENTS.flatMap((path) => readText(path).match(/(?<=heartbeat-operator[:-])\d+\.\d+\.\d+/g) ?? [])
+    expect(new Set(named)).toEqual(new Set([version]))
   })
 
   it('has 8 to 30 lines in the changelog', () => {
