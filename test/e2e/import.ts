@@ -6,13 +6,10 @@ import { join } from 'node:path'
 import { expect } from 'vitest'
 import { listBlocksOf } from '../support/documents.ts'
 import { writeKumaDatabase } from '../support/kuma-database.ts'
-import type { Installation } from './installation.ts'
 import type { Stage } from './stage.ts'
 
-/** Imports a monitor of Uptime Kuma in a pod, by the commands as they are pasted. */
-export async function importMonitor(stage: Stage, installation: Installation): Promise<void> {
-  const api = await installation.openApi()
-  expect((await api.post('/projects', { name: 'Payments' })).body).toMatchObject({ slug: 'payments' })
+/** Imports a monitor of Uptime Kuma in a pod, by the commands as they are pasted, into the project of the CronJobs. */
+export async function importMonitor(stage: Stage): Promise<void> {
   const folder = await mkdtemp(join(tmpdir(), 'heartbeat-import-'))
   writeKumaDatabase(join(folder, 'kuma.db'), [{ name: 'One' }])
   const commands = listBlocksOf('test/e2e/import.ts').map(({ text }) => text)

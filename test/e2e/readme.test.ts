@@ -196,9 +196,7 @@ describe('on a node of its own', () => {
     expect(names.toSorted()).toEqual(['receiver', 'receiver of the shop'])
   })
 
-  step('a monitor of Uptime Kuma is imported in a pod, by the commands of the document', () =>
-    importMonitor(stage, installation),
-  )
+  step('a monitor of Uptime Kuma is imported in a pod, by the commands of the document', () => importMonitor(stage))
 
   step('a rollout restart of the api loses none of 50 pings a second', async () => {
     const { reached } = await installation.readUrl('default', 'hello')
