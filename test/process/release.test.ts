@@ -40,7 +40,8 @@ beforeAll(async () => {
   writeFileSync(join(checkout, 'manifests.mjs'), MANIFESTS)
   writeFileSync(join(checkout, 'check.mjs'), CHECK)
   const description = JSON.parse(read('package.json'))
-  Object.assign(description.scripts, { manifests: 'node manifests.mjs', check: 'node check.mjs', precheck: 'true' })
+  // The packages are those of this checkout: nothing may install them anew.
+  Object.assign(description.scripts, { manifests: 'node manifests.mjs', check: 'node check.mjs', setup: 'true' })
   write('package.json', `${JSON.stringify({ ...description, version: '1.2.3' }, null, 2)}\n`)
   write('CHANGELOG.md', read('CHANGELOG.md').replace('## [Unreleased]\n', '## [Unreleased]\n\n- A thing\n'))
   git('init', '--quiet')
@@ -121,6 +122,8 @@ it('makes one commit and the tag, with the version in all files and the changelo
   expect(git('show', '--format=', '--name-only', 'HEAD').split('\n')).toEqual([
     'CHANGELOG.md',
     'charts/heartbeat-operator/Chart.yaml',
+    'docs/get-started/docker.md',
+    'docs/get-started/image.md',
     'package-lock.json',
     'package.json',
   ])
