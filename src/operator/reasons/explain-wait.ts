@@ -18,7 +18,7 @@ export interface WaitingSlot {
   readonly now: Instant
   /** That of its runs that waits for the slot: it has neither started nor ended. */
   readonly run: SourceRun | null
-  /** Of `run`. */
+  /** Of `run`; where no run waits, of the one that blocks others. */
   readonly pods: readonly TrimmedPod[]
 }
 
@@ -69,6 +69,14 @@ export function findWaitingRun(runs: Iterable<SourceRun>, { source, slotAt, star
   return newest
 }
 
+/** Returns the name of the Job beside which Forbid lets no other start. */
+export function findBlockingJob({
+  concurrencyPolicy,
+  active,
+}: Pick<Source, 'concurrencyPolicy' | 'active'>): string | null {
+  return concurrencyPolicy === 'Forbid' ? (active[0] ?? null) : null
+}
+
 /** Returns whose Events to list; null: the caches hold the reason. */
 export function findSubject(slot: WaitingSlot): Subject | null {
   const { source, run } = slot
@@ -99,7 +107,7 @@ export function newestWarning(events: readonly CoreEvent[]): Warning | null {
 }
 
 function explainFromFields({ source, run, pods }: WaitingSlot): WaitReason | null {
-  if (run === null) return explainBlock(source)
+  if (run === null) return explainBlock(source, pods)
   const job = run.metadata.name
   if (run.suspended)
     return { job, detail: `Job ${job} is suspended: its queue starts it, or set spec.suspend to false` }
@@ -113,10 +121,13 @@ function explainFromFields({ source, run, pods }: WaitingSlot): WaitReason | nul
   return { job, detail: `pod ${pod.metadata.name} runs but is not ready: see its readiness probe` }
 }
 
-function explainBlock({ concurrencyPolicy, active }: Source): WaitReason | null {
-  const [job] = active
-  if (concurrencyPolicy !== 'Forbid' || job === undefined) return null
-  return { job, detail: `Job ${job} is still active, and concurrencyPolicy Forbid lets no other Job start beside it` }
+/** A Job that blocks others because it cannot start itself says why. */
+function explainBlock(source: Source, pods: readonly TrimmedPod[]): WaitReason | null {
+  const job = findBlockingJob(source)
+  if (job === null) return null
+  const wait = pods.map(explainWaitOf).find((wait) => wait !== null)
+  const blocks = `Job ${job} is still active, and concurrencyPolicy Forbid lets no other Job start beside it`
+  return { job, detail: wait === undefined ? blocks : `${blocks}: ${wait.sentence}` }
 }
 
 function explainFromWarning({ run, pods, slotAt }: WaitingSlot, warning: Warning | null): WaitReason | null {

@@ -14,6 +14,7 @@ import type { Log } from '../../runtime/log.ts'
 import { createRate } from '../../runtime/rate.ts'
 import {
   explainWait,
+  findBlockingJob,
   findSubject,
   findWaitingRun,
   newestWarning,
@@ -114,8 +115,11 @@ export function createMissedExplainer(options: MissedExplainerOptions): MissedEx
     const source = name === null ? undefined : sources.getSource(`${resource.namespace}/${name}`)
     if (source === undefined || dueAt === null) return null
     const slotAt = dueAt - graceMs
-    const run = findWaitingRun(sources.runsOf(source.metadata.uid), { source, slotAt, started })
-    const pods = run === null ? [] : sources.podsOf(run.metadata)
+    const runs = [...sources.runsOf(source.metadata.uid)]
+    const run = findWaitingRun(runs, { source, slotAt, started })
+    const blocking = findBlockingJob(source)
+    const shown = run ?? runs.find(({ metadata }) => metadata.name === blocking)
+    const pods = shown === undefined ? [] : sources.podsOf(shown.metadata)
     return { source, slotAt, now, run, pods }
   }
 

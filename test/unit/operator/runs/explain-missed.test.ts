@@ -2,11 +2,12 @@
 
 import { describe, expect, it } from 'vitest'
 import { ApiError } from '../../../../src/kubernetes/errors.ts'
+import type { TrimmedPod } from '../../../../src/operator/reasons/trim-pod.ts'
 import { createMissedExplainer } from '../../../../src/operator/runs/explain-missed.ts'
 import type { SourceRun } from '../../../../src/operator/sources/source-kind.ts'
 import type { FollowedCheck } from '../../../../src/store/jobs/followed-checks.ts'
 import { SECOND } from '../../../support/builders.ts'
-import { makeJob, runOf, sourceOf } from '../../../support/job-objects.ts'
+import { makeJob, podOf, runOf, sourceOf } from '../../../support/job-objects.ts'
 import { createManualClock } from '../../../support/manual-clock.ts'
 
 const warning = { type: 'Warning', reason: 'FailedCreate', message: 'exceeded quota', metadata: {} }
@@ -16,11 +17,13 @@ interface Setting {
   readonly graceMs?: number
   readonly run?: SourceRun | null
   readonly source?: object
+  /** Of each run. */
+  readonly pods?: readonly TrimmedPod[]
   readonly answer?: () => Promise<object>
 }
 
 /** Checks that are due `graceMs` from now; none of their runs has started. */
-function start({ count = 1, graceMs = 300 * SECOND, run = null, source = {}, answer }: Setting = {}) {
+function start({ count = 1, graceMs = 300 * SECOND, run = null, source = {}, pods = [], answer }: Setting = {}) {
   const clock = createManualClock()
   const from = clock.now()
   const lists: { at: number; namespace: string; fieldSelector: string }[] = []
@@ -57,7 +60,7 @@ function start({ count = 1, graceMs = 300 * SECOND, run = null, source = {}, ans
         return { ...whole, metadata: { ...whole.metadata, name, uid: `uid-of-${name}` } }
       },
       runsOf: () => (run === null ? [] : [run]),
-      podsOf: () => [],
+      podsOf: () => pods,
     },
     clock,
     log: { warn: ((_: object, text: string) => void warnings.push(text)) as never },
@@ -147,6 +150,18 @@ describe('the Events of an object', () => {
     manual.change({ openJobRuns: [run.metadata.uid] })
     expect(await manual.explainUntil(300 * SECOND)).toMatchObject(details)
     expect(manual.lists).toEqual([])
+  })
+
+  it('are not listed for a run that blocks others because it cannot start: its pod says why', async () => {
+    const run = { ...runOf(makeJob({})), slotAt: 0 }
+    const source = { concurrencyPolicy: 'Forbid', active: [run.metadata.name] }
+    const waiting = { reason: 'ErrImagePull', message: 'not found' }
+    const status = { phase: 'Pending', containerStatuses: [{ name: 'backup', state: { waiting } }] }
+    const { lists, explainUntil } = start({ run, source, pods: [podOf({ metadata: { name: 'p' }, status })] })
+    expect(await explainUntil(300 * SECOND)).toMatchObject([
+      { detail: expect.stringMatching(/ beside it: container backup could not start: ErrImagePull: not found$/) },
+    ])
+    expect(lists).toEqual([])
   })
 
   it('are listed at most five times a second, and all in time', async () => {
