@@ -1,4 +1,4 @@
-/** The import table of src/README.md, held by machine. A rule that is broken here is a decision to take there first. */
+/** Who may import whom (src/README.md has the layers). A rule that is broken here is a decision to take first. */
 
 import { readdirSync, readFileSync } from 'node:fs'
 import { dirname, join, relative } from 'node:path'
@@ -196,7 +196,7 @@ describe('the import table', () => {
       const target = resolveInside(file, from)
       const isAllowed =
         placeOf(target) === placeOf(file) || inside.some((place) => target === place || target.startsWith(`${place}/`))
-      expect(isAllowed, `${file} imports ${target}; the table in src/README.md says who may`).toBe(true)
+      expect(isAllowed, `${file} imports ${target}; TABLE says who may`).toBe(true)
     }
   })
 
