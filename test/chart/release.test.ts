@@ -73,6 +73,12 @@ describe('in a workflow', () => {
     })
   }
 
+  it('check-tag.ts takes no tag but that of the version', async () => {
+    await script('check-tag.ts', { GITHUB_REF_NAME: `v${version}` })
+    const why = `the tag is v0.9.0, and package.json has the version ${version}`
+    await expect(script('check-tag.ts', { GITHUB_REF_NAME: 'v0.9.0' })).rejects.toThrow(why)
+  })
+
   it('publish.ts pushes the chart beside the image, signs both by digest, and gives the digests to the next steps', async () => {
     const root = await fetchDebianPackages({ name: 'registry', packages: ['docker-registry'], scope: 'missing' })
     const address = `localhost:${await findFreePort()}`

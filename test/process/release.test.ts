@@ -1,11 +1,13 @@
 /** `npm run release`, as a maintainer calls it, in a copy of this checkout whose slow steps are scripts of the test. */
 
-import { execFileSync, spawnSync } from 'node:child_process'
-import { cpSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { execFileSync, spawn, spawnSync } from 'node:child_process'
+import { once } from 'node:events'
+import { cpSync, existsSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { CHECKOUT } from '../support/service-process.ts'
 import { makeTempFolder, type TempFolder } from '../support/temp-folder.ts'
+import { eventually } from '../support/until.ts'
 
 /** In place of `npm run manifests`, which needs Helm: what it makes without Helm. */
 const MANIFESTS = `
@@ -13,15 +15,15 @@ import { writeFileSync } from 'node:fs'
 import { renderManifests } from './tools/generate/manifests.ts'
 for (const [path, text] of renderManifests()) writeFileSync(path, text)
 `
-/** In place of `npm run check`. It sees what the real one would. */
+/** In place of `npm run check`. It sees what the real one would. While it runs, a maintainer works on. */
 const CHECK = `
-import { readFileSync, writeFileSync } from 'node:fs'
+import { appendFileSync, readFileSync } from 'node:fs'
 import { parse } from 'yaml'
 const { version } = JSON.parse(readFileSync('package.json', 'utf8'))
 const chart = parse(readFileSync('charts/heartbeat-operator/Chart.yaml', 'utf8'))
-writeFileSync('left-behind', '')
+for (const file of ['LICENSE', 'idea']) appendFileSync(file, 'work')
+if (version === '1.98.0') setTimeout(() => {}, 60_000)
 if (version === '1.99.0' || chart.version !== version || chart.appVersion !== version) process.exit(1)
-process.getBuiltinModule('fs').rmSync('left-behind')
 `
 
 let folder: TempFolder
@@ -67,7 +69,8 @@ function run(command: string, ...args: string[]) {
 const call = (...args: string[]) => run(process.execPath, 'tools/release/run.ts', ...args)
 
 /** All that git knows of the checkout, with what is neither committed nor ignored. */
-const describeCheckout = () => git('log', '--format=%H') + git('status', '--porcelain') + git('for-each-ref')
+const describeCheckout = () =>
+  git('log', '--format=%H') + git('status', '--porcelain', '-unormal') + git('for-each-ref')
 
 const USAGE = 'usage: npm run release -- X.Y.Z, as in npm run release -- 1.2.0\n'
 
@@ -80,20 +83,44 @@ it('rejects what is no version, and one that is older than that of package.json'
 })
 
 it.each(['LICENSE', 'new-file'])('rejects a checkout with a change: %s', (name) => {
+  git('config', 'status.showUntrackedFiles', 'no')
   write(name, 'changed')
   const before = describeCheckout()
   expect(call('1.3.0')).toMatchObject({ status: 1, stderr: expect.stringContaining(name) })
   expect([describeCheckout(), read(name)]).toEqual([before, 'changed'])
+  git('config', '--unset', 'status.showUntrackedFiles')
   git('clean', '--quiet', '--force')
   git('checkout', '--quiet', '.')
 })
 
-it('leaves nothing where `npm run check` fails', () => {
+/** What was changed while the check ran is not lost. Takes it away. */
+function expectWork() {
+  expect([read('LICENSE').endsWith('work'), read('idea')]).toEqual([true, 'work'])
+  expect(git('status', '--porcelain')).toBe(' M LICENSE\n?? idea')
+  git('clean', '--quiet', '--force')
+  git('checkout', '--quiet', '.')
+}
+
+it('leaves nothing of its own where `npm run check` fails, and what others changed in the meantime', () => {
   const before = describeCheckout()
   const { status, stderr } = call('1.99.0')
   expect(status).toBe(1)
   expect(stderr).toContain('npm run --silent check failed: status 1.\n')
-  expect(stderr).toContain('1.99.0 is not released, and the checkout is as it was.\n')
+  const changes = ' M LICENSE\n?? idea\n'
+  expect(stderr).toContain(`1.99.0 is not released, and the checkout is as it was, but for these changes:\n${changes}`)
+  expectWork()
+  expect(describeCheckout()).toBe(before)
+})
+
+it('leaves nothing of its own after Ctrl-C', async () => {
+  const before = describeCheckout()
+  const command = ['tools/release/run.ts', '1.98.0']
+  // A group of its own, as that of a command in a terminal.
+  const child = spawn(process.execPath, command, { cwd: checkout, stdio: 'ignore', detached: true })
+  await eventually('the check runs', () => existsSync(join(checkout, 'idea')))
+  process.kill(-child.pid!, 'SIGINT')
+  expect(await once(child, 'exit')).toEqual([1, null])
+  expectWork()
   expect(describeCheckout()).toBe(before)
 })
 
@@ -101,7 +128,9 @@ it('leaves nothing where git refuses the commit', () => {
   const before = describeCheckout()
   const hook = join(checkout, '.git/hooks/commit-msg')
   writeFileSync(hook, '#!/bin/sh\necho no >&2\nexit 1\n', { mode: 0o755 })
-  expect(call('1.3.0')).toMatchObject({ status: 1, stderr: expect.stringContaining('git commit failed: no\n') })
+  const why = 'git commit failed: no\n'
+  const left = '1.3.0 is not released, and the checkout is as it was.\n'
+  expect(call('1.3.0')).toMatchObject({ status: 1, stderr: left + why })
   expect(describeCheckout()).toBe(before)
   rmSync(hook)
 })
@@ -111,9 +140,9 @@ it('makes one commit and the tag, with the version in all files and the changelo
   const { status, stdout } = run('npm', 'run', '--silent', 'release', '--', '1.3.0')
   expect([status, stdout]).toEqual([
     0,
-    'The commit and the tag v1.3.0 are made. To publish them: git push origin HEAD v1.3.0\n',
+    'The commit and the tag v1.3.0 are made. To publish them: git push --atomic origin HEAD v1.3.0\n',
   ])
-  expect(git('status', '--porcelain')).toBe('')
+  expectWork()
   expect(git('rev-parse', 'HEAD^')).toBe(before)
   expect(git('rev-parse', 'v1.3.0^{commit}')).toBe(git('rev-parse', 'HEAD'))
   expect(git('cat-file', '-t', 'v1.3.0')).toBe('tag')
@@ -133,7 +162,12 @@ it('makes one commit and the tag, with the version in all files and the changelo
 it('rejects a version that has a tag; takes that of package.json where it has none, as that of the first release', () => {
   expect(call('1.3.0')).toMatchObject({ status: 1, stderr: 'The tag v1.3.0 exists.\n' })
   git('tag', '--delete', 'v1.3.0')
-  expect(call('1.3.0').status).toBe(0)
+  git('checkout', '--quiet', '--detach')
+  const { status, stdout } = call('1.3.0')
+  expect(status).toBe(0)
+  // Git could not push HEAD.
+  expect(stdout).toContain(': git push --atomic origin v1.3.0\n')
+  expectWork()
   expect(git('show', '--format=', '--name-only', 'HEAD')).toBe('')
   expect(git('rev-parse', 'v1.3.0^{commit}')).toBe(git('rev-parse', 'HEAD'))
 })

@@ -1,6 +1,8 @@
 /** CHANGELOG.md as Keep a Changelog describes it: a section for each version, and the links of the headings at the end. */
 
 const UNRELEASED = '## [Unreleased]\n'
+/** Of a section: the next heading, or the links. */
+const END = /^(?:## |\[[^\]]+\]: )/m
 const LINK = /^\[Unreleased\]: (\S+)\/compare\/v\S+\.\.\.HEAD$/m
 
 /** A date is `YYYY-MM-DD`. */
@@ -18,7 +20,7 @@ export function moveUnreleased(changelog: string, { version, date }: Section): s
   const [before, after] = splitAt(changelog, UNRELEASED)
   if (base === undefined || before === null)
     throw new Error('CHANGELOG.md needs the heading "## [Unreleased]" and its link to .../compare/vX.Y.Z...HEAD')
-  const end = /^(?:## |\[)/m.exec(after)!.index
+  const end = END.exec(after)!.index
   const [news, older] = [after.slice(0, end).trim(), after.slice(end)]
   const prepared = new RegExp(`^## \\[${RegExp.escape(version)}\\].*\n`, 'm').exec(older)
   const heading = `## [${version}] - ${date}\n`
@@ -34,7 +36,7 @@ export function moveUnreleased(changelog: string, { version, date }: Section): s
 export function readSection(changelog: string, version: string): string {
   const [before, after] = splitAt(changelog, new RegExp(`^## \\[${RegExp.escape(version)}\\].*\n`, 'm'))
   if (before === null) throw new Error(`CHANGELOG.md has no section for ${version}`)
-  return after.slice(0, /^(?:## |\[[^\]]+\]: )/m.exec(after)?.index).trim()
+  return after.slice(0, END.exec(after)?.index).trim()
 }
 
 function splitAt(text: string, mark: string | RegExp): [string, string] | [null, ''] {

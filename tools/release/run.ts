@@ -1,6 +1,6 @@
 /**
- * `npm run release -- X.Y.Z`: writes the version into package.json and what is made of it, dates the changelog, runs `npm run check`, and
- * makes one commit and the tag vX.Y.Z. Pushes nothing. Where anything fails, the checkout is as it was: it is clean before.
+ * `npm run release -- X.Y.Z`: writes the version into package.json and what is made of it, dates the changelog, makes one commit, runs
+ * `npm run check`, and makes the tag vX.Y.Z. Pushes nothing. Where anything fails, the checkout is as it was: it is clean before.
  */
 
 import { spawnSync } from 'node:child_process'
@@ -19,11 +19,12 @@ class Refusal extends Error {
 }
 
 // Ctrl-C reaches the commands that run, and they fail; this process lives on to clean up.
-for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => {})
+for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => {})
 try {
   const version = readVersion(process.argv.slice(2))
   release(version)
-  say(`The commit and the tag v${version} are made. To publish them: git push origin HEAD v${version}`)
+  const branch = git('branch', '--show-current') === '' ? '' : 'HEAD '
+  say(`The commit and the tag v${version} are made. To publish them: git push --atomic origin ${branch}v${version}`)
 } catch (error) {
   if (!(error instanceof Refusal)) throw error
   process.stderr.write(`${error.message}\n`)
@@ -33,7 +34,7 @@ try {
 function readVersion(args: readonly string[]): string {
   const [version = '', ...more] = args
   if (!isVersion(version) || more.length > 0) throw new Refusal(USAGE)
-  const changes = git('status', '--porcelain')
+  const changes = listChanges()
   if (changes !== '') throw new Refusal(`The checkout must have no changes, and has these:\n${changes}`)
   const isTagged = (tag: string) => git('tag', '--list', tag) !== ''
   if (isTagged(`v${version}`)) throw new Refusal(`The tag v${version} exists.`)
@@ -48,26 +49,36 @@ function readVersion(args: readonly string[]): string {
 function release(version: string): void {
   const head = git('rev-parse', 'HEAD')
   const installedAt = statSync(LOCK).mtime
+  let isCommitted = false
   let isDone = false
   try {
     writeVersion(version)
+    const notes = readSection(read('CHANGELOG.md'), version)
     // No dependency changes: npm has nothing to install.
     utimesSync(LOCK, installedAt, installedAt)
     run('npm', 'run', '--silent', 'manifests')
-    run('npm', 'run', '--silent', 'check')
     git('add', '--all')
     git('commit', '--quiet', '--allow-empty', '--signoff', '--message', `Release ${version}`)
-    const notes = readSection(read('CHANGELOG.md'), version)
+    isCommitted = true
+    // It takes a while. What the maintainer changes in the meantime is not of the release, and stays.
+    run('npm', 'run', '--silent', 'check')
     git('tag', '--annotate', '--cleanup=verbatim', '--message', `${version}\n\n${notes}`, `v${version}`)
     isDone = true
   } finally {
     if (!isDone) {
-      git('reset', '--quiet', '--hard', head)
-      git('clean', '--quiet', '--force', '-d')
+      git('reset', '--quiet', isCommitted ? '--keep' : '--hard', head)
+      if (!isCommitted) git('clean', '--quiet', '--force', '-d')
       utimesSync(LOCK, installedAt, installedAt)
-      process.stderr.write(`${version} is not released, and the checkout is as it was.\n`)
+      const others = listChanges()
+      const but = others === '' ? '' : `, but for these changes:\n${others}`
+      process.stderr.write(`${version} is not released, and the checkout is as it was${but || '.'}\n`)
     }
   }
+}
+
+/** Untracked files count, whatever the settings of git say: they would become part of the release, or would be removed. */
+function listChanges(): string {
+  return git('status', '--porcelain', '--untracked-files=normal')
 }
 
 function writeVersion(version: string): void {

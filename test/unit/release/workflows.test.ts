@@ -21,6 +21,8 @@ interface Job {
   readonly uses?: string
   readonly steps?: readonly Step[]
   readonly strategy?: { readonly matrix: Readonly<Record<string, readonly unknown[]>> }
+  readonly container?: { readonly image: string }
+  readonly services?: Readonly<Record<string, { readonly image: string }>>
 }
 interface Workflow {
   readonly permissions: unknown
@@ -44,27 +46,50 @@ const commands = steps.flatMap(({ job, step: { run } }) => {
 
 /** What runs each command that a workflow runs, besides the workflow. */
 const RUN_BY: Record<string, string> = {
-  'npm ci': 'test/process/readme.test.ts',
   'npm run check': '.ci/run',
   'npm run lane': '.ci/run',
   'npm run image': 'test/e2e/image-builders.test.ts',
   'npm run sbom': 'test/unit/supply-chain.test.ts',
   'npm run test:crash': '.ci/run',
   '.ci/own-node': 'test/unit/release/workflows.test.ts',
+  'tools/release/check-tag.ts': 'test/chart/release.test.ts',
   'tools/release/publish.ts': 'test/chart/release.test.ts',
   'tools/release/announce.ts': 'test/chart/release.test.ts',
 }
-/** They take hours, or ask what only the registry of npm knows. */
-const NOT_RUN = ['npm run faults', 'npm run mutate', 'npm run scan']
+/** It is how the tests got their packages; they take hours; it asks what only the registry of npm knows. */
+const NOT_RUN = ['npm ci', 'npm run faults', 'npm run mutate', 'npm run scan']
 
-/** `npm run NAME`, `npm ci`, or the path of a file; what is neither stays whole. */
+/** `npm run NAME`, `npm ci`, or the path of a file; what is neither, or more than one command, stays whole. */
 function nameOf(command: string): string {
+  if (/[;&|<>`]|\$\(/.test(command)) return command
   return (
     /^npm (?:ci$|run [\w:]+)(?= |$)/.exec(command)?.[0] ??
     /^(?:node )?((?:tools|test|\.ci)\/[\w./-]+)(?= |$)/.exec(command)?.[1] ??
     command
   )
 }
+
+type Values = Readonly<Record<string, unknown>>
+
+/**
+ * The jobs of a matrix, as GitHub makes them: an entry of `include` changes each combination of which it overwrites nothing, and becomes a
+ * job of its own where there is none.
+ */
+function listCombinations({ include = [], ...lists }: Record<string, readonly unknown[]>): Values[] {
+  let made: Values[] = Object.keys(lists).length === 0 ? [] : [{}]
+  for (const [name, values] of Object.entries(lists))
+    made = made.flatMap((one) => values.map((value) => ({ ...one, [name]: value })))
+  const more: Values[] = []
+  for (const entry of include as Values[]) {
+    const fits = (one: Values) => Object.keys(lists).every((name) => !(name in entry) || entry[name] === one[name])
+    if (!made.some(fits)) more.push(entry)
+    made = made.map((one) => (fits(one) ? { ...one, ...entry } : one))
+  }
+  return [...made, ...more]
+}
+
+const fillIn = (text: string, values: Values): string =>
+  text.replaceAll(/\$\{\{ matrix\.(\w+) \}\}/g, (_, name) => String(values[name] ?? ''))
 
 it.each(workflows)('%s gives no right that its jobs do not ask for', (_, { permissions }) => {
   expect([{}, { contents: 'read' }]).toContainEqual(permissions)
@@ -99,6 +124,16 @@ it('actions are pinned by digest, with the version that it is of', () => {
   expect(JSON.parse(readText('renovate.json')).extends).toContain('helpers:pinGitHubActionDigests')
 })
 
+it('containers and services are pinned by digest', () => {
+  const images = jobs.flatMap(({ job: { container, services = {}, strategy } }) =>
+    [container, ...Object.values(services)].flatMap((one) =>
+      one === undefined ? [] : listCombinations(strategy!.matrix).map((values) => fillIn(one.image, values)),
+    ),
+  )
+  expect(images.length).toBeGreaterThan(3)
+  for (const image of images) expect(image).toMatch(/^docker\.io\/library\/[a-z]+:[\w.-]+@sha256:[0-9a-f]{64}$/)
+})
+
 it('checkouts leave no credentials', () => {
   const checkouts = steps.filter(({ step }) => step.uses?.startsWith('actions/checkout@'))
   expect(checkouts.length).toBeGreaterThan(5)
@@ -119,6 +154,8 @@ describe('a command of a workflow', () => {
   it.each([
     'echo x',
     'npm ci && echo x',
+    'npm run check && echo x',
+    'npm run check $(echo x)',
     'npm install',
     'npm run missing',
     'node -e 1',
@@ -150,6 +187,17 @@ it('each lane has a job; unit is in that of the check', () => {
     return job.strategy!.matrix.lane!
   })
   expect(lanes.sort()).toEqual(projects.map(({ test }) => (test.name === 'unit' ? 'check' : test.name)).sort())
+})
+
+it('the oldest and the newest Kubernetes, PostgreSQL and Node.js have a job', () => {
+  const { jobs: all } = workflows.find(([file]) => file.endsWith('/ci.yaml'))![1]
+  const list = (name: string) => listCombinations(all[name]!.strategy!.matrix)
+  const kubernetes = list('lane').flatMap(({ lane, kubernetes }) =>
+    ['cluster', 'chart'].includes(lane as string) ? [`${lane} ${kubernetes}`] : [],
+  )
+  expect(kubernetes.sort()).toEqual(['chart newest', 'chart oldest', 'cluster newest', 'cluster oldest'])
+  expect(list('postgresql').map(({ postgresql }) => postgresql)).toEqual([14, 18])
+  expect(list('node').map(({ node }) => node)).toEqual([24, 26])
 })
 
 describe('actionlint', () => {
