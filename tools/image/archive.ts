@@ -3,12 +3,10 @@
  * that read `docker save` (older Docker, minikube) find the same layers in it. The same image gives the same bytes.
  */
 
-import { execFile } from 'node:child_process'
-import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
+import { createWriteStream } from 'node:fs'
+import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { promisify } from 'node:util'
-
-const run = promisify(execFile)
+import { pipeline } from 'node:stream/promises'
 
 export interface Image {
   /** Of the manifest: names every byte of the image. */
@@ -28,7 +26,7 @@ interface Descriptor {
  * @param name with the tag, as the engine will list it
  */
 export async function writeArchive(layout: string, name: string, archive: string): Promise<Image> {
-  const path = ({ digest }: Descriptor) => join('blobs', digest.replace(':', '/'))
+  const path = ({ digest }: Descriptor) => `blobs/${digest.replace(':', '/')}`
   const read = async (file: string) => JSON.parse(await readFile(join(layout, file), 'utf8'))
   const { manifests } = (await read('index.json')) as { manifests: Descriptor[] }
   if (manifests.length !== 1) throw new Error(`${layout} must hold one image, and holds ${manifests.length}`)
@@ -41,23 +39,32 @@ export async function writeArchive(layout: string, name: string, archive: string
     'oci-layout': { imageLayoutVersion: '1.0.0' },
     'manifest.json': [{ Config: path(manifest.config), RepoTags: [name], Layers: manifest.layers.map(path) }],
   }
-  const folder = await mkdtemp(`${archive}.`)
-  try {
-    for (const [file, content] of Object.entries(files)) await writeFile(join(folder, file), JSON.stringify(content))
-    const blobs = [manifests[0]!, manifest.config, ...manifest.layers].map(path)
-    const alike = [
-      '--sort=name',
-      '--mtime=@0',
-      '--owner=0',
-      '--group=0',
-      '--numeric-owner',
-      '--mode=644',
-      '--format=ustar',
-    ]
-    const contents = ['-C', folder, ...Object.keys(files), '-C', layout, ...new Set(blobs)]
-    await run('tar', ['-cf', archive, ...alike, ...contents])
-  } finally {
-    await rm(folder, { recursive: true, force: true })
-  }
+  const blobs = new Set([manifests[0]!, manifest.config, ...manifest.layers].map(path))
+  await pipeline(async function* () {
+    for (const [file, content] of Object.entries(files)) yield* makeEntry(file, Buffer.from(JSON.stringify(content)))
+    for (const blob of blobs) yield* makeEntry(blob, await readFile(join(layout, blob)))
+    yield Buffer.alloc(2 * BLOCK)
+  }, createWriteStream(archive))
   return { digest, bytes: manifest.layers.reduce((sum, layer) => sum + layer.size, 0) }
+}
+
+const BLOCK = 512
+
+/** A file in a tar (POSIX ustar), of nobody in particular and of 1970. Not by the program tar: that of macOS has other options. */
+function makeEntry(name: string, content: Buffer): Buffer[] {
+  const header = Buffer.alloc(BLOCK)
+  const number = (value: number, at: number, length: number) =>
+    header.write(value.toString(8).padStart(length - 1, '0'), at)
+  header.write(name)
+  number(0o644, 100, 8)
+  for (const owner of [108, 116]) number(0, owner, 8)
+  number(content.length, 124, 12)
+  number(0, 136, 12)
+  header.write('0', 156)
+  header.write('ustar\x0000', 257)
+  // The field itself counts as eight spaces.
+  header.fill(' ', 148, 156)
+  const sum = header.reduce((total, byte) => total + byte, 0)
+  header.write(`${sum.toString(8).padStart(6, '0')}\0`, 148)
+  return [header, content, Buffer.alloc(-content.length & (BLOCK - 1))]
 }

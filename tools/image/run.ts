@@ -9,8 +9,8 @@
  */
 
 import { execFileSync } from 'node:child_process'
-import { existsSync, readFileSync } from 'node:fs'
-import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { existsSync, readFileSync, rmSync } from 'node:fs'
+import { mkdir, mkdtemp, rename, writeFile } from 'node:fs/promises'
 import { homedir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -61,24 +61,31 @@ async function build(builder: Builder, { architectures, twice, push }: Options):
   const dist = join(root, 'dist')
   await mkdir(dist, { recursive: true })
   const work = await mkdtemp(join(dist, '.build-'))
+  const clear = () => rmSync(work, { recursive: true, force: true })
+  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const)
+    process.once(signal, () => {
+      clear()
+      process.exit(1)
+    })
   try {
     const layouts = new Map<string, string>()
     for (const architecture of architectures) {
       const layout = join(work, architecture)
       layouts.set(architecture, layout)
       await builder.build(sources, architecture, layout, { anew: false })
-      const archive = join(dist, `${name}-${version}-${architecture}.tar`)
-      const { digest, bytes } = await writeArchive(layout, image, archive)
+      const archive = `${name}-${version}-${architecture}.tar`
+      const { digest, bytes } = await writeArchive(layout, image, join(work, archive))
       if (twice) await compare(builder, sources, { architecture, work, digest })
+      await rename(join(work, archive), join(dist, archive))
       const same = twice ? ', twice the same' : ''
-      say(`dist/${name}-${version}-${architecture}.tar: ${image} ${digest}, ${(bytes / 1e6).toFixed(1)} MB${same}`)
+      say(`dist/${archive}: ${image} ${digest}, ${(bytes / 1e6).toFixed(1)} MB${same}`)
     }
     if (push === null) return
     const digest = await builder.push(sources, layouts, `${push}:${version}`)
     await writeFile(join(dist, 'pushed.json'), `${JSON.stringify({ repository: push, digest })}\n`)
     say(`pushed ${push}:${version}@${digest}`)
   } finally {
-    await rm(work, { recursive: true })
+    clear()
   }
 }
 
@@ -114,8 +121,14 @@ function describeRevision(): Record<string, string> {
       env: { ...process.env, TZ: 'UTC0' },
     }).trim()
   try {
-    const [revision, created] = git('log', '-1', '--format=%H %cd', '--date=format-local:%Y-%m-%dT%H:%M:%SZ').split(' ')
-    const isChanged = git('status', '--porcelain') !== ''
+    const [revision, created] = git(
+      'log',
+      '-1',
+      '--no-show-signature',
+      '--format=%H %cd',
+      '--date=format-local:%Y-%m-%dT%H:%M:%SZ',
+    ).split(' ')
+    const isChanged = git('status', '--porcelain', '--untracked-files=normal') !== ''
     return { REVISION: `${revision}${isChanged ? '-changed' : ''}`, CREATED: created! }
   } catch {
     return {}
