@@ -54,18 +54,20 @@ function release(version: string): void {
   try {
     writeVersion(version)
     const notes = readSection(read('CHANGELOG.md'), version)
-    // No dependency changes: npm has nothing to install.
-    utimesSync(LOCK, installedAt, installedAt)
     run('npm', 'run', '--silent', 'manifests')
     git('add', '--all')
     git('commit', '--quiet', '--allow-empty', '--signoff', '--message', `Release ${version}`)
     isCommitted = true
+    // No dependency changes: npm has nothing to install. Not before the commit: git would see no change of the file.
+    utimesSync(LOCK, installedAt, installedAt)
     // It takes a while. What the maintainer changes in the meantime is not of the release, and stays.
     run('npm', 'run', '--silent', 'check')
     git('tag', '--annotate', '--cleanup=verbatim', '--message', `${version}\n\n${notes}`, `v${version}`)
     isDone = true
   } finally {
     if (!isDone) {
+      // A status tells git that a file with another time has not changed; --keep would refuse.
+      listChanges()
       git('reset', '--quiet', isCommitted ? '--keep' : '--hard', head)
       if (!isCommitted) git('clean', '--quiet', '--force', '-d')
       utimesSync(LOCK, installedAt, installedAt)
