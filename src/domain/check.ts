@@ -1,6 +1,6 @@
 /**
- * The vocabulary: one word per idea, everywhere (docs/internals/glossary.md). Instants are milliseconds since the epoch, UTC;
- * lengths of time are milliseconds too and say so (`graceMs`).
+ * The vocabulary: one word per idea, everywhere (docs/internals/glossary.md). Instants are milliseconds since the
+ * epoch, UTC; lengths of time are milliseconds too and say so (`graceMs`).
  */
 
 import type { Cron } from './cron.ts'
@@ -66,7 +66,10 @@ export interface CheckTexts {
   /** Each once, in the order that people gave them. */
   readonly tags: string[]
   readonly labels: Labels
-  /** Ids of the channels that it notifies, each once; null: all of its project and of its organization. Null too of a declared check. */
+  /**
+   * Ids of the channels that it notifies, each once; null: all of its project and of its organization. Null too of a
+   * declared check.
+   */
   readonly channels: string[] | null
 }
 
@@ -82,7 +85,10 @@ export interface CheckSpec {
   readonly graceMs: number
   /** How long one run may take after its start ping; null: only completions count. */
   readonly maxRuntimeMs: number | null
-  /** What a slot of the schedule must see in time. `start`: of a check that follows a source, whose Jobs report each run (followed.ts). */
+  /**
+   * What a slot of the schedule must see in time. `start`: of a check that follows a source, whose Jobs report each run
+   * (followed.ts).
+   */
   readonly awaits: 'completion' | 'start'
   /** Whether a completion resumes the check when it is paused. False of a check that follows a source. */
   readonly resumesOnPing: boolean
@@ -121,7 +127,9 @@ export interface CheckState {
   readonly pingsTotal: number
   /** When the check went down, as long as its recipients wait for check.up: an incident is open. */
   readonly incidentSince: Instant | null
-  /** When the last changes into and out of `down` were notified, oldest first (flapping.ts). None while the check flaps. */
+  /**
+   * When the last changes into and out of `down` were notified, oldest first (flapping.ts). None while the check flaps.
+   */
   readonly changes: readonly Instant[]
   /** While the check flaps: the status that its recipients know. Null: it does not flap. */
   readonly notified: StoredStatus | null

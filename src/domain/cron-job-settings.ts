@@ -2,8 +2,8 @@
 
 export interface CronJobSettings {
   /**
-   * `labelled`: those with the label, or in a Namespace with it; `all`: every one that no label excludes; `none`: no CronJob, Job or pod is
-   * read, and no right to read them is needed.
+   * `labelled`: those with the label, or in a Namespace with it; `all`: every one that no label excludes; `none`: no
+   * CronJob, Job or pod is read, and no right to read them is needed.
    */
   readonly watch: 'labelled' | 'all' | 'none'
   /** The zone of the schedules of CronJobs without `spec.timeZone`: that of their kube-controller-manager. */

@@ -1,4 +1,6 @@
-/** What a process takes of its clients at the HTTP edge. A test compares docs/security/threats.md with these numbers. */
+/**
+ * What a process takes of its clients at the HTTP edge. A test compares docs/security/threats.md with these numbers.
+ */
 
 /** A head. */
 export const HEAD_BYTES = 16_384

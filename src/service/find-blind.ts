@@ -1,11 +1,17 @@
-/** Clusters whose Jobs are not seen, for users: deadlines of the checks that follow their CronJobs wait (docs/use/cronjobs.md). */
+/**
+ * Clusters whose Jobs are not seen, for users: deadlines of the checks that follow their CronJobs wait
+ * (docs/use/cronjobs.md).
+ */
 
 import type { Tenant } from '../domain/access.ts'
 import type { Context } from '../store/context.ts'
 import { findUnseen, listSeen, type SeenCluster } from '../store/jobs/seen-areas.ts'
 import { findOldestOrganization } from '../store/tenancy/organizations.ts'
 
-/** Longer than a change of the leader takes. The alert HeartbeatOperatorBlind waits for five minutes, because it wakes people. */
+/**
+ * Longer than a change of the leader takes. The alert HeartbeatOperatorBlind waits for five minutes, because it wakes
+ * people.
+ */
 const BLIND_SECONDS = 60
 const MAX_CLUSTERS = 100
 

@@ -1,4 +1,7 @@
-/** The commands of docs/operate/operations.md: a dump while the service runs, and a restored database with which it goes on. */
+/**
+ * The commands of docs/operate/operations.md: a dump while the service runs, and a restored database with which it goes
+ * on.
+ */
 
 import { execFile } from 'node:child_process'
 import { promisify } from 'node:util'

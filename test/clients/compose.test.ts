@@ -1,6 +1,7 @@
 /**
- * docs/get-started/docker.md with a real engine: podman and podman-compose in place of docker. Its containers, networks and mounts are in
- * namespaces of their own and go with them. PostgreSQL is the image of the e2e lane, because there is no registry.
+ * docs/get-started/docker.md with a real engine: podman and podman-compose in place of docker. Its containers, networks
+ * and mounts are in namespaces of their own and go with them. PostgreSQL is the image of the e2e lane, because there is
+ * no registry.
  */
 
 import { execFile } from 'node:child_process'
@@ -108,7 +109,10 @@ seccomp_profile = "unconfined"
   }
 }
 
-/** What it prints, standard error included. crun is started without our environment, so the loader's cache knows the libraries. */
+/**
+ * What it prints, standard error included. crun is started without our environment, so the loader's cache knows the
+ * libraries.
+ */
 function runApart(environment: Record<string, string>, script: string): Promise<string> {
   const prepare = `set -e
 mount -t tmpfs tmpfs /run

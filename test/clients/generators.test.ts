@@ -1,4 +1,7 @@
-/** Generated clients, by the commands of docs/use/api.md: the type checker accepts them in strict mode, and they work against the service. */
+/**
+ * Generated clients, by the commands of docs/use/api.md: the type checker accepts them in strict mode, and they work
+ * against the service.
+ */
 
 import { copyFile, cp, mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'

@@ -1,4 +1,6 @@
-/** Clients that were written for healthchecks, with their defaults: no signal is lost, however much text comes with it. */
+/**
+ * Clients that were written for healthchecks, with their defaults: no signal is lost, however much text comes with it.
+ */
 
 import { dirname, join } from 'node:path'
 import { beforeAll, expect, it } from 'vitest'

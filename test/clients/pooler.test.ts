@@ -1,6 +1,6 @@
 /**
- * DATABASE_URL leads to a PgBouncer (docs/operate/production.md): the start ends and says so, and never serves. And why:
- * what PgBouncer leaves of that which the service needs.
+ * DATABASE_URL leads to a PgBouncer (docs/operate/production.md): the start ends and says so, and never serves. And
+ * why: what PgBouncer leaves of that which the service needs.
  */
 
 import { setTimeout as sleep } from 'node:timers/promises'

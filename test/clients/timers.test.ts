@@ -1,4 +1,7 @@
-/** docs/get-started/script.md with the programs that start jobs: Debian's cron, as root and in a minute, and systemd's own check. */
+/**
+ * docs/get-started/script.md with the programs that start jobs: Debian's cron, as root and in a minute, and systemd's
+ * own check.
+ */
 
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'

@@ -1,6 +1,6 @@
 /**
- * `npm run image`, with Debian's buildah and registry: for two platforms from one machine, twice alike, as archives and as an index in the
- * registry. The images of the Containerfile are in a registry of this machine, by digest.
+ * `npm run image`, with Debian's buildah and registry: for two platforms from one machine, twice alike, as archives and
+ * as an index in the registry. The images of the Containerfile are in a registry of this machine, by digest.
  */
 
 import { execFile, spawn } from 'node:child_process'
@@ -78,7 +78,9 @@ async function startRegistry(): Promise<string> {
   return address
 }
 
-/** The image of this machine's platform, and one of arm64 that has only the packages. Resolves with the name by digest. */
+/**
+ * The image of this machine's platform, and one of arm64 that has only the packages. Resolves with the name by digest.
+ */
 async function pushIndex(name: 'base' | 'build', packages: readonly string[]): Promise<string> {
   const own = (await buildImages({ names: [name] })).get(name)!
   const other = join(folder, `${name}-arm64`)

@@ -1,4 +1,7 @@
-/** The image itself: what is in it, what is not, and that its program serves as a container. A second build: image-builders.test.ts. */
+/**
+ * The image itself: what is in it, what is not, and that its program serves as a container. A second build:
+ * image-builders.test.ts.
+ */
 
 import { lstat, readdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'

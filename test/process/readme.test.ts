@@ -1,6 +1,7 @@
 /**
- * The commands of the README from a clone to the first alarm, the first calls of the API, and the commands of the documents
- * that need nothing but a running service, as a person pastes them. Only addresses are replaced: ports are free ones.
+ * The commands of the README from a clone to the first alarm, the first calls of the API, and the commands of the
+ * documents that need nothing but a running service, as a person pastes them. Only addresses are replaced: ports are
+ * free ones.
  */
 
 import { execFile } from 'node:child_process'

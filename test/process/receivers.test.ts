@@ -1,4 +1,7 @@
-/** The program of docs/use/receivers.md that passes webhooks on, between the real service and what stands for the other one. */
+/**
+ * The program of docs/use/receivers.md that passes webhooks on, between the real service and what stands for the other
+ * one.
+ */
 
 import { expect, it } from 'vitest'
 import { startTestApp } from '../support/app.ts'

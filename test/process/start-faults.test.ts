@@ -13,8 +13,9 @@ import { use } from '../support/use.ts'
 import { changed, failureOf, PASSWORD } from './start-failure.ts'
 
 /**
- * One fault of each kind that ends the program or makes it wait. Each line that a person reads is tested where it is made:
- * test/unit/config/config.test.ts, test/db/first-connection.test.ts, test/db/embedded-postgres.test.ts and test/http/listen.test.ts.
+ * One fault of each kind that ends the program or makes it wait. Each line that a person reads is tested where it is
+ * made: test/unit/config/config.test.ts, test/db/first-connection.test.ts, test/db/embedded-postgres.test.ts and
+ * test/http/listen.test.ts.
  */
 
 const STRONG_KEY = createHash('sha256').update('a key').digest('base64')

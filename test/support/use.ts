@@ -1,6 +1,9 @@
 import { afterAll, beforeAll, beforeEach } from 'vitest'
 
-/** What the tests of a file share: made before the first of them, and ended after the last where it can be. It is empty until then. */
+/**
+ * What the tests of a file share: made before the first of them, and ended after the last where it can be. It is empty
+ * until then.
+ */
 export function use<T extends object>(make: () => Promise<T>): T {
   const shared = {} as T & Partial<AsyncDisposable>
   beforeAll(async () => fill(shared, await make()))

@@ -1,6 +1,7 @@
 /**
- * `npm run demo`: the dashboard with a month of data, on the usual ports of this machine. The database is in a temporary folder,
- * never in `.data` and never at DATABASE_URL, and goes with the process. What reports in it are no jobs: the data ages.
+ * `npm run demo`: the dashboard with a month of data, on the usual ports of this machine. The database is in a
+ * temporary folder, never in `.data` and never at DATABASE_URL, and goes with the process. What reports in it are no
+ * jobs: the data ages.
  */
 
 import { randomBytes } from 'node:crypto'

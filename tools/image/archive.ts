@@ -1,6 +1,7 @@
 /**
- * An OCI layout as an archive that every engine takes: those that read OCI (containerd of kind and k3s, podman, Docker from 25 on) and those
- * that read `docker save` (older Docker, minikube) find the same layers in it. The same image gives the same bytes.
+ * An OCI layout as an archive that every engine takes: those that read OCI (containerd of kind and k3s, podman, Docker
+ * from 25 on) and those that read `docker save` (older Docker, minikube) find the same layers in it. The same image
+ * gives the same bytes.
  */
 
 import { createWriteStream } from 'node:fs'
@@ -50,7 +51,10 @@ export async function writeArchive(layout: string, name: string, archive: string
 
 const BLOCK = 512
 
-/** A file in a tar (POSIX ustar), of nobody in particular and of 1970. Not by the program tar: that of macOS has other options. */
+/**
+ * A file in a tar (POSIX ustar), of nobody in particular and of 1970. Not by the program tar: that of macOS has other
+ * options.
+ */
 function makeEntry(name: string, content: Buffer): Buffer[] {
   const header = Buffer.alloc(BLOCK)
   const number = (value: number, at: number, length: number) =>

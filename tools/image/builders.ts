@@ -1,4 +1,7 @@
-/** How buildah, podman and docker build an image and push it. Each is called as a person would call it, with its own settings. */
+/**
+ * How buildah, podman and docker build an image and push it. Each is called as a person would call it, with its own
+ * settings.
+ */
 
 import { spawn } from 'node:child_process'
 import { mkdir, mkdtemp, readFile, rm } from 'node:fs/promises'
@@ -19,7 +22,10 @@ export interface Sources {
 
 export interface Builder {
   readonly name: BuilderName
-  /** Fills `layout`, a folder that does not exist yet, with an OCI layout of the image. `anew`: no step is taken from a cache. */
+  /**
+   * Fills `layout`, a folder that does not exist yet, with an OCI layout of the image. `anew`: no step is taken from a
+   * cache.
+   */
   build(sources: Sources, architecture: string, layout: string, options: { anew: boolean }): Promise<void>
   /** Pushes one index of the layouts, and resolves with its digest. */
   push(sources: Sources, layouts: ReadonlyMap<string, string>, reference: string): Promise<string>

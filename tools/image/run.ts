@@ -5,7 +5,8 @@
  *   --twice            builds again without a cache, and fails unless both builds have the same digest
  *   --push REPOSITORY  pushes REPOSITORY:VERSION, an index of both platforms, to a registry, and writes dist/pushed.json
  *
- * BUILD_IMAGE and BASE_IMAGE replace the images of the Containerfile, as a mirror has them. npm's settings are those of the user.
+ * BUILD_IMAGE and BASE_IMAGE replace the images of the Containerfile, as a mirror has them. npm's settings are those of
+ * the user.
  */
 
 import { execFileSync } from 'node:child_process'

@@ -1,6 +1,6 @@
 /**
- * `node tools/release/announce.ts`: makes the release of the tag on GitHub, with its part of the changelog and the files that name the image
- * by IMAGE_DIGEST. Calls gh, which takes GH_TOKEN.
+ * `node tools/release/announce.ts`: makes the release of the tag on GitHub, with its part of the changelog and the
+ * files that name the image by IMAGE_DIGEST. Calls gh, which takes GH_TOKEN.
  */
 
 import { execFile } from 'node:child_process'

@@ -1,4 +1,6 @@
-/** CHANGELOG.md as Keep a Changelog describes it: a section for each version, and the links of the headings at the end. */
+/**
+ * CHANGELOG.md as Keep a Changelog describes it: a section for each version, and the links of the headings at the end.
+ */
 
 const UNRELEASED = '## [Unreleased]\n'
 /** Of a section: the next heading, or the links. */
@@ -12,8 +14,9 @@ export interface Section {
 }
 
 /**
- * Moves what is under "Unreleased" under the heading of the version. A section of that version that is there already, as that of the
- * first release, gets the date and keeps its text. Throws where the headings or the link of "Unreleased" are missing.
+ * Moves what is under "Unreleased" under the heading of the version. A section of that version that is there already,
+ * as that of the first release, gets the date and keeps its text. Throws where the headings or the link of "Unreleased"
+ * are missing.
  */
 export function moveUnreleased(changelog: string, { version, date }: Section): string {
   const [, base] = LINK.exec(changelog) ?? []

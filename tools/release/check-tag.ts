@@ -1,4 +1,7 @@
-/** `node tools/release/check-tag.ts`: fails unless the tag that started the workflow is that of the version: what is published has both names. */
+/**
+ * `node tools/release/check-tag.ts`: fails unless the tag that started the workflow is that of the version: what is
+ * published has both names.
+ */
 
 import { readVersion } from './assets.ts'
 

@@ -1,6 +1,6 @@
 /**
- * `npm run release:fixtures`, on the commit of a tag: writes test/fixtures/release/, from which the tests of later commits upgrade. The chart
- * as it was released, and a database that its service filled.
+ * `npm run release:fixtures`, on the commit of a tag: writes test/fixtures/release/, from which the tests of later
+ * commits upgrade. The chart as it was released, and a database that its service filled.
  */
 
 import { execFileSync } from 'node:child_process'

@@ -1,6 +1,7 @@
 /**
- * `node tools/release/publish.ts`, after `npm run image -- --push ...`: pushes the chart beside the image, and signs both by the identity of
- * the workflow that runs it (cosign, keyless). The digests become outputs of the step. Needs a login at the registry.
+ * `node tools/release/publish.ts`, after `npm run image -- --push ...`: pushes the chart beside the image, and signs
+ * both by the identity of the workflow that runs it (cosign, keyless). The digests become outputs of the step. Needs a
+ * login at the registry.
  */
 
 import { execFile } from 'node:child_process'

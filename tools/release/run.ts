@@ -1,6 +1,7 @@
 /**
- * `npm run release -- X.Y.Z`: writes the version into package.json and what is made of it, dates the changelog, makes one commit, runs
- * `npm run check`, and makes the tag vX.Y.Z. Pushes nothing. Where anything fails, the checkout is as it was: it is clean before.
+ * `npm run release -- X.Y.Z`: writes the version into package.json and what is made of it, dates the changelog, makes
+ * one commit, runs `npm run check`, and makes the tag vX.Y.Z. Pushes nothing. Where anything fails, the checkout is as
+ * it was: it is clean before.
  */
 
 import { spawnSync } from 'node:child_process'
@@ -78,7 +79,9 @@ function release(version: string): void {
   }
 }
 
-/** Untracked files count, whatever the settings of git say: they would become part of the release, or would be removed. */
+/**
+ * Untracked files count, whatever the settings of git say: they would become part of the release, or would be removed.
+ */
 function listChanges(): string {
   return git('status', '--porcelain', '--untracked-files=normal')
 }

@@ -1,7 +1,7 @@
 /**
  * The series of each check as Prometheus' text (design, section 11). prom-client takes 6 s and 900 MB for 100,000
- * checks, and blocks the event loop (docs/internals/benchmarks.md). The text is made in pieces, as the reader asks for them.
- * Checks of one project stand together: similar lines compress well.
+ * checks, and blocks the event loop (docs/internals/benchmarks.md). The text is made in pieces, as the reader asks for
+ * them. Checks of one project stand together: similar lines compress well.
  */
 
 import type { ExportedCheck } from '../../checks/export-checks.ts'

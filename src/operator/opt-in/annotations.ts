@@ -1,6 +1,6 @@
 /**
- * The annotations of a CronJob that become fields of the HeartbeatCheck that the operator creates (docs/use/cronjobs.md).
- * Pure.
+ * The annotations of a CronJob that become fields of the HeartbeatCheck that the operator creates
+ * (docs/use/cronjobs.md). Pure.
  */
 
 import {

@@ -125,9 +125,10 @@ function explainFromFields({ source, run, pods }: WaitingSlot): WaitReason | nul
 function explainBlock(source: Source, pods: readonly TrimmedPod[]): WaitReason | null {
   const job = findBlockingJob(source)
   if (job === null) return null
-  const wait = pods.map(explainWaitOf).find((wait) => wait !== null)
+  const pod = newestOf(pods)
+  const wait = pod === null ? null : explainWaitOf(pod)
   const blocks = `Job ${job} is still active, and concurrencyPolicy Forbid lets no other Job start beside it`
-  return { job, detail: wait === undefined ? blocks : `${blocks}: ${wait.sentence}` }
+  return { job, detail: wait === null ? blocks : `${blocks}: ${wait.sentence}` }
 }
 
 function explainFromWarning({ run, pods, slotAt }: WaitingSlot, warning: Warning | null): WaitReason | null {

@@ -24,9 +24,10 @@ export interface Session {
   /** Closes the connection when `work` takes longer than `budgetMs`, so that `work` fails. */
   within<T>(budgetMs: number, work: (db: Queryable) => Promise<T>): Promise<T>
   /**
-   * A transaction in two round trips: `begin` travels with the first statements of `read`, `commit` with those that `write` issues before its
-   * first await. What `write` has issued is committed even if it throws later, unless a statement fails. Returns what `write` returned. Throws
-   * CommitUnknown when the connection breaks after `commit` was sent. Closes the connection after `budgetMs`.
+   * A transaction in two round trips: `begin` travels with the first statements of `read`, `commit` with those that
+   * `write` issues before its first await. What `write` has issued is committed even if it throws later, unless a
+   * statement fails. Returns what `write` returned. Throws CommitUnknown when the connection breaks after `commit` was
+   * sent. Closes the connection after `budgetMs`.
    */
   groupTransaction<Read, T>(
     budgetMs: number,
@@ -123,8 +124,9 @@ export function queryableOn(client: pg.PoolClient, timeoutMs?: number): Queryabl
 }
 
 /**
- * Uses pg's callback, and no timer where there is a budget: with pg's promise, or with a timer, each statement keeps the objects of the next
- * one alive, and a tenth of all allocations survives until a full garbage collection (docs/internals/benchmarks.md).
+ * Uses pg's callback, and no timer where there is a budget: with pg's promise, or with a timer, each statement keeps
+ * the objects of the next one alive, and a tenth of all allocations survives until a full garbage collection
+ * (docs/internals/benchmarks.md).
  */
 function issue<Row = unknown>(
   client: pg.PoolClient,
@@ -172,7 +174,9 @@ export async function readRows(
   }
 }
 
-/** Sends all statements that `issue` makes in one packet: each packet costs a system call here, and wakes the server up. */
+/**
+ * Sends all statements that `issue` makes in one packet: each packet costs a system call here, and wakes the server up.
+ */
 function inOneWrite<T>(client: pg.PoolClient, issue: () => T): T {
   const socket = socketOf(client)
   socket.cork()

@@ -20,7 +20,10 @@ import { CommitUnknown, isConnectionError, isOutage, isRetriable, RollbackFailed
 export type { Queryable, Session, Statement } from './connection.ts'
 
 export interface Database extends Queryable {
-  /** Runs `work` again when the transaction lost a race (40001, 40P01): `work` must have no effects outside the transaction. */
+  /**
+   * Runs `work` again when the transaction lost a race (40001, 40P01): `work` must have no effects outside the
+   * transaction.
+   */
   transaction<T>(work: (tx: Queryable) => Promise<T>): Promise<T>
   /** For results that are too large to hold. Yields to the event loop in between. Throws what `onRow` throws. */
   eachRow(statement: Statement, onRow: (columns: unknown[]) => void): Promise<void>
@@ -40,11 +43,14 @@ export interface DatabaseOptions {
   /** Plans statements without their parameters: for the ping path, whose arrays have any length. */
   readonly genericPlans?: boolean
   /**
-   * Plans as if tables were large: for statements that look up single rows in tables that are empty now and large later. A plan that was made
-   * for an empty table, or without statistics, reads the whole table, and is kept for long.
+   * Plans as if tables were large: for statements that look up single rows in tables that are empty now and large
+   * later. A plan that was made for an empty table, or without statistics, reads the whole table, and is kept for long.
    */
   readonly looksUp?: boolean
-  /** Does not wait for the disk: a crash of PostgreSQL may lose the last commits, and nothing else. For work that can be repeated. */
+  /**
+   * Does not wait for the disk: a crash of PostgreSQL may lose the last commits, and nothing else. For work that can be
+   * repeated.
+   */
   readonly isForgetful?: boolean
   /** The timeout of a statement; default 3.5 s. */
   readonly statementMs?: number
@@ -52,13 +58,19 @@ export interface DatabaseOptions {
   readonly lockMs?: number
   /** No timeouts: for migrations, which may rewrite a table, or wait for those of another replica. */
   readonly patient?: boolean
-  /** Its abort closes all connections in use: a start that is to end must not wait for a lock, or for a server that hangs. */
+  /**
+   * Its abort closes all connections in use: a start that is to end must not wait for a lock, or for a server that
+   * hangs.
+   */
   readonly signal?: AbortSignal
   readonly onConnectionError?: (error: Error) => void
 }
 
 export const CONNECT_MS = 1_500
-/** The server's timeout comes first, so that the statement is cancelled. The client's timeout is for a server that hangs. */
+/**
+ * The server's timeout comes first, so that the statement is cancelled. The client's timeout is for a server that
+ * hangs.
+ */
 const STATEMENT_MS = 3_500
 const TIMEOUT_MARGIN_MS = 500
 const LOCK_MS = 1_500
@@ -69,7 +81,10 @@ const serverTimeouts = (statementMs: number, lockMs: number) => ({
   idle_in_transaction_session_timeout: 5_000,
 })
 
-/** Connects when it is first used. Its methods throw AppError `unavailable` when PostgreSQL cannot serve them now, and PostgreSQL's error otherwise. */
+/**
+ * Connects when it is first used. Its methods throw AppError `unavailable` when PostgreSQL cannot serve them now, and
+ * PostgreSQL's error otherwise.
+ */
 export function createDatabase(options: DatabaseOptions): Database {
   const { url, name, connections, statementMs = STATEMENT_MS, lockMs = LOCK_MS } = options
   const { patient = false, onConnectionError } = options
@@ -83,10 +98,12 @@ export function createDatabase(options: DatabaseOptions): Database {
     ...(patient ? {} : serverTimeouts(statementMs, lockMs)),
     keepAlive: true,
     types: { getTypeParser },
-    // A statement is sent before the response to the last one, so that a transaction takes two round trips. Not in @types/pg yet.
+    // A statement is sent before the response to the last one, so that a transaction takes two round trips. Not in
+    // @types/pg yet.
     ...{ pipeline: true },
   })
-  // The pool drops an idle connection that breaks; without a listener its error would end the process. During close() it does not matter.
+  // The pool drops an idle connection that breaks; without a listener its error would end the process. During close()
+  // it does not matter.
   pool.on('error', (error) => pool.ending || onConnectionError?.(error))
 
   // The pool listens only while a connection is idle. While it is opened or closed, its error would end the process.

@@ -1,4 +1,6 @@
-/** Explains why the first connection failed, in one line for the person who set DATABASE_URL. Never shows the password. */
+/**
+ * Explains why the first connection failed, in one line for the person who set DATABASE_URL. Never shows the password.
+ */
 
 import { errorCode } from '../../runtime/error-code.ts'
 import { POOLER, SchemaError } from './migrate.ts'

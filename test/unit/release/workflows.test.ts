@@ -1,4 +1,7 @@
-/** The workflows of the hosted CI, as far as that can be known without it: least rights, pinned actions, and nothing that only it can run. */
+/**
+ * The workflows of the hosted CI, as far as that can be known without it: least rights, pinned actions, and nothing
+ * that only it can run.
+ */
 
 import { spawnSync } from 'node:child_process'
 import { copyFileSync, existsSync, mkdirSync, readdirSync, symlinkSync } from 'node:fs'
@@ -72,8 +75,8 @@ function nameOf(command: string): string {
 type Values = Readonly<Record<string, unknown>>
 
 /**
- * The jobs of a matrix, as GitHub makes them: an entry of `include` changes each combination of which it overwrites nothing, and becomes a
- * job of its own where there is none.
+ * The jobs of a matrix, as GitHub makes them: an entry of `include` changes each combination of which it overwrites
+ * nothing, and becomes a job of its own where there is none.
  */
 function listCombinations({ include = [], ...lists }: Record<string, readonly unknown[]>): Values[] {
   let made: Values[] = Object.keys(lists).length === 0 ? [] : [{}]
