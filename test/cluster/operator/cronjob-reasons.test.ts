@@ -228,7 +228,7 @@ describe.concurrent('no Job, or a Job without a pod', () => {
     const pod = await findPod(namespace, JOB)
     const title = '`concurrencyPolicy: Forbid`, and a Job that has not ended'
     const status = { name: 'backup', image: 'x', imageID: '', restartCount: 0 }
-    // Between two attempts it is neither ready nor failed.
+    // Between two attempts the pod is neither ready nor failed, and the Job still blocks others.
     const waiting = { reason: 'CrashLoopBackOff', message: 'back-off 5m0s restarting failed container' }
     await writePod(namespace, pod, {
       status: { phase: 'Running', containerStatuses: [{ ...status, ready: false, state: { waiting } }] },
@@ -238,7 +238,8 @@ describe.concurrent('no Job, or a Job without a pod', () => {
       return sources.podsOf(runs[0]!.metadata)[0]?.containers[0]?.waiting?.reason === waiting.reason
     })
     const { detail } = (await explainNow('forbid', Date.now()))!
-    expect(detail).toBe(fill(causeOf(title).says, { JOB }))
+    const why = `container backup could not start: ${waiting.reason}: ${waiting.message}`
+    expect(detail).toBe(`${fill(causeOf(title).says, { JOB })}: ${why}`)
     const containerStatuses = [{ ...status, ready: true, state: { running: {} } }]
     const conditions = [{ type: 'Ready', status: 'True' }]
     await writePod(namespace, pod, { status: { phase: 'Running', containerStatuses, conditions } })

@@ -132,6 +132,21 @@ describe('the CronJob itself', () => {
     ).toBe('x')
   })
 
+  it('blocks, and its newest pod says whether the blocking Job itself cannot start', () => {
+    const source = sourceOf({ concurrencyPolicy: 'Forbid', active: ['x'] })
+    const state = { waiting: { reason: 'ErrImagePull', message: 'no such image' } }
+    const stuck = { containerStatuses: [{ name: 'backup', state }] }
+    const podAt = (creationTimestamp: string, status: object) =>
+      podOf(makePod({ metadata: { creationTimestamp }, status }))
+    const detailWith = (first: object, second: object) => {
+      const pods = [podAt('2026-11-23T01:00:05Z', second), podAt('2026-11-23T01:00:00Z', first)]
+      return explainWait(slotWith({ source, pods }), null).detail
+    }
+    const blocks = 'Job x is still active, and concurrencyPolicy Forbid lets no other Job start beside it'
+    expect(detailWith(stuck, {})).toBe(blocks)
+    expect(detailWith({}, stuck)).toBe(`${blocks}: container backup could not start: ErrImagePull: no such image`)
+  })
+
   it('may still create one within startingDeadlineSeconds', () => {
     const source = { startingDeadlineSeconds: 300 }
     expect(detailOf(source, SLOT + 300_001)).toContain('within startingDeadlineSeconds (300)')
