@@ -297,7 +297,8 @@ export async function startFakeApiServer(options: FakeApiServerOptions = {}): Pr
         isSilent = true
       },
       end: () => response.end(),
-      reset: () => (response.socket as Socket).resetAndDestroy(),
+      // The client may have closed it.
+      reset: () => void response.socket?.resetAndDestroy(),
     }
     watches.add(watch)
     response.on('close', () => {
