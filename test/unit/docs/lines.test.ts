@@ -1,4 +1,7 @@
-/** Lines of prose end at 120 characters. Tables, code, comments and single long words, such as addresses, are free. */
+/**
+ * Lines of prose end at 120 characters. Tables, code, comments and single long words, such as addresses, are free. Rows
+ * of a table belong to a table: behind a blank line Markdown shows them as prose.
+ */
 
 import { describe, expect, it } from 'vitest'
 import { DOCUMENTS, listFiles, readText } from '../../support/documents.ts'
@@ -17,6 +20,18 @@ function findLongLines(text: string): number[] {
   })
 }
 
+/** The numbers of the lines that begin a group of rows, and have no head. */
+function findLooseRows(text: string): number[] {
+  const isRow = (line: string | undefined) => /^\s*\|/.test(line ?? '')
+  let isCode = false
+  const lines = text.split('\n')
+  return lines.flatMap((line, index) => {
+    if (line.trimStart().startsWith('```')) isCode = !isCode
+    const begins = !isCode && isRow(line) && !isRow(lines[index - 1])
+    return begins && !/^\s*\|[-:| ]+\|\s*$/.test(lines[index + 1] ?? '') ? [index + 1] : []
+  })
+}
+
 describe('lines of prose', () => {
   it.each(FILES)('%s: none is too long', (path) => {
     expect(findLongLines(readText(path))).toEqual([])
@@ -29,5 +44,15 @@ describe('lines of prose', () => {
     ['an address', `- https://example.com/${'a'.repeat(120)}`, []],
   ])('a long line is found, or free: %s', (_, text, lines) => {
     expect(findLongLines(text)).toEqual(lines)
+  })
+})
+
+describe('rows of tables', () => {
+  it.each(FILES)('%s: each has a head', (path) => {
+    expect(findLooseRows(readText(path))).toEqual([])
+  })
+
+  it('behind a blank line are found', () => {
+    expect(findLooseRows('| a |\n|---|\n| 1 |\n\n| 2 |\n\n```\n| b |\n```\n')).toEqual([5])
   })
 })
