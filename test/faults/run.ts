@@ -1,8 +1,8 @@
 /**
- * `npm run faults [-- word ...]`: applies each patch of this folder (whose name holds a word) to a clean copy of the last commit,
- * runs the test that the patch names, and expects it to fail. A patch begins with two lines: `Fault: what breaks` and
- * `Test: --project unit test/unit/x.test.ts -t 'part of a name'`, arguments of vitest. Fails for a fault that no test finds, for a patch that
- * no longer applies, and for a test that fails without its patch.
+ * `npm run faults [-- word ...]`: applies each patch of this folder (whose name holds each word) to a clean copy of the
+ * last commit, runs the test that the patch names, and expects it to fail. A patch begins with two lines:
+ * `Fault: what breaks` and `Test: --project unit test/unit/x.test.ts -t 'part of a name'`, arguments of vitest. Fails for
+ * a fault that no test finds, for a patch that no longer applies, and for a test that fails without its patch.
  */
 
 import { execFile } from 'node:child_process'
@@ -15,6 +15,9 @@ import { promisify } from 'node:util'
 const run = promisify(execFile)
 const ROOT = fileURLToPath(new URL('../..', import.meta.url))
 const FOLDER = fileURLToPath(new URL('.', import.meta.url))
+
+/** Copies that are tested beside each other: a test waits for half of its time. */
+const AT_ONCE = 2
 
 interface Fault {
   readonly file: string
@@ -40,41 +43,45 @@ async function countFailures(copy: string, test: string): Promise<number | null>
   return numFailedTests + numPassedTests > 0 ? numFailedTests : null
 }
 
+/** Null: the test passes without the fault, and fails with it. */
+async function findProblem(copy: string, { file, test }: Fault): Promise<string | null> {
+  if ((await countFailures(copy, test)) !== 0) return `${test} fails without the fault`
+  const apply = (...more: string[]) => run('git', ['apply', '-C1', ...more, join(FOLDER, file)], { cwd: copy })
+  try {
+    await apply()
+  } catch {
+    return 'the patch no longer applies: make it again for the code of today'
+  }
+  const failures = await countFailures(copy, test)
+  await apply('-R')
+  if (failures === 0) return `NOT FOUND by ${test}`
+  return failures === null ? `${test} did not run: the fault must be one that loads` : null
+}
+
 const words = process.argv.slice(2)
 const files = (await readdir(FOLDER)).filter(
   (name) => name.endsWith('.patch') && words.every((word) => name.includes(word)),
 )
 const faults = await Promise.all(files.sort().map(readFault))
-const copy = await mkdtemp(join(tmpdir(), 'heartbeat-faults-'))
+const waiting = [...faults]
 const problems: string[] = []
-const clean = new Map<string, boolean>()
-try {
-  await run('git', ['worktree', 'add', '--detach', '--force', copy, 'HEAD'], { cwd: ROOT })
-  await symlink(join(ROOT, 'node_modules'), join(copy, 'node_modules'))
-  for (const { file, title, test } of faults) {
-    if (!clean.has(test)) clean.set(test, (await countFailures(copy, test)) === 0)
-    const patch = join(FOLDER, file)
-    let problem: string | null = null
-    if (clean.get(test) === false) problem = `${test} fails without the fault`
-    else {
-      const hasApplied = await run('git', ['apply', '-C1', patch], { cwd: copy }).then(
-        () => true,
-        () => false,
-      )
-      if (!hasApplied) problem = 'the patch no longer applies: make it again for the code of today'
-      else {
-        const failures = await countFailures(copy, test)
-        if (failures === 0) problem = `NOT FOUND by ${test}`
-        if (failures === null) problem = `${test} did not run: the fault must be one that loads`
-        await run('git', ['apply', '-C1', '-R', patch], { cwd: copy })
-      }
+
+async function work() {
+  const copy = await mkdtemp(join(tmpdir(), 'heartbeat-faults-'))
+  try {
+    await run('git', ['worktree', 'add', '--detach', '--force', copy, 'HEAD'], { cwd: ROOT })
+    await symlink(join(ROOT, 'node_modules'), join(copy, 'node_modules'))
+    for (let fault = waiting.shift(); fault !== undefined; fault = waiting.shift()) {
+      const problem = await findProblem(copy, fault)
+      if (problem !== null) problems.push(`${fault.file}: ${problem}`)
+      console.log(`${problem === null ? 'found' : problem}: ${fault.title} (${fault.file})`)
     }
-    if (problem !== null) problems.push(`${file}: ${problem}`)
-    console.log(`${problem === null ? 'found' : problem}: ${title} (${file})`)
+  } finally {
+    await run('git', ['worktree', 'remove', '--force', copy], { cwd: ROOT })
   }
-} finally {
-  await run('git', ['worktree', 'remove', '--force', copy], { cwd: ROOT })
 }
+
+await Promise.all(Array.from({ length: AT_ONCE }, work))
 console.log(`${faults.length - problems.length} of ${faults.length} faults found`)
 for (const problem of problems) console.error(problem)
 process.exitCode = problems.length === 0 ? 0 : 1
