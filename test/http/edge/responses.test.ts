@@ -1,36 +1,17 @@
 /** Responses that strangers can ask for in any number: what they cost, and what they write into the log. */
 
-import { request } from 'node:http'
 import { brotliDecompressSync, gunzipSync } from 'node:zlib'
 import { expect, it } from 'vitest'
 import { AppError } from '../../../src/domain/errors.ts'
 import { createTurns } from '../../../src/http/dashboard/turns.ts'
 import type { Log } from '../../../src/runtime/log.ts'
+import { getRaw as get } from '../../support/http.ts'
 import { startTestApi, type TestApi } from '../../support/service.ts'
 import { silentLog } from '../../support/silent-log.ts'
 import { eventually } from '../../support/until.ts'
 import { type Visitor, visit } from '../../support/visitor.ts'
 import { createHeldTurns } from '../dashboard/held-turns.ts'
 
-interface Got {
-  readonly status: number
-  readonly headers: Readonly<Record<string, string | string[] | undefined>>
-  readonly body: Buffer
-}
-
-/** Without the decompression of fetch. */
-const get = (url: string, headers: Record<string, string> = {}) =>
-  new Promise<Got>((resolve, reject) => {
-    request(url, { headers, agent: false }, (response) => {
-      const parts: Buffer[] = []
-      response.on('data', (part) => parts.push(part))
-      response.on('end', () =>
-        resolve({ status: response.statusCode!, headers: response.headers, body: Buffer.concat(parts) }),
-      )
-    })
-      .on('error', reject)
-      .end()
-  })
 const many = (count: number, url: string, headers: Record<string, string>) =>
   Promise.all(Array.from({ length: count }, () => get(url, headers)))
 const cookieOf = ({ cookies }: Visitor) => [...cookies].map(([name, value]) => `${name}=${value}`).join('; ')

@@ -5,9 +5,9 @@ import { randomUUID } from 'node:crypto'
 import { once } from 'node:events'
 import { text } from 'node:stream/consumers'
 import { beforeEach, describe, expect, it } from 'vitest'
-import { createPingApp, type RecordPing } from '../../../src/http/ping/app.ts'
-import { createHttpServer } from '../../../src/http/server.ts'
+import type { RecordPing } from '../../../src/http/ping/app.ts'
 import { startTestApp } from '../../support/app.ts'
+import { aPingApp, serve } from '../../support/servers.ts'
 import { use } from '../../support/use.ts'
 
 let publicId: string
@@ -25,32 +25,17 @@ const stored = () => app.storedPings(publicId)
 async function startScriptedServer(...results: (Awaited<ReturnType<RecordPing>> | Error)[]) {
   const pings: unknown[] = []
   const faults: unknown[] = []
-  const pingApp = createPingApp({
+  const handler = aPingApp({
     record: async (ping) => {
       pings.push(ping)
       const result = results[pings.length - 1] ?? 'stored'
       if (result instanceof Error) throw result
       return result
     },
-    hasCheck: async () => true,
-    find: { byName: async () => null, byToken: async () => null },
-    now: () => 0,
-    processNow: () => 0,
-    onPing: () => {},
-    onRequest: () => {},
-    onWarning: () => {},
     onError: (error) => faults.push(error),
   })
-  const server = createHttpServer({
-    name: 'ping',
-    handler: pingApp,
-    bindAddress: '127.0.0.1',
-    port: 0,
-    errorText: (message) => ({ type: 'text/plain', text: message }),
-  })
-  const { port } = await server.listen()
-  const close = () => server.close(0)
-  return { url: `http://127.0.0.1:${port}/ping/${publicId}`, pings, faults, [Symbol.asyncDispose]: close }
+  const server = await serve({ handler })
+  return { ...server, url: `${server.url}/ping/${publicId}`, pings, faults }
 }
 
 describe('curl', () => {
