@@ -1,7 +1,7 @@
 import { beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import type { WebhookSettings } from '../../../src/channels/kinds/webhook/config.ts'
 import { SECRET_OVERLAP_MS } from '../../../src/channels/kinds/webhook/signature.ts'
-import { CHECK_EVENT_TYPES, STANDARD_EVENT_TYPES } from '../../../src/domain/event.ts'
+import { STANDARD_EVENT_TYPES } from '../../../src/domain/event.ts'
 import { ISO, UUID } from '../../support/patterns.ts'
 import { startTestApi } from '../../support/service.ts'
 import { use } from '../../support/use.ts'
@@ -81,17 +81,15 @@ describe('a channel', () => {
     expect(await get(body.id)).toEqual(body)
   })
 
-  it.each([
-    [['check.down', 'check.up']],
-    [['check.flapping', 'check.up', 'check.late']],
-    [['check.late', 'check.flapping', 'check.down']],
-    [['check.paused', 'check.flapping']],
-  ])('has the events that were chosen, in their order: %j', async (events) => {
-    const { id } = await make({ events: ['check.down'] })
-    expect((await api.client.put(`/channels/${id}`, { events })).body.events).toEqual(events)
-    expect((await get(id)).events).toEqual(events)
-    expect(await get((await make({ events })).id)).toMatchObject({ events })
-  })
+  it.each([[['check.flapping', 'check.up', 'check.late']], [['check.paused', 'check.flapping']]])(
+    'has the events that were chosen, in their order: %j',
+    async (events) => {
+      const { id } = await make({ events: ['check.down'] })
+      expect((await api.client.put(`/channels/${id}`, { events })).body.events).toEqual(events)
+      expect((await get(id)).events).toEqual(events)
+      expect(await get((await make({ events })).id)).toMatchObject({ events })
+    },
+  )
 
   it('has no secret in any response and none in clear text in the database', async () => {
     const secrets = []
@@ -194,11 +192,8 @@ describe('updating a channel', () => {
   })
 
   it.each<[object, string]>([
-    [{ config: { urls: ['https://example.com'] } }, 'config.url is required'],
     [{ config: { url: 'x' } }, `config.url ${URL_RULE}`],
-    [{ config: null }, 'config cannot be null'],
     [{ name: null }, 'name cannot be null'],
-    [{ events: [] }, `events must be a list of 1 to ${CHECK_EVENT_TYPES.length} of ${CHECK_EVENT_TYPES.join(', ')}`],
     [{ id: '0199aaaa-0000-7000-8000-00000000000a' }, 'id is not a known field'],
   ])('with %j is rejected and changes nothing', async (fields, error) => {
     const { secret: _, ...made } = await make()
