@@ -93,7 +93,7 @@ const CALLS: Record<string, () => Promise<[path: string, json?: object | undefin
   'POST /projects/{id}/ping-key': async () => [`${await aProject()}/ping-key`],
   'DELETE /projects/{id}/ping-key': async () => {
     const path = `${await aProject()}/ping-key`
-    await api.client.post(path, undefined)
+    await api.client.post(path)
     return [path]
   },
   'POST /projects/{id}/badge-key': async () => [`${await aProject()}/badge-key`],
@@ -302,8 +302,8 @@ it('the running service writes a line for each entry, those of the first start a
   }
   const log = { ...silentLog, info: at('info'), warn: at('warn') } as unknown as Log
   await using app = await startTestApp({ log })
-  await app.call('POST', '/projects', { name: 'Shop' })
-  await app.call('POST', '/auth/login', { email: 'nobody@example.com', password: 'wrong password' }, null)
+  await app.client.post('/projects', { name: 'Shop' })
+  await app.client.post('/auth/login', { email: 'nobody@example.com', password: 'wrong password' }, { key: null })
   expect(lines).toEqual([
     ['info', 'project.created', 'audit'],
     ['warn', 'login.failed', 'audit'],

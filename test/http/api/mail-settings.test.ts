@@ -9,10 +9,10 @@ import { eventually } from '../../support/until.ts'
 async function sendTest(port: number, environment: Record<string, string>) {
   await using app = await startTestApp({ environment: { SMTP_URL: `smtp://127.0.0.1:${port}`, ...environment } })
   const channel = { kind: 'email', name: 'Mail', config: { to: ['ops@example.com'] } }
-  const { id } = (await app.call('POST', '/channels', channel)).body
-  expect((await app.call('POST', `/channels/${id}/test`)).status).toBe(202)
+  const { id } = (await app.client.post('/channels', channel)).body
+  expect((await app.client.post(`/channels/${id}/test`)).status).toBe(202)
   return await eventually('the test message has its outcome', async () => {
-    const { deliveries } = (await app.call('GET', `/deliveries?channel_id=${id}`)).body
+    const { deliveries } = (await app.client.get(`/deliveries?channel_id=${id}`)).body
     return (deliveries[0].status === 'delivered' || deliveries[0].last_error !== null) && deliveries[0]
   })
 }

@@ -105,7 +105,7 @@ describe('the badge of several checks', () => {
 describe('an address of a badge', () => {
   it('has the same response for an unknown key, slug and tag, and for what is none', async () => {
     await create('job')
-    const pingKey = (await api.client.post(`/projects/${project}/ping-key`, undefined)).body.ping_key
+    const pingKey = (await api.client.post(`/projects/${project}/ping-key`)).body.ping_key
     const unknown = 'x'.repeat(22)
     for (const rest of [
       `${unknown}.svg`,
@@ -126,7 +126,7 @@ describe('an address of a badge', () => {
 
   it('works with the newest key only', async () => {
     await create('job')
-    const { badge_key: next } = (await api.client.post(`/projects/${project}/badge-key`, undefined)).body
+    const { badge_key: next } = (await api.client.post(`/projects/${project}/badge-key`)).body
     expect([(await get(`${key}/job.svg`)).status, (await get(`${next}/job.svg`)).status]).toEqual([404, 200])
     await api.client.delete(`/projects/${project}/badge-key`)
     expect((await get(`${next}/job.svg`)).status).toBe(404)

@@ -1,18 +1,14 @@
 import { beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { KINDS } from '../../../src/channels/kinds/index.ts'
 import { CHANNEL_KINDS, INSTALLATION_CHANNEL_ID } from '../../../src/domain/channel.ts'
-import { readForm } from '../../support/form.ts'
+import { escapeHtml, HOSTILE, readForm } from '../../support/form.ts'
 import { startTestApi } from '../../support/service.ts'
 import { eventually } from '../../support/until.ts'
 import { use } from '../../support/use.ts'
 import { type Fields, type Visitor, visit } from '../../support/visitor.ts'
 
 const UNKNOWN = '01999999-9999-7999-8999-999999999999'
-const HOSTILE = `"><script>alert(1)</script>'\u202e${'🦊'.repeat(50)}`
-const ESCAPED = HOSTILE.replaceAll('"', '&quot;')
-  .replaceAll('<', '&lt;')
-  .replaceAll('>', '&gt;')
-  .replaceAll("'", '&#39;')
+const ESCAPED = escapeHtml(HOSTILE)
 const SECRET = /whsec_[\w+/=]+/
 const STANDARD = ['check.down', 'check.up', 'check.paused', 'check.resumed', 'check.flapping']
 
@@ -332,7 +328,7 @@ describe('/channels/{id}', () => {
 
   it('sends at most ten tests an hour', async () => {
     const id = await makeChannel()
-    for (let count = 0; count < 10; count += 1) await api.client.post(`/channels/${id}/test`, undefined)
+    for (let count = 0; count < 10; count += 1) await api.client.post(`/channels/${id}/test`)
     const { status, text, headers } = await admin.post(`/channels/${id}/test`)
     expect(status).toBe(429)
     expect(Number(headers.get('retry-after'))).toBeGreaterThan(0)

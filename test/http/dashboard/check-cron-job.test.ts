@@ -6,6 +6,7 @@ import type { JobEntry } from '../../../src/checks/jobs/job-report.ts'
 import { recordJobs } from '../../../src/checks/jobs/record-jobs.ts'
 import type { LastRun } from '../../../src/domain/last-run.ts'
 import { MINUTE } from '../../support/builders.ts'
+import { readText as read } from '../../support/form.ts'
 import { startTestApi } from '../../support/service.ts'
 import { use } from '../../support/use.ts'
 import { visit } from '../../support/visitor.ts'
@@ -49,13 +50,6 @@ async function report(
   expect(outcomes).toEqual(['recorded'])
 }
 
-/** What a reader sees of a page: without marks, with single spaces. */
-const read = (page: string) =>
-  page
-    .replace(/<[^>]*>/g, ' ')
-    .replaceAll('&#39;', "'")
-    .replaceAll('&quot;', '"')
-    .replace(/\s+/g, ' ')
 async function open(id: string): Promise<string> {
   const { status, text } = await visitor.get(`/checks/${id}`)
   expect(status).toBe(200)

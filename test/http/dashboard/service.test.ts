@@ -1,15 +1,12 @@
 import { beforeEach, describe, expect, it } from 'vitest'
 import { createReporter, type ReporterOptions } from '../../../src/service/report.ts'
+import { escapeHtml, HOSTILE } from '../../support/form.ts'
 import { startTestApi } from '../../support/service.ts'
 import { use } from '../../support/use.ts'
 import { visit } from '../../support/visitor.ts'
 
 const PACKAGE = (await import('../../../package.json', { with: { type: 'json' } })).default
-const HOSTILE = `"><script>alert(1)</script>'\u202e${'🦊'.repeat(50)}`
-const ESCAPED = HOSTILE.replaceAll('"', '&quot;')
-  .replaceAll('<', '&lt;')
-  .replaceAll('>', '&gt;')
-  .replaceAll("'", '&#39;')
+const ESCAPED = escapeHtml(HOSTILE)
 
 const api = use(startTestApi)
 const reader = use(() => visit(api, 'read'))
@@ -147,7 +144,7 @@ describe('/service', () => {
   it('says how many deliveries wait, and that they are not sent', async () => {
     const channel = { kind: 'webhook', name: 'Pager', config: { url: 'https://example.com/' } }
     const { body } = await api.client.post('/channels', channel)
-    await api.client.post(`/channels/${body.id}/test`, undefined)
+    await api.client.post(`/channels/${body.id}/test`)
     const text = await show()
     expect(text).toContain('All is well.')
     expect(text).toMatch(/<a href="\/deliveries\?status=pending">1 pending<\/a>, the oldest <time/)

@@ -68,13 +68,15 @@ const makeChannel = (random: Random) => ({
 })
 
 export async function makeMaterial(app: TestApp): Promise<Material> {
-  const call = async (...request: Parameters<TestApp['call']>) => {
-    const { status, body } = await app.call(...request)
+  const call = async (...request: Parameters<TestApp['client']['call']>) => {
+    const { status, body } = await app.client.call(...request)
     if (status >= 300) throw new Error(`${request[0]} ${request[1]}: ${status} ${JSON.stringify(body)}`)
     return body
   }
   const ids = async (count: number, path: string, make: (index: number) => object) => {
-    const bodies = await Promise.all(Array.from({ length: count }, (_, index) => call('POST', path, make(index))))
+    const bodies = await Promise.all(
+      Array.from({ length: count }, (_, index) => call('POST', path, { json: make(index) })),
+    )
     return bodies.map(({ id }) => id as string)
   }
   const checkIds = await ids(40, '/checks', (index) => ({ project_id: app.projectId, name: `Job ${index}` }))
@@ -83,7 +85,7 @@ export async function makeMaterial(app: TestApp): Promise<Material> {
     const { status } = await fetch(`${app.pingUrl}/ping/${publicId}/${ping}`)
     if (status !== 200) throw new Error(`ping ${ping}: ${status}`)
   }
-  const logIns = await Promise.all([1, 2, 3].map(() => call('POST', '/auth/login', app.logIn, null)))
+  const logIns = await Promise.all([1, 2, 3].map(() => call('POST', '/auth/login', { json: app.logIn, key: null })))
   // One after the other: an organization reads one list at a time, and a list that waits too long is 503.
   const readCursor = async (list: string) => (await call('GET', `${list}limit=1`)).next_cursor as string
   const cursors = [await readCursor(`/checks/${checkIds[0]}/pings?`), await readCursor(`/checks/${checkIds[0]}/flips?`)]

@@ -6,20 +6,15 @@ import { once } from 'node:events'
 import { text } from 'node:stream/consumers'
 import { beforeEach, describe, expect, it } from 'vitest'
 import type { RecordPing } from '../../../src/http/ping/app.ts'
-import { startTestApp } from '../../support/app.ts'
 import { aPingApp, serve } from '../../support/servers.ts'
-import { use } from '../../support/use.ts'
+import { usePings } from './fixture.ts'
 
-let publicId: string
 let url: string
 
-const app = use(startTestApp)
-beforeEach(async () => {
-  ;({ publicId } = await app.createCheck({ name: `Job ${randomUUID()}` }))
-  url = `${app.pingUrl}/ping/${publicId}`
+const { app, check, stored } = usePings()
+beforeEach(() => {
+  url = app.pingUrl + check.target
 })
-
-const stored = () => app.storedPings(publicId)
 
 /** A ping API with these results, one after the other. */
 async function startScriptedServer(...results: (Awaited<ReturnType<RecordPing>> | Error)[]) {
@@ -35,7 +30,7 @@ async function startScriptedServer(...results: (Awaited<ReturnType<RecordPing>> 
     onError: (error) => faults.push(error),
   })
   const server = await serve({ handler })
-  return { ...server, url: `${server.url}/ping/${publicId}`, pings, faults }
+  return { ...server, url: server.url + check.target, pings, faults }
 }
 
 describe('curl', () => {

@@ -3,25 +3,20 @@
 import { randomUUID } from 'node:crypto'
 import { beforeEach, describe, expect, it } from 'vitest'
 import { insertPushToken } from '../../../src/store/checks/push-tokens.ts'
-import { startTestApp } from '../../support/app.ts'
 import { exchange, writeHead, writePost } from '../../support/http.ts'
-import { use } from '../../support/use.ts'
+import { usePings } from './fixture.ts'
 
 let token: string
-let publicId: string
-let id: string
 
-const app = use(startTestApp)
+const { app, check, stored } = usePings()
 beforeEach(async () => {
-  ;({ id, publicId } = await app.createCheck({ name: `Monitor ${randomUUID()}` }))
   token = randomUUID().replaceAll('-', '')
-  const { rows } = await app.database.query<{ key: number }>('select key from checks where public_id = $1', [publicId])
+  const { rows } = await app.database.query<{ key: number }>('select key from checks where id = $1', [check.id])
   await app.database.transaction((tx) => insertPushToken(tx, token, rows[0]!.key))
 })
 
 const send = async (method: string, path: string) => exchange(app.pingUrl, writeHead(method, path))
 const push = (query = '') => send('GET', `/api/push/${token}${query}`)
-const stored = () => app.storedPings(publicId)
 
 const PUSHED = { status: 200, text: '{"ok":true}' }
 
@@ -88,13 +83,13 @@ describe('a push of Uptime Kuma', () => {
       `/api/push/${'x'.repeat(65)}`,
       '/api/push/%00',
       `/api/push/${token}/x`,
-      `/api/push/${publicId}`,
+      `/api/push/${check.publicId}`,
     ])
       expect(await send('GET', path), path).toMatchObject(rejected)
     expect(await send('GET', `/ping/${token}`)).toMatchObject({ status: 404, text: 'no such check' })
     expect(await stored()).toEqual([])
     expect(await push()).toMatchObject(PUSHED)
-    await app.call('DELETE', `/checks/${id}`)
+    await app.client.delete(`/checks/${check.id}`)
     expect(await push()).toMatchObject(rejected)
   })
 })

@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { insertPushToken } from '../../../src/store/checks/push-tokens.ts'
 import { startTestApp } from '../../support/app.ts'
-import { ask } from '../../support/sent-pings.ts'
+import { exchange, writeHead } from '../../support/http.ts'
 import { startTcpProxy, type TcpProxy } from '../../support/tcp-proxy.ts'
 import { makeTempFolder } from '../../support/temp-folder.ts'
 import { eventually } from '../../support/until.ts'
@@ -30,7 +30,7 @@ const app = use(() =>
   }),
 )
 beforeAll(async () => {
-  key = (await app.call('POST', `/projects/${app.projectId}/ping-key`)).body.ping_key
+  key = (await app.client.post(`/projects/${app.projectId}/ping-key`)).body.ping_key
   publicId = (await app.createCheck({ slug })).publicId
   const { rows } = await app.database.query<{ key: number }>('select key from checks where public_id = $1', [publicId])
   await app.database.transaction((tx) => insertPushToken(tx, token, rows[0]!.key))
@@ -40,7 +40,7 @@ afterAll(async () => {
 })
 
 const ping = async (path: string, method = 'GET') => {
-  const { status, headers, text } = await ask(app.pingUrl + path, { method })
+  const { status, headers, text } = await exchange(app.pingUrl, writeHead(method, path))
   return { status, text, stored: headers['ping-stored'], retry: headers['retry-after'] }
 }
 const cut = () => {
@@ -48,7 +48,7 @@ const cut = () => {
   proxy.reset()
 }
 const readiness = async () => {
-  const { status, text } = await ask(`${app.opsUrl}/readyz`)
+  const { status, text } = await exchange(app.opsUrl, writeHead('GET', '/readyz'))
   return { status, text }
 }
 
