@@ -2,6 +2,7 @@ import { beforeEach, describe, expect, it } from 'vitest'
 import { CHECK_SORTS } from '../../../src/domain/check-order.ts'
 import { LABEL_NAME_RULE, LABEL_VALUE_RULE } from '../../../src/domain/labels.ts'
 import { HOUR } from '../../support/builders.ts'
+import { addManyChecks } from '../../support/check.ts'
 import { startTestApi } from '../../support/service.ts'
 import { use } from '../../support/use.ts'
 
@@ -227,16 +228,7 @@ describe('a page of large checks', () => {
   const LIMIT = { least: 800_000, most: 1_100_000 }
 
   it('ends near a megabyte, and the next one follows', async () => {
-    const description = 'ä'.repeat(4_000)
-    await api.database.query(
-      `with made as (
-          insert into checks (id, public_id, project_id, name, slug, description, created_at)
-          select gen_random_uuid(), gen_random_uuid(), $1, 'Job ' || n, 'job-' || n, $2, now() + n * interval '1 s'
-          from generate_series(1, 250) n returning key, created_at)
-        insert into check_states (check_key, period_seconds, grace_seconds, status, since, stamped_at)
-        select key, 3600, 300, 0, created_at, created_at from made`,
-      [project, description],
-    )
+    await addManyChecks(api, project, { to: 250, description: 'ä'.repeat(4_000) })
     const sizes: number[] = []
     const names = new Set<string>()
     let cursor = ''
@@ -273,23 +265,13 @@ describe('a key that is bound to a project', () => {
 
 describe('a search among more than 10,000 checks', () => {
   const LIMIT = 10_000
-  const fill = (from: number, to: number) =>
-    api.database.query(
-      `with made as (
-          insert into checks (id, public_id, project_id, name, slug, created_at)
-          select gen_random_uuid(), gen_random_uuid(), $1, 'Job ' || n, 'job-' || n, timestamptz '2026-01-01' + n * interval '1 s'
-          from generate_series($2::int, $3::int) n returning key, created_at)
-        insert into check_states (check_key, period_seconds, grace_seconds, status, since, stamped_at)
-        select key, 3600, 300, 0, created_at, created_at from made`,
-      [project, from, to],
-    )
   const search = async (query: string) => {
     const { checks, ...rest } = (await list(`&limit=2&${query}`)).body
     return { slugs: checks.map(({ slug }: { slug: string }) => slug), ...rest }
   }
 
   it('fits an index, and finds every match however few letters it has', async () => {
-    await fill(1, LIMIT)
+    await addManyChecks(api, project, { to: LIMIT })
     await api.database.query('analyze checks')
     const plan = await api.database.transaction(async (tx) => {
       // At this size the planner reads the table; what counts is that the index fits the condition.
@@ -301,7 +283,7 @@ describe('a search among more than 10,000 checks', () => {
       return rows.map((row) => row['QUERY PLAN']).join()
     })
     expect(plan).toContain('checks_search')
-    await fill(LIMIT + 1, LIMIT + 2)
+    await addManyChecks(api, project, { from: LIMIT + 1, to: LIMIT + 2 })
     expect(await search('q=B-10002')).toEqual({ slugs: ['job-10002'], next_cursor: null })
     expect(await search('q=b-99')).toEqual({ slugs: ['job-99', 'job-990'], next_cursor: expect.any(String) })
     // Two letters are too few for the index.

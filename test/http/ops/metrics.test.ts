@@ -6,6 +6,7 @@ import { afterEach, describe, expect, it, onTestFinished, vi } from 'vitest'
 import type { ExportedCheck } from '../../../src/checks/export-checks.ts'
 import type { ShownStatus } from '../../../src/domain/check.ts'
 import type { MetricsSource } from '../../../src/http/ops/metrics.ts'
+import { fakeTimers } from '../../support/fake-timers.ts'
 import { getRaw, openConnection, writeHead } from '../../support/http.ts'
 import { anOpsApp, serve } from '../../support/servers.ts'
 import { eventually, settle } from '../../support/until.ts'
@@ -194,11 +195,6 @@ async function untilStalled(): Promise<void> {
   }
 }
 
-function useFakeTimers(): void {
-  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
-  onTestFinished(() => void vi.useRealTimers())
-}
-
 /** A scrape whose client reads nothing. */
 function openIdle(url: string, ...headers: string[]) {
   const connection = openConnection(url)
@@ -288,7 +284,7 @@ describe('of several clients', () => {
   ])('one that says that it waits for %s s is cut off after %d ms, and not before', async (seconds, limitMs) => {
     const headers = seconds === undefined ? [] : [`X-Prometheus-Scrape-Timeout-Seconds: ${seconds}`]
     const url = await startOps({ readChecks: exportSome(MANY), idleMs: 600_000 })
-    useFakeTimers()
+    fakeTimers()
     const connection = openIdle(url, ...headers)
     await untilStalled()
     vi.advanceTimersByTime(limitMs - 1)
@@ -303,7 +299,7 @@ describe('of several clients', () => {
 
   it('one that reads nothing is cut off after two seconds, and not before', async () => {
     const url = await startOps({ readChecks: exportSome(MANY) })
-    useFakeTimers()
+    fakeTimers()
     const connection = openIdle(url, 'X-Prometheus-Scrape-Timeout-Seconds: 60')
     await untilStalled()
     vi.advanceTimersByTime(1_999)
