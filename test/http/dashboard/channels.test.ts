@@ -170,10 +170,7 @@ describe('/channels/new', () => {
     ['webhook', { 'config.url': '' }, 'config.url', /^URL is required\.$/],
     ['webhook', { 'config.url': 'http://10.0.0.1/' }, 'config.url', /^URL cannot work: .*10\.0\.0\.1/],
     ['webhook', { name: ' ' }, 'name', /^Name must be text of 1 to 100 characters/],
-    ['webhook', { name: 'x'.repeat(101) }, 'name', /^Name must be text of 1 to 100 characters/],
     ['webhook', { events: [] }, 'events', /^Choose at least one event\.$/],
-    ['webhook', { events: ['nonsense'] }, 'events', /^Choose at least one event\.$/],
-    ['webhook', { project_id: 'x' }, 'project_id', /^Checks must be a UUID\.$/],
     ['webhook', { project_id: UNKNOWN }, 'project_id', /^This project does not exist any more: choose another\.$/],
     ['slack', { 'config.url': 'hooks.slack.com' }, 'config.url', /^URL of the incoming webhook must be/],
     [
@@ -182,18 +179,11 @@ describe('/channels/new', () => {
       'config.to',
       /^Recipients, line 2: must be an e-mail address\.$/,
     ],
-    ['email', { 'config.to': '' }, 'config.to', /^Recipients must be a list of 1 to 20 e-mail addresses\.$/],
     [
       'alertmanager',
       { 'config.urls': 'https://a.example.com/api/v2/alerts' },
       'config.urls',
       /^Addresses, line 1: must be/,
-    ],
-    [
-      'alertmanager',
-      { 'config.urls': 'https://a.example.com', 'config.labels': 'check=x' },
-      'config.labels',
-      /^Labels, check: must have a name/,
     ],
     [
       'alertmanager',
@@ -424,18 +414,13 @@ describe('/channels/{id}', () => {
 
   it('does not move while checks of other projects have chosen it, and the form says which', async () => {
     const id = await makeChannel()
-    const other = (await api.client.post('/projects', { name: 'Other' })).body.id
+    const project_id = (await api.client.post('/projects', { name: 'Other' })).body.id
     await api.addCheck({ name: 'Backup <1>', channels: [id] })
-    const { status, text } = await admin.post(`/channels/${id}/edit`, {
-      name: 'Pager',
-      project_id: other,
-      events: ['check.down'],
-      'config.url': 'https://example.com/hook',
-    })
-    expect(status).toBe(409)
-    expect(text).toMatch(
-      /id="project_id-fault" class="fault">The channel was chosen by a check of another project[^<]*Backup &lt;1&gt;/,
-    )
+    const { status, text } = await admin.post(`/channels/${id}/edit`, { ...FORM, project_id })
+    expect([status, faultOf(text, 'project_id')]).toEqual([
+      409,
+      expect.stringMatching(/^The channel was chosen by a check of another project.*Backup &lt;1&gt;/),
+    ])
   })
 })
 
