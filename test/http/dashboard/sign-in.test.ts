@@ -107,13 +107,10 @@ describe('a sign-in', () => {
     expect(headers.get('cache-control')).toBe('no-store')
   })
 
-  it.each(['https://evil.example.com/', '//evil.example.com', '/\\evil.example.com'])(
-    'does not lead to %s',
-    async (next) => {
-      const visitor = createVisitor(origin)
-      expect((await visitor.get(await walk(visitor, 'Example', next))).location).toBe('/checks')
-    },
-  )
+  it('does not lead to another site', async () => {
+    const visitor = createVisitor(origin)
+    expect((await visitor.get(await walk(visitor, 'Example', '//evil.example.com'))).location).toBe('/checks')
+  })
 
   it('that is finished twice, in another browser, or by another provider fails, with the way to begin again', async () => {
     const [visitor, other] = [createVisitor(origin), createVisitor(origin)]

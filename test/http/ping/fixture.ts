@@ -1,7 +1,8 @@
 /** The service of a file, and a check of its own for each test. */
 
 import { randomUUID } from 'node:crypto'
-import { startTestApp } from '../../support/app.ts'
+import { insertPushToken } from '../../../src/store/checks/push-tokens.ts'
+import { startTestApp, type TestApp } from '../../support/app.ts'
 import { use, useEach } from '../../support/use.ts'
 
 export function usePings() {
@@ -11,4 +12,12 @@ export function usePings() {
     return { id, publicId, target: `/ping/${publicId}` }
   })
   return { app, check, stored: () => app.storedPings(check.publicId) }
+}
+
+/** Returns a token of a push monitor for the check. */
+export async function addPushToken({ database }: Pick<TestApp, 'database'>, checkId: string): Promise<string> {
+  const token = randomUUID().replaceAll('-', '')
+  const { rows } = await database.query<{ key: number }>('select key from checks where id = $1', [checkId])
+  await database.transaction((tx) => insertPushToken(tx, token, rows[0]!.key))
+  return token
 }

@@ -67,10 +67,7 @@ it('clients: other parameters are ignored, with a warning that names the known o
 
 describe('clients: the signals of other services', () => {
   it.each([
-    ['?state=run', 'start'],
     ['?state=complete', 'success'],
-    ['?state=fail', 'fail'],
-    ['?status=up&msg=OK&ping=', 'success'],
     ['?status=down&msg=disk+full&ping=', 'fail'],
   ])('%s is a %s', async (rest, type) => {
     expect(await ping(rest)).toEqual({ status: 200, warning: undefined })

@@ -1,18 +1,14 @@
 /** The URLs of Uptime Kuma's push monitors (design, section 3.3). */
 
-import { randomUUID } from 'node:crypto'
 import { beforeEach, describe, expect, it } from 'vitest'
-import { insertPushToken } from '../../../src/store/checks/push-tokens.ts'
 import { exchange, writeHead, writePost } from '../../support/http.ts'
-import { usePings } from './fixture.ts'
+import { addPushToken, usePings } from './fixture.ts'
 
 let token: string
 
 const { app, check, stored } = usePings()
 beforeEach(async () => {
-  token = randomUUID().replaceAll('-', '')
-  const { rows } = await app.database.query<{ key: number }>('select key from checks where id = $1', [check.id])
-  await app.database.transaction((tx) => insertPushToken(tx, token, rows[0]!.key))
+  token = await addPushToken(app, check.id)
 })
 
 const send = async (method: string, path: string) => exchange(app.pingUrl, writeHead(method, path))
@@ -23,14 +19,8 @@ const PUSHED = { status: 200, text: '{"ok":true}' }
 describe('a push of Uptime Kuma', () => {
   it.each([
     ['', 'success', null, null],
-    ['?', 'success', null, null],
-    ['?status=up&msg=OK&ping=', 'success', null, null],
     ['?status=up&msg=OK&ping=123', 'success', 123, null],
-    ['?ping=12.5', 'success', 13, null],
-    ['?status=&msg=x', 'success', null, null],
     ['?status=down&msg=disk%20full&ping=7', 'fail', 7, 'disk full'],
-    ['?status=down', 'fail', null, null],
-    ['?status=ERROR&msg=x', 'fail', null, 'x'],
     ['?status=start', 'start', null, null],
   ])('%j is stored as %s', async (query, type, durationMs, text) => {
     const answer = await push(query)
