@@ -173,14 +173,6 @@ describe('creating a check', () => {
       expect({ status, body }).toEqual({ status: 404, body: { error: 'project not found', code: 'not_found' } })
     }
   })
-
-  it('answers 409 when the slug is taken, and finds a free one when none was given', async () => {
-    await created({ slug: 'nightly-backup' })
-    const { status, body } = await create({ slug: 'nightly-backup' })
-    expect(status).toBe(409)
-    expect(body.error).toContain('nightly-backup')
-    expect(await created()).toMatchObject({ slug: 'nightly-backup-2' })
-  })
 })
 
 describe('getting a check', () => {

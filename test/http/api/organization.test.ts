@@ -188,20 +188,6 @@ describe('PUT /users/{id}', () => {
     expect((await api.client.put(`/users/${id}`, { email: 'x@example.com' })).status).toBe(400)
     expect((await api.client.delete(`/users/${id}`)).status).toBe(204)
   })
-
-  it('with the last admin, and DELETE of it, is a conflict', async () => {
-    await using own = await startTestApi()
-    const { users } = (await own.client.get('/users')).body
-    const { api_keys: keys } = (await own.client.get('/api-keys')).body
-    for (const { id, scope, name } of keys)
-      if (scope === 'admin' && name !== 'admin') expect((await own.client.delete(`/api-keys/${id}`)).status).toBe(204)
-    expect((await own.client.put(`/users/${users[0].id}`, { scope: 'write' })).status).toBe(200)
-    const last = keys.find(({ name }: { name: string }) => name === 'admin')
-    expect(await own.client.delete(`/api-keys/${last.id}`)).toMatchObject({
-      status: 409,
-      body: { error: expect.stringContaining('this is the last admin') },
-    })
-  })
 })
 
 describe('the own account', () => {

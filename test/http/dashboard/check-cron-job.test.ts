@@ -19,8 +19,7 @@ let count = 0
 
 /** A check that follows the CronJob of its name, since an hour. */
 async function follow(cronJob = `job-${++count}`) {
-  const fields = { project_id: api.project, name: cronJob, schedule: '0 * * * *', grace_seconds: 300 }
-  const { body } = await api.client.post('/checks', fields)
+  const body = await api.addCheck({ name: cronJob, schedule: '0 * * * *', grace_seconds: 300 })
   await api.database.query(
     `update checks set managed_by = 'kubernetes', kubernetes_cluster = 'default', kubernetes_namespace = 'payments',
        kubernetes_name = $2, created_at = created_at - interval '1 hour' where id = $1`,

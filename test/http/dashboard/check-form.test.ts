@@ -381,8 +381,7 @@ describe('the form of a change', () => {
 
   it('does not send a description on that the API has stored with other line breaks', async () => {
     const description = 'one\r\ntwo\rthree\n'
-    const fields = { project_id: api.project, name: 'Breaks', description }
-    const { id } = (await api.client.post('/checks', fields)).body
+    const { id } = await api.addCheck({ name: 'Breaks', description })
     const form = await editForm(id)
     // As a browser does it.
     const sent = { ...form, description: form.description!.replace(/\r\n?|\n/g, '\r\n') }

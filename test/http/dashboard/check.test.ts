@@ -89,20 +89,15 @@ describe('the status of a check', () => {
   it('late, then down by a missed ping', async () => {
     await using later = await startTestApi()
     const own = await visit(later)
-    const { body } = await later.client.post('/checks', {
-      project_id: later.project,
-      name: 'a',
-      period_seconds: 3_600,
-      grace_seconds: 7_200,
-    })
-    await later.ping(body.public_id)
+    const { id, public_id } = await later.addCheck({ period_seconds: 3_600, grace_seconds: 7_200 })
+    await later.ping(public_id)
     later.moveClock(HOUR + 10 * MINUTE)
-    const late = read(await open(body.id, own))
+    const late = read(await open(id, own))
     expect(late).toMatch(/Late since .*UTC \(10 minutes\): a ping was expected, and the grace time is running/)
     expect(late).toMatch(/Down at .*UTC \(in 1 hour\) unless the job reports a success\./)
     later.moveClock(4 * HOUR)
-    await evaluate(later, body.id)
-    expect(read(await open(body.id, own))).toMatch(/Down since .*UTC \(2 hours\): no ping came in time; it was due at/)
+    await evaluate(later, id)
+    expect(read(await open(id, own))).toMatch(/Down since .*UTC \(2 hours\): no ping came in time; it was due at/)
   })
 
   it('down by a failure: the exit code, the output, the next step', async () => {
@@ -219,11 +214,8 @@ describe('the history of a check', () => {
   })
 
   it('has the deliveries of its events, with the response', async () => {
-    const { body: channel } = await api.client.post('/channels', {
-      kind: 'webhook',
-      name: HOSTILE.replace('\u202E', ''),
-      config: { url: 'https://hooks.example.com/secret-path' },
-    })
+    const config = { url: 'https://hooks.example.com/secret-path' }
+    const channel = await api.addChannel({ name: HOSTILE.replace('\u202E', ''), config })
     const { id, public_id } = await addCheck()
     await api.ping(public_id)
     await api.ping(public_id, { type: 'fail', exitCode: 1 })
