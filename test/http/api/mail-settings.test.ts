@@ -1,4 +1,7 @@
-/** The settings of e-mail reach the sender: SMTP_TLS, and the name of the client, which config.test.ts reads from SMTP_NAME and BASE_URL. */
+/**
+ * The settings of e-mail reach the sender: SMTP_TLS, and the name of the client, which SMTP_NAME and BASE_URL give
+ * (test/unit/config/config.test.ts).
+ */
 
 import { expect, it } from 'vitest'
 import { startTestApp } from '../../support/app.ts'
