@@ -59,12 +59,12 @@ describe.each([true, false])('scripts: %s', (script) => {
     await keys.getByLabel('Name').fill(`CI ${script}`)
     await keys.getByRole('button', { name: 'Create the key' }).click()
     const key = await page.locator('#new-key').textContent()
-    expect((await app.call('GET', '/me', undefined, `Bearer ${key}`)).status).toBe(200)
+    expect((await app.client.get('/me', { key: key })).status).toBe(200)
     await page.getByRole('link', { name: 'I have copied it' }).click()
     await page.getByRole('link', { name: `Revoke CI ${script}` }).click()
     await page.getByRole('button', { name: 'Revoke' }).click()
     await page.getByText('The API key is revoked.').waitFor()
-    expect((await app.call('GET', '/me', undefined, `Bearer ${key}`)).status).toBe(401)
+    expect((await app.client.get('/me', { key: key })).status).toBe(401)
     // Chromium logs the 422 of the short password.
     expect(faults.filter((fault) => !fault.includes('422'))).toEqual([])
   })
@@ -86,41 +86,40 @@ it('what was typed is there again after a log-in in between, except the password
 })
 
 it('a form that was kept over a log-in changes what was typed, and nothing that another user changed', async () => {
-  const check = (await app.call('POST', '/checks', { project_id: app.projectId, name: 'Kept', description: 'old' }))
-    .body
+  const check = (await app.client.post('/checks', { project_id: app.projectId, name: 'Kept', description: 'old' })).body
   await using watched = await signIn(`/checks/${check.id}/edit`)
   const { page, context } = watched
   await page.getByLabel('Name', { exact: true }).fill('Typed')
-  await app.call('PUT', `/checks/${check.id}`, { description: 'new' })
+  await app.client.put(`/checks/${check.id}`, { description: 'new' })
   await context.clearCookies({ name: 'heartbeat_session' })
   await page.getByRole('button', { name: 'Save' }).click()
   await page.getByRole('link', { name: 'Sign in with Example' }).click()
   await page.getByText('What you typed before is here again').waitFor()
   await page.getByRole('button', { name: 'Save' }).click()
   await page.waitForURL((url) => url.pathname === `/checks/${check.id}`)
-  const { body } = await app.call('GET', `/checks/${check.id}`)
+  const { body } = await app.client.get(`/checks/${check.id}`)
   expect(body).toMatchObject({ name: 'Typed', description: 'new' })
 })
 
 it('the boxes of a kept form are those of the same channels, although another one was removed', async () => {
   const addChannel = async (name: string) =>
-    (await app.call('POST', '/channels', { kind: 'slack', name, config: { url: 'https://hooks.example.com/x' } })).body
+    (await app.client.post('/channels', { kind: 'slack', name, config: { url: 'https://hooks.example.com/x' } })).body
       .id
   const [removed, chosen] = [await addChannel('Removed'), await addChannel('Chosen')]
-  const check = (await app.call('POST', '/checks', { project_id: app.projectId, name: 'Boxes' })).body
+  const check = (await app.client.post('/checks', { project_id: app.projectId, name: 'Boxes' })).body
   await using watched = await signIn(`/checks/${check.id}/edit`)
   const { page, context } = watched
   await page.getByText('More fields').click()
   await page.getByLabel('All of the project').uncheck()
   await page.getByLabel('Chosen').check()
-  await app.call('DELETE', `/channels/${removed}`)
+  await app.client.delete(`/channels/${removed}`)
   await context.clearCookies({ name: 'heartbeat_session' })
   await page.getByRole('button', { name: 'Save' }).click()
   await page.getByRole('link', { name: 'Sign in with Example' }).click()
   await page.getByText('What you typed before is here again').waitFor()
   await page.getByRole('button', { name: 'Save' }).click()
   await page.waitForURL((url) => url.pathname === `/checks/${check.id}`)
-  expect((await app.call('GET', `/checks/${check.id}`)).body.channels).toEqual([chosen])
+  expect((await app.client.get(`/checks/${check.id}`)).body.channels).toEqual([chosen])
 })
 
 it('a user whom the provider denies is led back to the log-in', async () => {

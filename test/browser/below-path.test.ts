@@ -40,7 +40,7 @@ describe.each(['rest', 'all'] as const)('behind a proxy that sends on: %s of the
     await page.getByRole('button', { name: 'Create check' }).click()
     await page.waitForURL(`**${SITE}/checks/*/how`)
     const id = /checks\/([0-9a-f-]{36})/.exec(page.url())![1]!
-    const { public_id: publicId } = (await app.call('GET', `/checks/${id}`)).body
+    const { public_id: publicId } = (await app.client.get(`/checks/${id}`)).body
     // The page waits for what changes, at the address below the path.
     const live = page.waitForRequest((request) => new URL(request.url()).pathname === `${SITE}/live`)
     await page.goto(`${SITE}/checks/${id}`)

@@ -10,8 +10,8 @@ let key: string
 let pingKey: string
 const app = use(startTestApp)
 beforeAll(async () => {
-  key = (await app.call('POST', '/api-keys', { name: 'hc', scope: 'write', project_id: app.projectId })).body.key
-  pingKey = (await app.call('POST', `/projects/${app.projectId}/ping-key`)).body.ping_key
+  key = (await app.client.post('/api-keys', { name: 'hc', scope: 'write', project_id: app.projectId })).body.key
+  pingKey = (await app.client.post(`/projects/${app.projectId}/ping-key`)).body.ping_key
 })
 
 /** As a shell runs it. The addresses are in the environment, as jobs have them. */

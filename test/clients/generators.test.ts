@@ -47,7 +47,7 @@ function readBlock(language: string, word: string): string {
 }
 
 const generate = (word: string, cwd: string) => call('sh', ['-ec', readBlock('sh', word)], { cwd })
-const countChecks = async () => (await app.call('GET', `/checks?project_id=${app.projectId}`)).body.checks.length
+const countChecks = async () => (await app.client.get(`/checks?project_id=${app.projectId}`)).body.checks.length
 
 describe.each([
   ['openapi-typescript', 'npx openapi-typescript ', 'openapi-fetch.ts', 'openapi-fetch'],

@@ -19,7 +19,7 @@ async function runProgram(name: string) {
   const { id, publicId } = await app.createCheck({ name })
   const env = { ...environmentOf(app), PUBLIC_ID: publicId }
   const output = await call(python, [join(HERE, 'programs', name)], { cwd: dirname(python), env })
-  const { body } = await app.call('GET', `/checks/${id}`)
+  const { body } = await app.client.get(`/checks/${id}`)
   const pings = (await app.storedPings(publicId)).map(({ type, exitCode, body }) => ({
     type,
     exitCode,
@@ -58,16 +58,16 @@ it('healthchecks-io: each signal is recorded, also the one with too much text', 
 })
 
 it("by ping key and slug: borgmatic's hook creates the check, and healthchecks-io finds it", async () => {
-  const { ping_key } = (await app.call('POST', `/projects/${app.projectId}/ping-key`)).body
+  const { ping_key } = (await app.client.post(`/projects/${app.projectId}/ping-key`)).body
   const env = { ...environmentOf(app), PING_KEY: ping_key }
   const output = await call(python, [join(HERE, 'programs/by_slug.py')], { cwd: dirname(python), env })
   expect(JSON.parse(output)).toEqual({
     answers: Array.from({ length: 4 }, () => [true, 'OK']),
     unknown: 'CheckNotFoundError',
   })
-  const { checks } = (await app.call('GET', `/checks?project_id=${app.projectId}&q=borg-backup`)).body
+  const { checks } = (await app.client.get(`/checks?project_id=${app.projectId}&q=borg-backup`)).body
   expect(checks).toMatchObject([{ name: 'borg-backup', slug: 'borg-backup', status: 'down' }])
-  const { public_id } = (await app.call('GET', `/checks/${checks[0].id}`)).body
+  const { public_id } = (await app.client.get(`/checks/${checks[0].id}`)).body
   expect(
     (await app.storedPings(public_id)).map(({ type, exitCode, body }) => [type, exitCode, `${body ?? ''}`]),
   ).toEqual([
@@ -82,11 +82,11 @@ it("by ping key and slug: borgmatic's hook creates the check, and healthchecks-i
 
 /** A project with a channel, and keys that are bound to it. */
 async function addProject(): Promise<Record<string, string>> {
-  const { id } = (await app.call('POST', '/projects', { name: 'Of a client' })).body
+  const { id } = (await app.client.post('/projects', { name: 'Of a client' })).body
   const config = { url: 'https://example.com/' }
-  await app.call('POST', '/channels', { kind: 'webhook', name: 'Hook', config, project_id: id })
+  await app.client.post('/channels', { kind: 'webhook', name: 'Hook', config, project_id: id })
   const bind = async (scope: string): Promise<string> =>
-    (await app.call('POST', '/api-keys', { name: scope, scope, project_id: id })).body.key
+    (await app.client.post('/api-keys', { name: scope, scope, project_id: id })).body.key
   return { ...environmentOf(app), BOUND_KEY: await bind('write'), READ_KEY: await bind('read') }
 }
 

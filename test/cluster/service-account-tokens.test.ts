@@ -29,7 +29,7 @@ afterAll(async () => {
 
 const tokenOf = async (account: string, ...options: string[]) =>
   (await cluster.kubectl('create', 'token', account, '--namespace', namespace.name, ...options)).trim()
-const whoIs = (token: string) => app.call('GET', '/me', undefined, `Bearer ${token}`)
+const whoIs = (token: string) => app.client.get('/me', { key: token })
 
 it('a token of a ServiceAccount that is named opens the API, for its user', async () => {
   expect(await whoIs(await tokenOf('deploy', '--audience', AUDIENCE))).toMatchObject({

@@ -22,8 +22,8 @@ it('a test and an alarm arrive with a title and a text', async () => {
   await passer.waitFor(/listens/)
 
   const config = { url: `http://127.0.0.1:${port}/` }
-  const { body: channel } = await app.call('POST', '/channels', { kind: 'webhook', name: 'Apprise', config })
-  await app.call('POST', `/channels/${channel.id}/test`)
+  const { body: channel } = await app.client.post('/channels', { kind: 'webhook', name: 'Apprise', config })
+  await app.client.post(`/channels/${channel.id}/test`)
   const { publicId } = await app.createCheck()
   await fetch(`${app.pingUrl}/ping/${publicId}/fail`, { method: 'POST', body: 'disk full' })
   const passed = () => apprise.requests.map(({ path, body }) => ({ path, ...JSON.parse(body) }))

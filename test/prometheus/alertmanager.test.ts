@@ -166,8 +166,8 @@ describe('the Alertmanager of the installation', () => {
   })
 
   async function deliveries(name: string) {
-    const { body } = await app.call('GET', '/deliveries?status=delivered')
-    const { body: list } = await app.call('GET', `/checks?project_id=${app.projectId}&slug=${name}`)
+    const { body } = await app.client.get('/deliveries?status=delivered')
+    const { body: list } = await app.client.get(`/checks?project_id=${app.projectId}&slug=${name}`)
     const { id } = list.checks[0]
     return (
       body.deliveries as { check_id: string; status: string; attempts: number; last_error: string | null }[]
@@ -183,8 +183,8 @@ describe('the Alertmanager of the installation', () => {
   }
 
   it.each([
-    ['deleted', (id: string) => app.call('DELETE', `/checks/${id}`)],
-    ['paused', (id: string) => app.call('PATCH', `/checks/${id}/pause`)],
+    ['deleted', (id: string) => app.client.delete(`/checks/${id}`)],
+    ['paused', (id: string) => app.client.patch(`/checks/${id}/pause`)],
   ])('has nothing left of a check that is %s', async (_, change) => {
     const { name, id, publicId } = await makeCheck()
     await ping(publicId, '/fail')
@@ -197,7 +197,7 @@ describe('the Alertmanager of the installation', () => {
     const { name, id, publicId } = await makeCheck()
     await ping(publicId, '/fail')
     await waitForAlert(name)
-    expect((await app.call('PUT', `/checks/${id}`, { slug: `${name}-new` })).status).toBe(200)
+    expect((await app.client.put(`/checks/${id}`, { slug: `${name}-new` })).status).toBe(200)
     await waitForAlert(`${name}-new`)
     await waitForNone(name)
     await ping(publicId)
@@ -205,7 +205,7 @@ describe('the Alertmanager of the installation', () => {
   })
 
   it('has nothing left of the old project of a declared check', async () => {
-    const { body: payments } = await app.call('POST', '/projects', { name: 'Payments' })
+    const { body: payments } = await app.client.post('/projects', { name: 'Payments' })
     const name = `declared-${process.pid}`
     const declare = (projectId: string) =>
       declareCheck(
@@ -244,7 +244,7 @@ describe('the Alertmanager of the installation', () => {
 describe('a channel of the API', () => {
   const createChannel = async (peers = urls()) => {
     const config = { urls: peers, labels: { severity: 'warning', team: 'storage' } }
-    const { status, body } = await app.call('POST', '/channels', { kind: 'alertmanager', name: 'Storage', config })
+    const { status, body } = await app.client.post('/channels', { kind: 'alertmanager', name: 'Storage', config })
     expect(status).toBe(201)
     return body.id as string
   }
@@ -252,7 +252,7 @@ describe('a channel of the API', () => {
   it('gets the alerts of checks with labels of its own, and can be tested', async () => {
     app = await startTestApp({ environment: { ALLOWED_TARGETS: '127.0.0.0/8' } })
     const channel = await createChannel()
-    expect((await app.call('POST', `/channels/${channel}/test`)).status).toBe(202)
+    expect((await app.client.post(`/channels/${channel}/test`)).status).toBe(202)
     for (const peer of peers)
       await peer.waitFor('the test', (alerts) => alerts.find(({ labels }) => labels.alertname === 'HeartbeatTest'))
 
@@ -271,7 +271,7 @@ describe('a channel of the API', () => {
     const { publicId } = await makeCheck()
     await ping(publicId, '/fail')
     await eventually('the delivery has failed for ALLOWED_TARGETS', async () => {
-      const { body } = await app.call('GET', '/deliveries?status=failed')
+      const { body } = await app.client.get('/deliveries?status=failed')
       return body.deliveries.length === 1 && body.deliveries[0]!.last_error.includes('ALLOWED_TARGETS')
     })
     expect(pager.requests.some(({ body }) => body.includes(publicId))).toBe(false)

@@ -25,7 +25,7 @@ export interface CallOptions {
 export interface ApiClient {
   call(method: string, path: string, options?: CallOptions): Promise<Answer>
   get(path: string, options?: CallOptions): Promise<Answer>
-  post(path: string, json: unknown, options?: CallOptions): Promise<Answer>
+  post(path: string, json?: unknown, options?: CallOptions): Promise<Answer>
   put(path: string, json: unknown, options?: CallOptions): Promise<Answer>
   patch(path: string, json?: unknown, options?: CallOptions): Promise<Answer>
   delete(path: string, options?: CallOptions): Promise<Answer>

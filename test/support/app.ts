@@ -7,7 +7,7 @@ import { systemClock } from '../../src/runtime/clock.ts'
 import type { Log } from '../../src/runtime/log.ts'
 import type { Database } from '../../src/store/postgres/database.ts'
 import { bootstrap } from '../../src/tenancy/bootstrap.ts'
-import { type Answer, createApiClient } from './api-client.ts'
+import { type Answer, type ApiClient, createApiClient } from './api-client.ts'
 import { createTestDatabase } from './database.ts'
 import { LOW_COST } from './passwords.ts'
 import { silentLog } from './silent-log.ts'
@@ -34,8 +34,10 @@ export interface TestApp extends AsyncDisposable {
   readonly apiKey: string
   readonly logIn: { readonly email: string; readonly password: string }
   readonly database: Database
-  /** A management call with the API key, or with `authorization` instead (null: none). The answer must be one that the document promises. */
-  call(method: string, path: string, json?: unknown, authorization?: string | null): Promise<Answer>
+  /** Calls with the API key by default. */
+  readonly client: ApiClient
+  /** The same in short, for tests of the operator. */
+  call(method: string, path: string, json?: unknown): Promise<Answer>
   /** Makes a check of an hour and five minutes of grace, unless `fields` say otherwise. */
   createCheck(fields?: Record<string, unknown>): Promise<{ id: string; publicId: string }>
   /** What the database holds, oldest first. */
@@ -88,11 +90,6 @@ export async function startTestApp({
   const [pingUrl, apiUrl] = [ping!, api!]
 
   const client = await createApiClient(listening.api!, apiKey)
-  const call: TestApp['call'] = (method, path, json, authorization) => {
-    if (authorization === undefined) return client.call(method, path, { json })
-    return client.call(method, path, { json, key: null, headers: authorization === null ? {} : { authorization } })
-  }
-
   const close = async () => {
     await app.stop()
     await closeDatabase()
@@ -106,10 +103,11 @@ export async function startTestApp({
     apiKey,
     logIn: { email, password },
     database,
-    call,
+    client,
+    call: (method, path, json) => client.call(method, path, { json }),
     async createCheck(fields) {
       const standard = { project_id: projectId, name: 'Nightly backup', period_seconds: 3_600, grace_seconds: 300 }
-      const { status, body } = await call('POST', '/checks', { ...standard, ...fields })
+      const { status, body } = await client.post('/checks', { ...standard, ...fields })
       if (status !== 201) throw new Error(`the check was not created: ${status} ${JSON.stringify(body)}`)
       return { id: body.id, publicId: body.public_id }
     },

@@ -30,7 +30,21 @@ function attributeOf(attributes: string, name: string): string | null {
   return value === undefined ? null : decodeHtml(value)
 }
 
+/** A name that attacks: a mark, quotes, a change of direction, and letters of several units. */
+export const HOSTILE = `"><script>alert(1)</script>'\u202e${'🦊'.repeat(50)}`
+
+/** What a reader sees of a page: without marks, with single spaces. */
+export const readText = (page: string): string =>
+  page
+    .replace(/<[^>]*>/g, ' ')
+    .replaceAll('&#39;', "'")
+    .replaceAll('&quot;', '"')
+    .replace(/\s+/g, ' ')
+
 const ENTITIES: Record<string, string> = { '&amp;': '&', '&lt;': '<', '&gt;': '>', '&quot;': '"', '&#39;': "'" }
+export function escapeHtml(text: string): string {
+  return text.replace(/[&<>"']/g, (letter) => Object.keys(ENTITIES).find((entity) => ENTITIES[entity] === letter)!)
+}
 export function decodeHtml(text: string): string {
   return text.replace(/&(?:amp|lt|gt|quot|#39);/g, (entity) => ENTITIES[entity]!)
 }

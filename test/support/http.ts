@@ -3,6 +3,7 @@
  * strictly, so an answer that is not HTTP, or not whole, fails the test that receives it.
  */
 
+import { type IncomingHttpHeaders, type IncomingMessage, request } from 'node:http'
 import { connect, type Socket } from 'node:net'
 
 export interface Answer {
@@ -105,6 +106,31 @@ export async function exchange(url: string, ...parts: readonly (string | Buffer)
     }
   } finally {
     connection.socket.destroy()
+  }
+}
+
+/** A client that has the head of the response, and reads nothing more. */
+export function openUnread(
+  url: string,
+  headers: Record<string, string> = {},
+  method = 'GET',
+): Promise<IncomingMessage> {
+  const { promise, resolve, reject } = Promise.withResolvers<IncomingMessage>()
+  request(url, { method, headers, agent: false }, (response) => resolve(response.pause()))
+    .on('error', reject)
+    .end()
+  return promise
+}
+
+/** The response as it came, nothing unpacked. */
+export async function getRaw(
+  ...given: Parameters<typeof openUnread>
+): Promise<{ readonly status: number; readonly headers: IncomingHttpHeaders; readonly body: Buffer }> {
+  const response = await openUnread(...given)
+  return {
+    status: response.statusCode!,
+    headers: response.headers,
+    body: Buffer.concat((await response.toArray()) as Buffer[]),
   }
 }
 

@@ -51,6 +51,8 @@ export interface TestApi extends TestOrganization, AsyncDisposable {
   addCheck(fields?: object, key?: string): Promise<Body>
   /** Makes a webhook of the whole organization, unless `fields` say otherwise, and returns the answer. */
   addChannel(fields?: object, key?: string): Promise<Body>
+  /** Returns the ids of so many channels of the same settings, in the order of their creation: past every limit. */
+  copyChannel(id: string, count: number): Promise<string[]>
   /** Another organization, of which the first one knows nothing. */
   addOrganization(): Promise<TestOrganization>
   /** Records a success by default. */
@@ -164,6 +166,15 @@ export async function startTestApi(
         { kind: 'webhook', name: 'Pager', config: { url: 'https://example.com/hook' }, ...fields },
         key,
       ),
+    async copyChannel(id, count) {
+      const { rows } = await database.query<{ id: string }>(
+        `insert into channels (id, organization_id, kind, name, sealed, sealed_with, event_types, created_at)
+          select gen_random_uuid(), organization_id, kind, name, sealed, sealed_with, event_types, created_at + n * interval '1 ms'
+          from channels, generate_series(1, $2::int) n where id = $1 returning id`,
+        [id, count],
+      )
+      return rows.map(({ id }) => id)
+    },
     async addOrganization() {
       const { organizationId, project } = await addTenant({ database })
       return addKeys(context, organizationId, project)

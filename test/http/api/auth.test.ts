@@ -101,7 +101,7 @@ it('the running service hashes passwords at its own cost', async () => {
   const readHash = async () =>
     (await app.database.query<{ hash: string }>('select password_hash as hash from users')).rows[0]!.hash
   expect(await readHash()).toMatch(/^scrypt\$4\$/)
-  expect((await app.call('POST', '/auth/login', app.logIn, null)).status).toBe(200)
+  expect((await app.client.post('/auth/login', app.logIn, { key: null })).status).toBe(200)
   expect(await readHash()).toMatch(/^scrypt\$15\$8\$3\$/)
 })
 

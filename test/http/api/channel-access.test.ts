@@ -102,7 +102,7 @@ describe("the installation's own channel", () => {
       api.client.put(path, { muted: true }),
       api.client.put(path, { config: { urls: ['http://evil'] } }),
       api.client.delete(path),
-      api.client.post(`${path}/rotate-secret`, undefined),
+      api.client.post(`${path}/rotate-secret`),
     ])
       expect(await call).toMatchObject({ status: 409, body: { error: expect.stringContaining('ALERTMANAGER_URL') } })
     expect(await get(INSTALLATION_CHANNEL_ID)).toMatchObject({ muted: false, name: 'Installation' })

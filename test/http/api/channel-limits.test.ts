@@ -44,15 +44,15 @@ describe('a channel that cannot work', () => {
 
   it('has warnings wherever it is shown: e-mail without SMTP_URL', async () => {
     await using app = await startTestApp({ environment: { ALLOWED_TARGETS: '10.0.0.0/8' } })
-    const mail = await app.call('POST', '/channels', { kind: 'email', name: 'Mail', config: { to: ['a@example.com'] } })
+    const mail = await app.client.post('/channels', { kind: 'email', name: 'Mail', config: { to: ['a@example.com'] } })
     expect(mail).toMatchObject({ status: 201, body: { warnings: [expect.stringContaining('set SMTP_URL')] } })
     const path = `/channels/${mail.body.id}`
-    const shown = [await app.call('GET', path), await app.call('PUT', path, { name: 'Post' })].map(({ body }) => body)
+    const shown = [await app.client.get(path), await app.client.put(path, { name: 'Post' })].map(({ body }) => body)
     expect(shown.map(({ warnings }) => warnings)).toEqual([mail.body.warnings, mail.body.warnings])
-    expect((await app.call('GET', '/channels')).body.channels[0].warnings).toEqual(mail.body.warnings)
-    const inside = await app.call('POST', '/channels', { ...aWebhook, config: { url: 'http://10.1.2.3/' } })
+    expect((await app.client.get('/channels')).body.channels[0].warnings).toEqual(mail.body.warnings)
+    const inside = await app.client.post('/channels', { ...aWebhook, config: { url: 'http://10.1.2.3/' } })
     expect([inside.status, inside.body.warnings]).toEqual([201, undefined])
-    expect((await app.call('POST', '/channels', { ...aWebhook, config: { url: 'http://192.168.0.1/' } })).status).toBe(
+    expect((await app.client.post('/channels', { ...aWebhook, config: { url: 'http://192.168.0.1/' } })).status).toBe(
       400,
     )
   })
@@ -98,7 +98,7 @@ describe('a key that is bound to a project', () => {
 
 it('a delivery of another project, of a removed channel, or unknown is not found', async () => {
   const channel = await make()
-  const { delivery_id: id } = (await api.client.post(`/channels/${channel}/test`, undefined)).body
+  const { delivery_id: id } = (await api.client.post(`/channels/${channel}/test`)).body
   expect((await api.client.get(`/deliveries/${id}`)).body).toMatchObject({ id, type: 'channel.test' })
   expect((await api.client.get(`/deliveries/${id}`, { key: boundKey })).status).toBe(404)
   await api.client.delete(`/channels/${channel}`)
@@ -107,7 +107,7 @@ it('a delivery of another project, of a removed channel, or unknown is not found
 
 it('a channel is tested at most ten times in an hour', async () => {
   const [one, other] = [await make(), await make()]
-  const test = (id: string) => api.client.post(`/channels/${id}/test`, undefined)
+  const test = (id: string) => api.client.post(`/channels/${id}/test`)
   for (let tested = 1; tested <= 10; tested += 1) expect((await test(one)).status).toBe(202)
   const { status, headers, body } = await test(one)
   const seconds = Number(headers.get('retry-after'))

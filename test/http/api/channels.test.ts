@@ -1,7 +1,7 @@
 import { beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import type { WebhookSettings } from '../../../src/channels/kinds/webhook/config.ts'
 import { SECRET_OVERLAP_MS } from '../../../src/channels/kinds/webhook/signature.ts'
-import { CHECK_EVENT_TYPES, STANDARD_EVENT_TYPES } from '../../../src/domain/event.ts'
+import { STANDARD_EVENT_TYPES } from '../../../src/domain/event.ts'
 import { ISO, UUID } from '../../support/patterns.ts'
 import { startTestApi } from '../../support/service.ts'
 import { use } from '../../support/use.ts'
@@ -81,17 +81,15 @@ describe('a channel', () => {
     expect(await get(body.id)).toEqual(body)
   })
 
-  it.each([
-    [['check.down', 'check.up']],
-    [['check.flapping', 'check.up', 'check.late']],
-    [['check.late', 'check.flapping', 'check.down']],
-    [['check.paused', 'check.flapping']],
-  ])('has the events that were chosen, in their order: %j', async (events) => {
-    const { id } = await make({ events: ['check.down'] })
-    expect((await api.client.put(`/channels/${id}`, { events })).body.events).toEqual(events)
-    expect((await get(id)).events).toEqual(events)
-    expect(await get((await make({ events })).id)).toMatchObject({ events })
-  })
+  it.each([[['check.flapping', 'check.up', 'check.late']], [['check.paused', 'check.flapping']]])(
+    'has the events that were chosen, in their order: %j',
+    async (events) => {
+      const { id } = await make({ events: ['check.down'] })
+      expect((await api.client.put(`/channels/${id}`, { events })).body.events).toEqual(events)
+      expect((await get(id)).events).toEqual(events)
+      expect(await get((await make({ events })).id)).toMatchObject({ events })
+    },
+  )
 
   it('has no secret in any response and none in clear text in the database', async () => {
     const secrets = []
@@ -129,7 +127,7 @@ describe('a channel', () => {
     const { id } = await make()
     await api.database.query(`update channels set sealed_with = '\\x0102030405060708' where id = $1`, [id])
     expect(await get(id)).toMatchObject({ name: 'Pager', config: null })
-    const rotated = await api.client.post(`/channels/${id}/rotate-secret`, undefined)
+    const rotated = await api.client.post(`/channels/${id}/rotate-secret`)
     expect(rotated).toMatchObject({ status: 409, body: { error: expect.stringContaining('PREVIOUS_SECRET_KEYS') } })
     expect((await api.client.put(`/channels/${id}`, { name: 'Renamed' })).body).toMatchObject({
       name: 'Renamed',
@@ -137,7 +135,7 @@ describe('a channel', () => {
     })
     const updated = await api.client.put(`/channels/${id}`, { config: { url: 'https://example.com/new' } })
     expect(updated).toMatchObject({ status: 200, body: { config: { url: 'https://example.com/new' } } })
-    expect((await api.client.post(`/channels/${id}/rotate-secret`, undefined)).status).toBe(200)
+    expect((await api.client.post(`/channels/${id}/rotate-secret`)).status).toBe(200)
   })
 })
 
@@ -194,11 +192,8 @@ describe('updating a channel', () => {
   })
 
   it.each<[object, string]>([
-    [{ config: { urls: ['https://example.com'] } }, 'config.url is required'],
     [{ config: { url: 'x' } }, `config.url ${URL_RULE}`],
-    [{ config: null }, 'config cannot be null'],
     [{ name: null }, 'name cannot be null'],
-    [{ events: [] }, `events must be a list of 1 to ${CHECK_EVENT_TYPES.length} of ${CHECK_EVENT_TYPES.join(', ')}`],
     [{ id: '0199aaaa-0000-7000-8000-00000000000a' }, 'id is not a known field'],
   ])('with %j is rejected and changes nothing', async (fields, error) => {
     const { secret: _, ...made } = await make()
@@ -214,7 +209,7 @@ describe('rotating a secret', () => {
   it('shows a new one, and the previous one stays valid for a day', async () => {
     const { id, secret: first } = await make()
     const before = api.context.clock.now()
-    const { status, body } = await api.client.post(`/channels/${id}/rotate-secret`, undefined)
+    const { status, body } = await api.client.post(`/channels/${id}/rotate-secret`)
     expect({ status, body }).toEqual({ status: 200, body: { secret: expect.stringMatching(/^whsec_/) } })
     expect(body.secret).not.toBe(first)
     const settings = (await openSettings(id)) as WebhookSettings
@@ -228,7 +223,7 @@ describe('rotating a secret', () => {
 
   it('is rejected for a channel of another kind', async () => {
     const { id } = await make({ kind: 'email', config: { to: ['a@example.com'] } })
-    expect(await api.client.post(`/channels/${id}/rotate-secret`, undefined)).toMatchObject({
+    expect(await api.client.post(`/channels/${id}/rotate-secret`)).toMatchObject({
       status: 409,
       body: { error: 'only webhooks have a signing secret; the kind of the channel is email' },
     })
@@ -238,7 +233,7 @@ describe('rotating a secret', () => {
 describe('a test', () => {
   it.each([false, true])('is queued for its channel, muted: %s', async (muted) => {
     const { id } = await make({ muted, project_id: api.project })
-    const { status, body } = await api.client.post(`/channels/${id}/test`, undefined)
+    const { status, body } = await api.client.post(`/channels/${id}/test`)
     expect({ status, body }).toEqual({ status: 202, body: { delivery_id: expect.stringMatching(UUID) } })
     expect((await api.client.get(`/deliveries?channel_id=${id}`)).body.deliveries).toEqual([
       expect.objectContaining({
@@ -255,15 +250,15 @@ describe('a test', () => {
 describe('removing a channel', () => {
   it('removes its deliveries', async () => {
     const { id } = await make()
-    await api.client.post(`/channels/${id}/test`, undefined)
+    await api.client.post(`/channels/${id}/test`)
     expect(await api.client.delete(`/channels/${id}`)).toMatchObject({ status: 204, body: null })
     expect((await api.client.get(`/deliveries?channel_id=${id}`)).body.deliveries).toEqual([])
     for (const call of [
       api.client.get(`/channels/${id}`),
       api.client.put(`/channels/${id}`, { name: 'x' }),
       api.client.delete(`/channels/${id}`),
-      api.client.post(`/channels/${id}/test`, undefined),
-      api.client.post(`/channels/${id}/rotate-secret`, undefined),
+      api.client.post(`/channels/${id}/test`),
+      api.client.post(`/channels/${id}/rotate-secret`),
     ])
       expect(await call).toMatchObject({ status: 404, body: { error: 'channel not found' } })
   })

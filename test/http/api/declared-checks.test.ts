@@ -175,23 +175,6 @@ describe('a declared check', () => {
     expect(projects.projects).toContainEqual(expect.objectContaining({ id: projectId, slug: 'payments' }))
   })
 
-  it('refuses a change and a removal, naming the object', async () => {
-    for (const call of [
-      () => api.client.put(`/checks/${check.id}`, { name: 'Mine' }),
-      () => api.client.delete(`/checks/${check.id}`),
-    ]) {
-      const { status, body } = await call()
-      expect(status).toBe(409)
-      expect(body.error).toBe(`check is managed by ${OBJECT}; change the resource instead`)
-    }
-  })
-
-  it('may be paused and resumed while spec.suspend is unset; the next reconcile leaves that alone', async () => {
-    expect((await api.client.patch(`/checks/${check.id}/pause`)).body.status).toBe('paused')
-    expect((await declare()).state.status).toBe('paused')
-    expect((await api.client.patch(`/checks/${check.id}/resume`)).body.status).toBe('new')
-  })
-
   it.each([true, false])('refuses to be paused or resumed while spec.suspend is %s', async (suspend) => {
     await declare({ suspend })
     for (const act of ['pause', 'resume']) {
@@ -201,12 +184,6 @@ describe('a declared check', () => {
         `${OBJECT} sets spec.suspend to ${suspend}; change or remove it there to ${act} the check`,
       )
     }
-  })
-
-  it('keeps its project', async () => {
-    const { status, body } = await api.client.delete(`/projects/${projectId}`)
-    expect(status).toBe(409)
-    expect(body.error).toBe('the project holds 1 check: delete them first')
   })
 
   it('is the API’s own after Retain, with the same address', async () => {

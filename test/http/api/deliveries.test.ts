@@ -124,11 +124,8 @@ describe('the list of deliveries', () => {
   it.each([
     ['since=yesterday', 'since must be an ISO 8601 time with its offset, for example 2030-01-31T12:00:00Z'],
     ['status=late', 'status must be one of pending, delivered, failed'],
-    ['status=', 'status must be one of pending, delivered, failed'],
     ['channel_id=1', 'channel_id must be a UUID'],
     ['check_id=x', 'check_id must be a UUID'],
-    ['limit=0', 'limit must be an integer of at least 1'],
-    ['cursor=x', 'cursor must be the next_cursor of an earlier response'],
   ])('rejects the query %s', async (query, error) => {
     expect(await api.client.get(`/deliveries?${query}`)).toMatchObject({ status: 400, body: { error } })
   })

@@ -1,12 +1,13 @@
 /** What stands around every call: the rate limit, our own faults, the log, the metrics, the stop. */
 
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { unavailable } from '../../../src/domain/errors.ts'
 import { CLIENT_LEFT } from '../../../src/http/middleware/errors.ts'
 import type { OnRequest } from '../../../src/http/middleware/observe.ts'
 import type { Log } from '../../../src/runtime/log.ts'
 import { openConnection, writeHead } from '../../support/http.ts'
-import { startTestApi, type TestApi, type TestOrganization } from '../../support/service.ts'
+import { startTestApi } from '../../support/service.ts'
+import { use } from '../../support/use.ts'
 
 interface Line {
   readonly level: string
@@ -25,13 +26,8 @@ function createLog(): { log: Log; lines: Line[] } {
 }
 
 describe('the rate limit', () => {
-  let api: TestApi
-  let other: TestOrganization
-  beforeAll(async () => {
-    api = await startTestApi({ rateLimitPerMinute: 5 })
-    other = await api.addOrganization()
-  })
-  afterAll(() => api.close())
+  const api = use(() => startTestApi({ rateLimitPerMinute: 5 }))
+  const other = use(() => api.addOrganization())
 
   it('counts the calls of an organization over all its keys, whatever their status, but no calls without a credential', async () => {
     const left = async (path: string, key: string) => {

@@ -1,12 +1,12 @@
 /** The places and the turns of lists: what many of them at once, and clients that do not read, cost the others. */
 
-import { createServer, type IncomingMessage, request } from 'node:http'
+import { createServer, type IncomingMessage } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { AppError } from '../../../src/domain/errors.ts'
 import { createLists } from '../../../src/http/api/lists.ts'
 import { LISTS } from '../../../src/http/limits.ts'
-import { openConnection, writeHead } from '../../support/http.ts'
+import { openUnread as open, openConnection, writeHead } from '../../support/http.ts'
 import { eventually } from '../../support/until.ts'
 
 /** By path: reads a list. The query is the organization. Each list of `unread` is larger than what the kernel takes. */
@@ -37,15 +37,6 @@ async function start(reads: Record<string, () => Promise<string>>, options: Para
     server.close()
   })
   return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, counts }
-}
-
-/** A client that has the head of the response, and reads nothing more. */
-function open(url: string): Promise<IncomingMessage> {
-  const { promise, resolve, reject } = Promise.withResolvers<IncomingMessage>()
-  request(url, { agent: false }, (response) => resolve(response.pause()))
-    .on('error', reject)
-    .end()
-  return promise
 }
 
 const UNREAD = 'x'.repeat(20_000_000)

@@ -36,7 +36,6 @@ describe('projects', () => {
 
   it.each([
     [{}, 'name is required'],
-    [{ name: ' ' }, 'name must be text of 1 to 100 characters, without control characters'],
     [{ name: '\u2060' }, 'name must be text of 1 to 100 characters, without control characters'],
     [
       { name: 'x', slug: 'A' },
@@ -55,9 +54,9 @@ describe('the keys of a project', () => {
     const aKey = { [field]: expect.stringMatching(/^[A-Za-z0-9]{22}$/) }
     const atFirst = kind === 'ping' ? { ping_key: null } : aKey
     expect(await api.client.get(path)).toMatchObject({ status: 200, body: atFirst })
-    const first = await api.client.post(path, undefined)
+    const first = await api.client.post(path)
     expect([first.status, first.body]).toEqual([201, aKey])
-    const second = await api.client.post(path, undefined)
+    const second = await api.client.post(path)
     expect([second.status, second.body]).toEqual([201, aKey])
     expect(second.body).not.toEqual(first.body)
     expect((await api.client.get(path)).body).toEqual(second.body)
@@ -113,35 +112,23 @@ describe('API keys', () => {
     expect((await api.client.delete(`/api-keys/${made.id}`)).body).toMatchObject({ code: 'not_found' })
   })
 
+  const MOMENT = 'expires_at must be an ISO 8601 time with its offset, for example 2030-01-31T12:00:00Z'
+  // L9: stored, it would be a time of the year 997.
+  const YEARS = 'expires_at must lie in the years 1 to 9999 in UTC'
   it.each([
-    [{ scope: 'read' }, 'name is required'],
-    [{ name: 'x' }, 'scope is required'],
-    [{ name: 'x', scope: 'root' }, 'scope must be one of read, write, admin'],
-    [{ name: 'x', scope: 'read', project_id: 'x' }, 'project_id must be a UUID'],
-    [
-      { name: 'x', scope: 'read', expires_at: '2030-01-01' },
-      'expires_at must be an ISO 8601 time with its offset, for example 2030-01-31T12:00:00Z',
-    ],
-    [
-      { name: 'x', scope: 'read', expires_at: '2030-02-30T00:00:00Z' },
-      'expires_at must be an ISO 8601 time with its offset, for example 2030-01-31T12:00:00Z',
-    ],
-    [
-      { name: 'x', scope: 'read', expires_at: 1 },
-      'expires_at must be an ISO 8601 time with its offset, for example 2030-01-31T12:00:00Z',
-    ],
-    [{ name: 'x', scope: 'read', expires_at: '2020-01-01T00:00:00Z' }, 'expires_at must be in the future'],
-    // L9: stored, it would be a time of the year 997.
-    [
-      { name: 'x', scope: 'read', expires_at: '9999-12-31T23:59:59-00:01' },
-      'expires_at must lie in the years 1 to 9999 in UTC',
-    ],
-    [
-      { name: 'x', scope: 'read', expires_at: '0001-01-01T00:00:00+00:01' },
-      'expires_at must lie in the years 1 to 9999 in UTC',
-    ],
-  ])('are not created from %j', async (fields, error) => {
-    expect(await api.client.post('/api-keys', fields)).toMatchObject({ status: 400, body: { error } })
+    [{ name: undefined }, 'name is required'],
+    [{ scope: undefined }, 'scope is required'],
+    [{ scope: 'root' }, 'scope must be one of read, write, admin'],
+    [{ project_id: 'x' }, 'project_id must be a UUID'],
+    [{ expires_at: '2030-01-01' }, MOMENT],
+    [{ expires_at: '2030-02-30T00:00:00Z' }, MOMENT],
+    [{ expires_at: 1 }, MOMENT],
+    [{ expires_at: '2020-01-01T00:00:00Z' }, 'expires_at must be in the future'],
+    [{ expires_at: '9999-12-31T23:59:59-00:01' }, YEARS],
+    [{ expires_at: '0001-01-01T00:00:00+00:01' }, YEARS],
+  ])('are not created with %j', async (fields, error) => {
+    const answer = await api.client.post('/api-keys', { name: 'x', scope: 'read', ...fields })
+    expect(answer).toMatchObject({ status: 400, body: { error } })
   })
 
   it('have an expiry with an offset, or null for never', async () => {
@@ -179,18 +166,11 @@ describe('users', () => {
 
   it.each([
     [{ email: 'x' }, 'email must be an e-mail address'],
-    [{ email: 'a@b\u0000' }, 'email must be an e-mail address'],
     [
       { email: 'adm\u0130n@example.com' },
       'email must be an e-mail address of ASCII characters: write an international domain in punycode (xn--...)',
     ],
     [{ password: '12345678901' }, 'password must be text of 12 to 200 characters'],
-    [{ password: 'x'.repeat(201) }, 'password must be text of 12 to 200 characters'],
-    [{ password: 123_456_789_012 }, 'password must be text of 12 to 200 characters'],
-    [
-      { password: 'QWERTY123456' },
-      'password is one of the most common passwords: choose another, such as four random words',
-    ],
     [{ password: 'ann@example.com' }, 'password must not be the e-mail address'],
     [{ scope: null }, 'scope cannot be null'],
   ])('are not added with %j', async (fields, error) => {
@@ -207,20 +187,6 @@ describe('PUT /users/{id}', () => {
     expect((await api.client.post('/auth/login', login, { key: null })).status).toBe(200)
     expect((await api.client.put(`/users/${id}`, { email: 'x@example.com' })).status).toBe(400)
     expect((await api.client.delete(`/users/${id}`)).status).toBe(204)
-  })
-
-  it('with the last admin, and DELETE of it, is a conflict', async () => {
-    await using own = await startTestApi()
-    const { users } = (await own.client.get('/users')).body
-    const { api_keys: keys } = (await own.client.get('/api-keys')).body
-    for (const { id, scope, name } of keys)
-      if (scope === 'admin' && name !== 'admin') expect((await own.client.delete(`/api-keys/${id}`)).status).toBe(204)
-    expect((await own.client.put(`/users/${users[0].id}`, { scope: 'write' })).status).toBe(200)
-    const last = keys.find(({ name }: { name: string }) => name === 'admin')
-    expect(await own.client.delete(`/api-keys/${last.id}`)).toMatchObject({
-      status: 409,
-      body: { error: expect.stringContaining('this is the last admin') },
-    })
   })
 })
 

@@ -6,7 +6,7 @@ import { beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { createFindBadge } from '../../../src/checks/find-badge.ts'
 import { serveBadges } from '../../../src/http/badges/app.ts'
 import { renderErrors } from '../../../src/http/middleware/errors.ts'
-import { createHttpServer } from '../../../src/http/server.ts'
+import { serve } from '../../support/servers.ts'
 import { startTestApi } from '../../support/service.ts'
 import { silentLog } from '../../support/silent-log.ts'
 import { use } from '../../support/use.ts'
@@ -105,7 +105,7 @@ describe('the badge of several checks', () => {
 describe('an address of a badge', () => {
   it('has the same response for an unknown key, slug and tag, and for what is none', async () => {
     await create('job')
-    const pingKey = (await api.client.post(`/projects/${project}/ping-key`, undefined)).body.ping_key
+    const pingKey = (await api.client.post(`/projects/${project}/ping-key`)).body.ping_key
     const unknown = 'x'.repeat(22)
     for (const rest of [
       `${unknown}.svg`,
@@ -126,7 +126,7 @@ describe('an address of a badge', () => {
 
   it('works with the newest key only', async () => {
     await create('job')
-    const { badge_key: next } = (await api.client.post(`/projects/${project}/badge-key`, undefined)).body
+    const { badge_key: next } = (await api.client.post(`/projects/${project}/badge-key`)).body
     expect([(await get(`${key}/job.svg`)).status, (await get(`${next}/job.svg`)).status]).toEqual([404, 200])
     await api.client.delete(`/projects/${project}/badge-key`)
     expect((await get(`${next}/job.svg`)).status).toBe(404)
@@ -149,25 +149,14 @@ describe('many requests', () => {
     const app = new Koa()
       .use(renderErrors(silentLog))
       .use(serveBadges(createFindBadge(api.context), { now: () => 0 }, 20))
-    const server = createHttpServer({
-      name: 'badges',
-      handler: app.callback(),
-      bindAddress: '127.0.0.1',
-      port: 0,
-      errorText: (text) => ({ type: 'text/plain', text }),
-    })
-    const { port } = await server.listen()
-    try {
-      const send = (of: string) => fetch(`http://127.0.0.1:${port}/badge/${of}.json`)
-      const all = await Promise.all(
-        Array.from({ length: 20 }, (_, place) => send([key, `${key}/job`, `${key}/none`][place % 3]!)),
-      )
-      expect(all.map(({ status }) => status)).toEqual(all.map((_, place) => (place % 3 === 2 ? 404 : 200)))
-      const more = await send(key)
-      expect([more.status, more.headers.get('retry-after')]).toEqual([429, expect.stringMatching(/^\d+$/)])
-      expect((await send('x'.repeat(22))).status).toBe(404)
-    } finally {
-      await server.close(0)
-    }
+    await using server = await serve({ handler: app.callback() })
+    const send = (of: string) => fetch(`${server.url}/badge/${of}.json`)
+    const all = await Promise.all(
+      Array.from({ length: 20 }, (_, place) => send([key, `${key}/job`, `${key}/none`][place % 3]!)),
+    )
+    expect(all.map(({ status }) => status)).toEqual(all.map((_, place) => (place % 3 === 2 ? 404 : 200)))
+    const more = await send(key)
+    expect([more.status, more.headers.get('retry-after')]).toEqual([429, expect.stringMatching(/^\d+$/)])
+    expect((await send('x'.repeat(22))).status).toBe(404)
   })
 })

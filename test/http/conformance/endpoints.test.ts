@@ -5,20 +5,10 @@
  */
 
 import { randomUUID } from 'node:crypto'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { aTimestamp, aUuid, type Client, LONGEST_MS, startClient } from './client.ts'
+import { describe, expect, it } from 'vitest'
+import { aTimestamp, aUuid, LONGEST_MS, useClient } from './client.ts'
 
-let app: Client['app']
-let call: Client['call']
-let read: Client['read']
-let ping: Client['ping']
-let aCheck: Client['aCheck']
-let lastPing: Client['lastPing']
-let alertsOf: Client['alertsOf']
-beforeAll(async () => {
-  ;({ app, call, read, ping, aCheck, lastPing, alertsOf } = await startClient())
-})
-afterAll(() => app.close())
+const { app, call, read, ping, aCheck, lastPing, alertsOf } = useClient()
 
 describe('4.1 Management API', () => {
   it('4.1 List checks: GET /checks with project_id gives an object with checks', async () => {

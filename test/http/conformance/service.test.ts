@@ -4,21 +4,10 @@
  * Sections 1 to 3.
  */
 
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { aTimestamp, aUuid, type Client, startClient } from './client.ts'
+import { beforeAll, describe, expect, it } from 'vitest'
+import { aTimestamp, aUuid, useClient } from './client.ts'
 
-let app: Client['app']
-let call: Client['call']
-let read: Client['read']
-let ping: Client['ping']
-let aCheck: Client['aCheck']
-let alertsOf: Client['alertsOf']
-let letPass: Client['letPass']
-let letServiceLook: Client['letServiceLook']
-beforeAll(async () => {
-  ;({ app, call, read, ping, aCheck, alertsOf, letPass, letServiceLook } = await startClient())
-})
-afterAll(() => app.close())
+const { app, call, read, ping, aCheck, alertsOf, letPass, letServiceLook } = useClient()
 
 describe('1. What the service does', () => {
   it('1: a job reports with a success ping, a start ping, a fail ping, or a ping carrying an exit code', async () => {

@@ -67,7 +67,7 @@ describe.each(['rest', 'all', 'two slashes'] as const)('behind a proxy that send
 
   it('every address in every page is below the path, and leads to a page or a file', async () => {
     const { id } = await app.createCheck({ name: 'Nightly "backup" href="/x"' })
-    const channel = await app.call('POST', '/channels', {
+    const channel = await app.client.post('/channels', {
       name: 'Hook',
       kind: 'webhook',
       config: { url: receiver.url },
@@ -161,7 +161,7 @@ describe.each(['rest', 'all', 'two slashes'] as const)('behind a proxy that send
 
   it('messages have links that lead to the check', async () => {
     const name = `Linked ${randomUUID()}`
-    await app.call('POST', '/channels', { name, kind: 'webhook', config: { url: receiver.url } })
+    await app.client.post('/channels', { name, kind: 'webhook', config: { url: receiver.url } })
     const { id, publicId } = await app.createCheck({ name })
     await fetch(`${app.pingUrl}/ping/${publicId}/fail`)
     await eventually('the message about the check', () => receiver.requests.some(({ body }) => body.includes(id)))

@@ -1,18 +1,14 @@
 import { beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { KINDS } from '../../../src/channels/kinds/index.ts'
 import { CHANNEL_KINDS, INSTALLATION_CHANNEL_ID } from '../../../src/domain/channel.ts'
-import { readForm } from '../../support/form.ts'
+import { escapeHtml, HOSTILE, readForm } from '../../support/form.ts'
 import { startTestApi } from '../../support/service.ts'
 import { eventually } from '../../support/until.ts'
 import { use } from '../../support/use.ts'
 import { type Fields, type Visitor, visit } from '../../support/visitor.ts'
 
 const UNKNOWN = '01999999-9999-7999-8999-999999999999'
-const HOSTILE = `"><script>alert(1)</script>'\u202e${'🦊'.repeat(50)}`
-const ESCAPED = HOSTILE.replaceAll('"', '&quot;')
-  .replaceAll('<', '&lt;')
-  .replaceAll('>', '&gt;')
-  .replaceAll("'", '&#39;')
+const ESCAPED = escapeHtml(HOSTILE)
 const SECRET = /whsec_[\w+/=]+/
 const STANDARD = ['check.down', 'check.up', 'check.paused', 'check.resumed', 'check.flapping']
 
@@ -84,13 +80,7 @@ describe('/channels', () => {
   })
 
   it('has pages', async () => {
-    const id = await makeChannel()
-    await api.database.query(
-      `insert into channels (id, organization_id, kind, name, sealed, sealed_with, event_types, created_at)
-        select gen_random_uuid(), organization_id, kind, 'copy', sealed, sealed_with, event_types, created_at + n * interval '1 ms'
-        from channels, generate_series(1, 104) n where id = $1`,
-      [id],
-    )
+    await api.copyChannel(await makeChannel(), 104)
     const first = await reader.get('/channels')
     const more = /<a href="([^"]+)" rel="next">/.exec(first.text)![1]!
     const second = await reader.get(more)
@@ -174,10 +164,7 @@ describe('/channels/new', () => {
     ['webhook', { 'config.url': '' }, 'config.url', /^URL is required\.$/],
     ['webhook', { 'config.url': 'http://10.0.0.1/' }, 'config.url', /^URL cannot work: .*10\.0\.0\.1/],
     ['webhook', { name: ' ' }, 'name', /^Name must be text of 1 to 100 characters/],
-    ['webhook', { name: 'x'.repeat(101) }, 'name', /^Name must be text of 1 to 100 characters/],
     ['webhook', { events: [] }, 'events', /^Choose at least one event\.$/],
-    ['webhook', { events: ['nonsense'] }, 'events', /^Choose at least one event\.$/],
-    ['webhook', { project_id: 'x' }, 'project_id', /^Checks must be a UUID\.$/],
     ['webhook', { project_id: UNKNOWN }, 'project_id', /^This project does not exist any more: choose another\.$/],
     ['slack', { 'config.url': 'hooks.slack.com' }, 'config.url', /^URL of the incoming webhook must be/],
     [
@@ -186,18 +173,11 @@ describe('/channels/new', () => {
       'config.to',
       /^Recipients, line 2: must be an e-mail address\.$/,
     ],
-    ['email', { 'config.to': '' }, 'config.to', /^Recipients must be a list of 1 to 20 e-mail addresses\.$/],
     [
       'alertmanager',
       { 'config.urls': 'https://a.example.com/api/v2/alerts' },
       'config.urls',
       /^Addresses, line 1: must be/,
-    ],
-    [
-      'alertmanager',
-      { 'config.urls': 'https://a.example.com', 'config.labels': 'check=x' },
-      'config.labels',
-      /^Labels, check: must have a name/,
     ],
     [
       'alertmanager',
@@ -225,13 +205,7 @@ describe('/channels/new', () => {
   })
 
   it('says that there are as many as there can be', async () => {
-    const id = await makeChannel()
-    await api.database.query(
-      `insert into channels (id, organization_id, kind, name, sealed, sealed_with, event_types, created_at)
-        select gen_random_uuid(), organization_id, kind, name, sealed, sealed_with, event_types, created_at
-        from channels, generate_series(1, 19) n where id = $1`,
-      [id],
-    )
+    await api.copyChannel(await makeChannel(), 19)
     const { status, text } = await add()
     expect(status).toBe(409)
     expect(text).toContain('The organization has 20 channels, the maximum: remove one first.')
@@ -330,15 +304,6 @@ describe('/channels/{id}', () => {
     expect(text).toMatch(/<strong>Last test<\/strong>.*Delivered.*<strong>204<\/strong>/s)
   })
 
-  it('sends at most ten tests an hour', async () => {
-    const id = await makeChannel()
-    for (let count = 0; count < 10; count += 1) await api.client.post(`/channels/${id}/test`, undefined)
-    const { status, text, headers } = await admin.post(`/channels/${id}/test`)
-    expect(status).toBe(429)
-    expect(Number(headers.get('retry-after'))).toBeGreaterThan(0)
-    expect(text).toContain('More than 10 tests of this channel in an hour; try again in')
-  })
-
   it('is muted by one click, or after a page when deliveries would be lost', async () => {
     const id = await makeChannel()
     expect((await admin.get(`/channels/${id}`)).text).toContain(`<form method="post" action="/channels/${id}/mute">`)
@@ -428,18 +393,13 @@ describe('/channels/{id}', () => {
 
   it('does not move while checks of other projects have chosen it, and the form says which', async () => {
     const id = await makeChannel()
-    const other = (await api.client.post('/projects', { name: 'Other' })).body.id
+    const project_id = (await api.client.post('/projects', { name: 'Other' })).body.id
     await api.addCheck({ name: 'Backup <1>', channels: [id] })
-    const { status, text } = await admin.post(`/channels/${id}/edit`, {
-      name: 'Pager',
-      project_id: other,
-      events: ['check.down'],
-      'config.url': 'https://example.com/hook',
-    })
-    expect(status).toBe(409)
-    expect(text).toMatch(
-      /id="project_id-fault" class="fault">The channel was chosen by a check of another project[^<]*Backup &lt;1&gt;/,
-    )
+    const { status, text } = await admin.post(`/channels/${id}/edit`, { ...FORM, project_id })
+    expect([status, faultOf(text, 'project_id')]).toEqual([
+      409,
+      expect.stringMatching(/^The channel was chosen by a check of another project.*Backup &lt;1&gt;/),
+    ])
   })
 })
 

@@ -6,6 +6,7 @@ import type { JobEntry } from '../../../src/checks/jobs/job-report.ts'
 import { recordJobs } from '../../../src/checks/jobs/record-jobs.ts'
 import type { LastRun } from '../../../src/domain/last-run.ts'
 import { MINUTE } from '../../support/builders.ts'
+import { readText as read } from '../../support/form.ts'
 import { startTestApi } from '../../support/service.ts'
 import { use } from '../../support/use.ts'
 import { visit } from '../../support/visitor.ts'
@@ -18,8 +19,7 @@ let count = 0
 
 /** A check that follows the CronJob of its name, since an hour. */
 async function follow(cronJob = `job-${++count}`) {
-  const fields = { project_id: api.project, name: cronJob, schedule: '0 * * * *', grace_seconds: 300 }
-  const { body } = await api.client.post('/checks', fields)
+  const body = await api.addCheck({ name: cronJob, schedule: '0 * * * *', grace_seconds: 300 })
   await api.database.query(
     `update checks set managed_by = 'kubernetes', kubernetes_cluster = 'default', kubernetes_namespace = 'payments',
        kubernetes_name = $2, created_at = created_at - interval '1 hour' where id = $1`,
@@ -49,13 +49,6 @@ async function report(
   expect(outcomes).toEqual(['recorded'])
 }
 
-/** What a reader sees of a page: without marks, with single spaces. */
-const read = (page: string) =>
-  page
-    .replace(/<[^>]*>/g, ' ')
-    .replaceAll('&#39;', "'")
-    .replaceAll('&quot;', '"')
-    .replace(/\s+/g, ' ')
 async function open(id: string): Promise<string> {
   const { status, text } = await visitor.get(`/checks/${id}`)
   expect(status).toBe(200)

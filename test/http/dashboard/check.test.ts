@@ -1,33 +1,29 @@
 /** The page of a check: every status, hostile texts, scopes, actions. */
 
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { decideChanges } from '../../../src/checks/change.ts'
 import { saveChanges } from '../../../src/store/checks/change-sets.ts'
 import { lockStates } from '../../../src/store/checks/states.ts'
 import { HOUR, MINUTE } from '../../support/builders.ts'
+import { readText as read } from '../../support/form.ts'
 import { startTestApi, type TestApi } from '../../support/service.ts'
 import { use } from '../../support/use.ts'
 import { createVisitor, visit } from '../../support/visitor.ts'
 
-let api: TestApi
-
-beforeAll(async () => {
-  api = await startTestApi({ kept: { days: 90, flips: 1_000 } })
-})
+const api = use(() => startTestApi({ kept: { days: 90, flips: 1_000 } }))
 const visitor = use(() => visit(api))
-afterAll(() => api.close())
 
 const HOSTILE = `<script>alert("1")</script>'&\u202Eevil`
 const ESCAPED = '&lt;script&gt;alert(&quot;1&quot;)&lt;/script&gt;&#39;&amp;'
 
 const addCheck = (fields: object = {}) => api.addCheck({ period_seconds: 3_600, grace_seconds: 300, ...fields })
 
-/** The evaluator reads the check now. */
-async function evaluate(id: string): Promise<void> {
-  await api.database.transaction(async (tx) => {
+/** The evaluator of a service reads the check now. */
+async function evaluate({ database, context }: Pick<TestApi, 'database' | 'context'>, id: string): Promise<void> {
+  await database.transaction(async (tx) => {
     const { rows } = await tx.query<{ key: number }>('select key from checks where id = $1', [id])
     const { key } = rows[0]!
-    const change = { key, event: { kind: 'deadline', gaps: [] }, at: api.context.clock.now() } as const
+    const change = { key, event: { kind: 'deadline', gaps: [] }, at: context.clock.now() } as const
     await saveChanges(tx, decideChanges(await lockStates(tx, [key]), [change], 'first').changeSet)
   })
 }
@@ -42,14 +38,6 @@ async function declare(id: string, suspend: boolean | null, namespace = 'payment
   )
 }
 
-/** What a reader sees of a page: without marks, with single spaces. */
-function read(page: string): string {
-  const text = page
-    .replace(/<[^>]*>/g, ' ')
-    .replaceAll('&#39;', "'")
-    .replaceAll('&quot;', '"')
-  return text.replace(/\s+/g, ' ')
-}
 async function open(id: string, by = visitor): Promise<string> {
   const { status, text } = await by.get(`/checks/${id}`)
   expect(status).toBe(200)
@@ -101,24 +89,15 @@ describe('the status of a check', () => {
   it('late, then down by a missed ping', async () => {
     await using later = await startTestApi()
     const own = await visit(later)
-    const { body } = await later.client.post('/checks', {
-      project_id: later.project,
-      name: 'a',
-      period_seconds: 3_600,
-      grace_seconds: 7_200,
-    })
-    await later.ping(body.public_id)
+    const { id, public_id } = await later.addCheck({ period_seconds: 3_600, grace_seconds: 7_200 })
+    await later.ping(public_id)
     later.moveClock(HOUR + 10 * MINUTE)
-    const late = read(await open(body.id, own))
+    const late = read(await open(id, own))
     expect(late).toMatch(/Late since .*UTC \(10 minutes\): a ping was expected, and the grace time is running/)
     expect(late).toMatch(/Down at .*UTC \(in 1 hour\) unless the job reports a success\./)
     later.moveClock(4 * HOUR)
-    const [before, now] = [api, later]
-    api = now
-    await evaluate(body.id).finally(() => {
-      api = before
-    })
-    expect(read(await open(body.id, own))).toMatch(/Down since .*UTC \(2 hours\): no ping came in time; it was due at/)
+    await evaluate(later, id)
+    expect(read(await open(id, own))).toMatch(/Down since .*UTC \(2 hours\): no ping came in time; it was due at/)
   })
 
   it('down by a failure: the exit code, the output, the next step', async () => {
@@ -235,11 +214,8 @@ describe('the history of a check', () => {
   })
 
   it('has the deliveries of its events, with the response', async () => {
-    const { body: channel } = await api.client.post('/channels', {
-      kind: 'webhook',
-      name: HOSTILE.replace('\u202E', ''),
-      config: { url: 'https://hooks.example.com/secret-path' },
-    })
+    const config = { url: 'https://hooks.example.com/secret-path' }
+    const channel = await api.addChannel({ name: HOSTILE.replace('\u202E', ''), config })
     const { id, public_id } = await addCheck()
     await api.ping(public_id)
     await api.ping(public_id, { type: 'fail', exitCode: 1 })

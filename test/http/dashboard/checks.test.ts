@@ -5,6 +5,7 @@ import { Spec } from '../../../src/operator/schema/spec.ts'
 import type { CheckRecord } from '../../../src/store/checks/checks.ts'
 import { HOUR } from '../../support/builders.ts'
 import { addCheck } from '../../support/check.ts'
+import { escapeHtml } from '../../support/form.ts'
 import { startTestApi } from '../../support/service.ts'
 import { addProject, addTenant, anAdmin, type TestTenant } from '../../support/tenant.ts'
 import { use } from '../../support/use.ts'
@@ -320,14 +321,7 @@ describe('names that attack', () => {
       update checks set project_id = (select id from projects where slug = 'hostile')`,
     )
     const text = await list(`?q=${encodeURIComponent('')}`)
-    const escaped = (name: string) =>
-      name
-        .replaceAll('&', '&amp;')
-        .replaceAll('<', '&lt;')
-        .replaceAll('>', '&gt;')
-        .replaceAll('"', '&quot;')
-        .replaceAll("'", '&#39;')
-    expect(namesIn(text).sort()).toEqual(HOSTILE.map(escaped).sort())
+    expect(namesIn(text).sort()).toEqual(HOSTILE.map(escapeHtml).sort())
     // The others are text: each script is a file of ours.
     expect(text.match(/<script/g)).toEqual(text.match(/<script(?=[^>]* src="\/assets\/)/g))
     expect(text.replace(/<bdi>.*?<\/bdi>/g, '')).not.toMatch(/<img|style=| on\w+=/)
@@ -335,7 +329,7 @@ describe('names that attack', () => {
     expect(text).toContain('<bdi>&lt;script&gt;p&lt;/script&gt;</bdi>')
     for (const name of HOSTILE) {
       const found = await list(`?q=${encodeURIComponent(name)}`)
-      expect(namesIn(found)).toEqual([escaped(name)])
+      expect(namesIn(found)).toEqual([escapeHtml(name)])
     }
     expect(checks).toHaveLength(HOSTILE.length)
   })

@@ -1,10 +1,10 @@
 import { beforeEach, describe, expect, it } from 'vitest'
+import { escapeHtml, HOSTILE } from '../../support/form.ts'
 import { startTestApi } from '../../support/service.ts'
 import { use } from '../../support/use.ts'
 import { visit } from '../../support/visitor.ts'
 
 const UNKNOWN = '01999999-9999-7999-8999-999999999999'
-const HOSTILE = `"><script>alert(1)</script>'\u202e${'🦊'.repeat(50)}`
 
 const api = use(startTestApi)
 const foreign = use(() => api.addOrganization())
@@ -67,10 +67,7 @@ describe('/deliveries', () => {
     await set(id, 'status = 2, next_attempt_at = null, last_error = $2', [`responded 500: ${HOSTILE}`])
     const { text } = await writer.get('/deliveries')
     expect(text).not.toContain('<script>alert')
-    const escaped = HOSTILE.replaceAll('"', '&quot;')
-      .replaceAll('<', '&lt;')
-      .replaceAll('>', '&gt;')
-      .replaceAll("'", '&#39;')
+    const escaped = escapeHtml(HOSTILE)
     expect(rowOf(text, id).split(`<bdi>${escaped}</bdi>`)).toHaveLength(3)
     expect(rowOf(text, id)).toContain(`<bdi>responded 500: ${escaped}</bdi>`)
   })

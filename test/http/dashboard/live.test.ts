@@ -202,8 +202,8 @@ describe('a stream ends', () => {
   })
 })
 
-/** A service whose hub does what the test says. */
-async function startWithHub(mostStreams?: number) {
+/** Streams whose hub does what the test says. */
+function createStreams(mostStreams?: number) {
   const watchers = new Set<Watcher>()
   const changes: ChangeHub = {
     watch(watcher) {
@@ -220,28 +220,46 @@ async function startWithHub(mostStreams?: number) {
     onProblem: () => {},
     ...(mostStreams === undefined ? {} : { mostStreams }),
   })
-  return { watchers, live, api: await startTestApi({ live }) }
+  return { watchers, live }
 }
 
-it('a client that left while its session was looked up is not counted', async () => {
-  const { live, watchers, api: own } = await startWithHub()
-  await using _ = own
-  for (const gone of ['response', 'socket']) {
-    const socket = Object.assign(new EventEmitter(), { destroyed: gone === 'socket' })
-    const response = Object.assign(new EventEmitter(), { destroyed: gone === 'response', writeHead() {}, write() {} })
-    const ctx = { method: 'GET', query: {}, req: { socket }, res: response } as unknown as Context
-    live.open(ctx, { ...anAdmin(own.organizationId), sessionId: gone })
-    expect([ctx.respond, live.count(), watchers.size], gone).toEqual([false, 0, 0])
-  }
-})
+/** A service with such streams. */
+async function startWithHub(mostStreams?: number) {
+  const streams = createStreams(mostStreams)
+  const own = await startTestApi({ live: streams.live })
+  return { ...streams, own, [Symbol.asyncDispose]: own.close }
+}
 
-it('a client whose connection broke unseen is left at the next message', async () => {
-  const { live, watchers, api: own } = await startWithHub()
-  await using _ = own
-  const socket = Object.assign(new EventEmitter(), { destroyed: false })
-  const response = Object.assign(new EventEmitter(), { destroyed: false, writeHead() {}, write() {} })
+/** A stream of a session without a connection: how it ended, if it did. `gone`: what is destroyed before. */
+function openUnconnected(
+  live: ReturnType<typeof createLive>,
+  { id = 'ann', sessionId = id, gone }: { id?: string; sessionId?: string; gone?: 'response' | 'socket' },
+) {
+  const socket = Object.assign(new EventEmitter(), { destroyed: gone === 'socket' })
+  const written: string[] = []
+  const response = Object.assign(new EventEmitter(), {
+    destroyed: gone === 'response',
+    writeHead() {},
+    write: (bytes: Buffer) => written.push(bytes.toString()),
+    end() {},
+  })
   const ctx = { method: 'GET', query: {}, req: { socket }, res: response } as unknown as Context
-  live.open(ctx, { ...anAdmin(own.organizationId), sessionId: 'x' })
+  live.open(ctx, { ...anAdmin('organization'), id, sessionId })
+  return { ctx, response, isEnded: () => written.at(-1)!.includes('event: end') }
+}
+
+it.each(['response', 'socket'] as const)(
+  'a client that left while its session was looked up is not counted: its %s is gone',
+  (gone) => {
+    const { live, watchers } = createStreams()
+    const { ctx } = openUnconnected(live, { gone })
+    expect([ctx.respond, live.count(), watchers.size]).toEqual([false, 0, 0])
+  },
+)
+
+it('a client whose connection broke unseen is left at the next message', () => {
+  const { live, watchers } = createStreams()
+  const { response } = openUnconnected(live, {})
   expect([live.count(), watchers.size]).toEqual([1, 1])
   response.destroyed = true
   for (const { onChange } of watchers) onChange(null)
@@ -249,8 +267,8 @@ it('a client whose connection broke unseen is left at the next message', async (
 })
 
 it('a client that does not read is disconnected, and nothing piles up for it', async () => {
-  const { watchers, live, api: own } = await startWithHub()
-  await using _ = own
+  await using hub = await startWithHub()
+  const { watchers, live, own } = hub
   const visitor = await visit(own)
   const cookie = [...visitor.cookies].map(([name, value]) => `${name}=${value}`).join('; ')
   const { socket } = openConnection(own.url)
@@ -275,8 +293,8 @@ it('a client that does not read is disconnected, and nothing piles up for it', a
 })
 
 it('a process has no more streams than its limit: the oldest ends', async () => {
-  const { live, api: own } = await startWithHub(2)
-  await using _ = own
+  await using hub = await startWithHub(2)
+  const { live, own } = hub
   const at = new URL(own.url).origin
   await using first = await openEventStream(at, '/live', await visit(own))
   await using second = await openEventStream(at, '/live', await visit(own))
@@ -286,8 +304,8 @@ it('a process has no more streams than its limit: the oldest ends', async () => 
 })
 
 it('a stop ends all streams at once, and there are no new ones', async () => {
-  const { live, watchers, api: own } = await startWithHub()
-  await using _ = own
+  await using hub = await startWithHub()
+  const { live, watchers, own } = hub
   const visitor = await visit(own)
   await using stream = await openEventStream(new URL(own.url).origin, '/live', visitor)
   await live.stop()
@@ -326,41 +344,24 @@ describe('pages of a list that are open', () => {
   })
 })
 
-/** A stream of a session without a connection: how it ended, if it did. */
-function openUnconnected(live: ReturnType<typeof createLive>, id: string, sessionId: string) {
-  const socket = Object.assign(new EventEmitter(), { destroyed: false })
-  const written: string[] = []
-  const response = Object.assign(new EventEmitter(), {
-    destroyed: false,
-    writeHead() {},
-    write: (bytes: Buffer) => written.push(bytes.toString()),
-    end() {},
-  })
-  const ctx = { method: 'GET', query: {}, req: { socket }, res: response } as unknown as Context
-  live.open(ctx, { ...anAdmin('organization'), id, sessionId })
-  return { isEnded: () => written.at(-1)!.includes('event: end') }
-}
-
-it('a user has a hundred streams at most, however many sessions: the oldest ends', async () => {
-  const { live, api: own } = await startWithHub()
-  await using _ = own
-  const open = (place: number) => openUnconnected(live, 'ann', `ann-${place % 10}`)
+it('a user has a hundred streams at most, however many sessions: the oldest ends', () => {
+  const { live } = createStreams()
+  const open = (place: number) => openUnconnected(live, { sessionId: `ann-${place % 10}` })
   const opened = Array.from({ length: STREAMS_PER_USER }, (_, place) => open(place))
-  const other = openUnconnected(live, 'bob', 'bob')
+  const other = openUnconnected(live, { id: 'bob' })
   expect(opened.filter((stream) => stream.isEnded())).toEqual([])
   open(STREAMS_PER_USER)
   expect([...opened, other].flatMap((stream, place) => (stream.isEnded() ? [place] : []))).toEqual([0])
   expect(live.count()).toBe(STREAMS_PER_USER + 1)
 })
 
-it('above the limit of all streams the user with the most gives one up, and no other', async () => {
-  const { live, api: own } = await startWithHub(20)
-  await using _ = own
-  const bob = openUnconnected(live, 'bob', 'bob')
-  const opened = Array.from({ length: 60 }, (_, place) => openUnconnected(live, 'ann', `ann-${place % 7}`))
+it('above the limit of all streams the user with the most gives one up, and no other', () => {
+  const { live } = createStreams(20)
+  const bob = openUnconnected(live, { id: 'bob' })
+  const opened = Array.from({ length: 60 }, (_, place) => openUnconnected(live, { sessionId: `ann-${place % 7}` }))
   expect(bob.isEnded()).toBe(false)
   expect(opened.filter((stream) => !stream.isEnded())).toEqual(opened.slice(-19))
-  openUnconnected(live, 'cleo', 'cleo')
+  openUnconnected(live, { id: 'cleo' })
   expect([bob, ...opened.slice(-19)].flatMap((stream, place) => (stream.isEnded() ? [place] : []))).toEqual([1])
   expect(live.count()).toBe(20)
 })

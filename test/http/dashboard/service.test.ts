@@ -1,15 +1,12 @@
 import { beforeEach, describe, expect, it } from 'vitest'
 import { createReporter, type ReporterOptions } from '../../../src/service/report.ts'
+import { escapeHtml, HOSTILE } from '../../support/form.ts'
 import { startTestApi } from '../../support/service.ts'
 import { use } from '../../support/use.ts'
 import { visit } from '../../support/visitor.ts'
 
 const PACKAGE = (await import('../../../package.json', { with: { type: 'json' } })).default
-const HOSTILE = `"><script>alert(1)</script>'\u202e${'🦊'.repeat(50)}`
-const ESCAPED = HOSTILE.replaceAll('"', '&quot;')
-  .replaceAll('<', '&lt;')
-  .replaceAll('>', '&gt;')
-  .replaceAll("'", '&#39;')
+const ESCAPED = escapeHtml(HOSTILE)
 
 const api = use(startTestApi)
 const reader = use(() => visit(api, 'read'))
@@ -69,8 +66,7 @@ describe('/service', () => {
 
   it('says since when the Jobs of a cluster are not seen, and so do the list and the pages of its checks', async () => {
     await report()
-    const created = { project_id: api.project, name: 'followed', schedule: '@hourly' }
-    const { id } = (await api.client.post('/checks', created)).body
+    const { id } = await api.addCheck({ name: 'followed', schedule: '@hourly' })
     const { rows } = await api.database.query<{ key: number }>('select key from checks where id = $1', [id])
     const { key } = rows[0]!
     await api.database.query(`update check_states set job_area = 'west' where check_key = $1`, [key])
@@ -145,9 +141,8 @@ describe('/service', () => {
   })
 
   it('says how many deliveries wait, and that they are not sent', async () => {
-    const channel = { kind: 'webhook', name: 'Pager', config: { url: 'https://example.com/' } }
-    const { body } = await api.client.post('/channels', channel)
-    await api.client.post(`/channels/${body.id}/test`, undefined)
+    const { id } = await api.addChannel()
+    await api.client.post(`/channels/${id}/test`)
     const text = await show()
     expect(text).toContain('All is well.')
     expect(text).toMatch(/<a href="\/deliveries\?status=pending">1 pending<\/a>, the oldest <time/)
@@ -233,9 +228,8 @@ describe('/service', () => {
   it('says nothing of another organization, and to it nothing of clusters', async () => {
     await report({ role: 'controller', host: 'c-1', cluster: 'east' })
     const foreign = await api.addOrganization()
-    const channel = { kind: 'webhook', name: 'Theirs', config: { url: 'https://example.com/' } }
-    const { body } = await api.client.post('/channels', channel, { key: foreign.keys.admin })
-    await api.client.post(`/channels/${body.id}/test`, undefined, { key: foreign.keys.admin })
+    const { id } = await api.addChannel({ name: 'Theirs' }, foreign.keys.admin)
+    await api.client.post(`/channels/${id}/test`, undefined, { key: foreign.keys.admin })
     await api.database.query("update deliveries set next_attempt_at = next_attempt_at - interval '1 hour'")
     expect(await show()).toContain('<dd>none pending</dd>')
     const theirs = await show(await visit({ ...api, organizationId: foreign.organizationId }, 'admin'))

@@ -126,9 +126,7 @@ describe('an API key', () => {
 
   it.each([
     [{ name: '' }, 'Name must be text of 1 to 100 characters, without control characters.'],
-    [{ name: 'x'.repeat(101) }, 'Name must be text of 1 to 100 characters, without control characters.'],
     [{ scope: 'owner' }, 'Scope must be one of read, write, admin.'],
-    [{ expires_at: '2001-01-01' }, 'Expires must be in the future.'],
     [{ expires_at: 'soon' }, 'Expires must be an ISO 8601 time with its offset, for example 2030-01-31T12:00:00Z.'],
   ])('with %j is rejected, and the form keeps what was typed', async (fields: Record<string, string>, fault) => {
     const { rows: before } = await api.database.query('select from api_keys')
@@ -181,10 +179,8 @@ describe('a user', () => {
 
   it.each([
     [{ email: 'nothing' }, 'E-mail must be an e-mail address.'],
-    [{ email: '' }, 'E-mail must be an e-mail address.'],
     [{ email: 'admin@example.com' }, 'This e-mail address cannot be used for a user: give another one.'],
     [{ password: 'short' }, 'Password must be text of 12 to 200 characters.'],
-    [{ password: 'bob@example.com', email: 'bob@example.com' }, 'Password must not be the e-mail address.'],
     [{ scope: '' }, 'Scope must be one of read, write, admin.'],
   ])('with %j is rejected, and the password is not shown', async (fields: Record<string, string>, fault) => {
     const { status, text } = await admin.post('/settings/users', {
@@ -222,13 +218,8 @@ describe('a user', () => {
 
   it('of another organization is not found', async () => {
     const other = await api.addOrganization()
-    const { body } = await api.client.post(
-      '/users',
-      { email: anEmail('foreign'), password: PASSWORD, scope: 'read' },
-      {
-        key: other.keys.admin,
-      },
-    )
+    const user = { email: anEmail('foreign'), password: PASSWORD, scope: 'read' }
+    const { body } = await api.client.post('/users', user, { key: other.keys.admin })
     for (const path of [`users/${body.id}`, `users/${body.id}/remove`]) {
       expect((await admin.get(`/settings/${path}`)).status).toBe(404)
       expect((await admin.post(`/settings/${path}`, { scope: 'read' })).status).toBe(404)
@@ -327,8 +318,6 @@ describe('one’s own account', () => {
     const short = await change(PASSWORD, 'short')
     expect(short.status).toBe(422)
     expect(short.text).toContain('New password must be text of 12 to 200 characters.')
-    const same = await change(PASSWORD, user.email)
-    expect(same.text).toContain('New password must not be the e-mail address.')
     expect((await there.get('/settings')).status).toBe(200)
     expect((await change(PASSWORD, 'another long password')).location).toBe('/settings?done=password-changed')
     expect((await here.get('/settings')).status).toBe(200)

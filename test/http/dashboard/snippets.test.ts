@@ -2,22 +2,15 @@
 
 import { randomUUID } from 'node:crypto'
 import { join } from 'node:path'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { SNIPPET_IDS, type SnippetId, snippetsOf } from '../../../src/http/dashboard/pages/checks/snippets.ts'
-import { startTestApp, type TestApp } from '../../support/app.ts'
+import { startTestApp } from '../../support/app.ts'
 import { canRun, runSnippet, startFront, withShortTimeout } from '../../support/snippet-runs.ts'
-import { makeTempFolder, type TempFolder } from '../../support/temp-folder.ts'
+import { makeTempFolder } from '../../support/temp-folder.ts'
+import { use } from '../../support/use.ts'
 
-let app: TestApp
-let temp: TempFolder
-
-beforeAll(async () => {
-  ;[app, temp] = await Promise.all([startTestApp(), makeTempFolder()])
-})
-afterAll(async () => {
-  await app?.close()
-  await temp?.remove()
-})
+const app = use(startTestApp)
+const temp = use(makeTempFolder)
 
 const ELSEWHERE: Partial<Record<SnippetId, string>> = { go: 'it is in the lane of the clients' }
 const reasonNotToRun = (id: SnippetId) => ELSEWHERE[id] ?? (canRun(id) ? null : 'its program is not on this machine')

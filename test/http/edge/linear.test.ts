@@ -4,30 +4,24 @@
  */
 
 import type { RequestListener } from 'node:http'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { beforeAll, describe, expect, it } from 'vitest'
 import { ROUTES } from '../../../src/http/api/routes.ts'
 import { PAGES } from '../../../src/http/dashboard/routes.ts'
 import { HEADER_LIMITS } from '../../../src/http/head.ts'
-import { createOpsApp } from '../../../src/http/ops/app.ts'
-import { createPingApp } from '../../../src/http/ping/app.ts'
-import { createHttpServer, type HttpServer } from '../../../src/http/server.ts'
 import { startCpuTimer } from '../../support/cpu-time.ts'
 import { exchange, writeHead, writePost } from '../../support/http.ts'
-import { startTestApi, type TestApi } from '../../support/service.ts'
+import { anOpsApp, aPingApp, serve } from '../../support/servers.ts'
+import { startTestApi } from '../../support/service.ts'
+import { use } from '../../support/use.ts'
 
 const PING = '/ping/0b9f7c52-6f0c-4f6e-9d0e-0a4b4c3d2e1f'
 
-let api: TestApi
-let ping: HttpServer
-let ops: HttpServer
 let ports: Record<'ping' | 'api' | 'ops', string>
 /** In lower case: what a handler, ours or of a library, has asked for. */
 const read = new Set<string>()
 
-type Handler = RequestListener
-
 /** Around `handler`: notes which headers are read. */
-function watch(handler: Handler): Handler {
+function watch(handler: RequestListener): RequestListener {
   return (request, response) => {
     const headers = new Proxy(request.headers, {
       get(target, name) {
@@ -40,49 +34,12 @@ function watch(handler: Handler): Handler {
   }
 }
 
-const errorText = (text: string) => ({ type: 'text/plain', text })
-const listen = async (name: string, handler: Handler) => {
-  const server = createHttpServer({ name, handler: watch(handler), bindAddress: '127.0.0.1', port: 0, errorText })
-  const { port } = await server.listen()
-  return [server, `http://127.0.0.1:${port}`] as const
-}
-
-beforeAll(async () => {
-  // With TLS, so that pages look for how they were opened.
-  api = await startTestApi({ baseUrl: () => 'https://heartbeat.example.com/api/v1' }, watch)
-  const pingApp = createPingApp({
-    record: async () => 'stored',
-    hasCheck: async () => true,
-    find: { byName: async () => null, byToken: async () => null },
-    now: () => 0,
-    processNow: () => 0,
-    onPing: () => {},
-    onRequest: () => {},
-    onWarning: () => {},
-    onError: (error) => expect(error).toBeUndefined(),
-  })
-  const opsApp = createOpsApp({
-    isStarted: () => true,
-    whyNotReady: () => null,
-    metrics: {
-      contentType: 'text/plain',
-      labelNames: [],
-      readChecks: async () => false,
-      render: async () => 'a 1\n',
-      onFault: () => {},
-    },
-    metricsToken: 'secret-token',
-    onRequest: () => {},
-  })
-  const [pingServer, pingUrl] = await listen('ping', pingApp)
-  const [opsServer, opsUrl] = await listen('ops', opsApp.callback())
-  ;[ping, ops] = [pingServer, opsServer]
-  ports = { ping: pingUrl, api: new URL(api.url).origin, ops: opsUrl }
-})
-afterAll(async () => {
-  await ping.close(0)
-  await ops.close(0)
-  await api.close()
+// With TLS, so that pages look for how they were opened.
+const api = use(() => startTestApi({ baseUrl: () => 'https://heartbeat.example.com/api/v1' }, watch))
+const ping = use(() => serve({ handler: watch(aPingApp()) }))
+const ops = use(() => serve({ handler: watch(anOpsApp({ onFault: () => {} }, { metricsToken: 'secret-token' })) }))
+beforeAll(() => {
+  ports = { ping: ping.url, api: new URL(api.url).origin, ops: ops.url }
 })
 
 const withIds = (path: string) => path.replaceAll(/\{\w+\}/g, 'x')

@@ -1,52 +1,36 @@
 /** Responses that strangers can ask for in any number: what they cost, and what they write into the log. */
 
-import { request } from 'node:http'
 import { brotliDecompressSync, gunzipSync } from 'node:zlib'
 import { expect, it } from 'vitest'
 import { AppError } from '../../../src/domain/errors.ts'
 import { createTurns } from '../../../src/http/dashboard/turns.ts'
 import type { Log } from '../../../src/runtime/log.ts'
+import { getRaw as get } from '../../support/http.ts'
 import { startTestApi, type TestApi } from '../../support/service.ts'
 import { silentLog } from '../../support/silent-log.ts'
 import { eventually } from '../../support/until.ts'
+import { use } from '../../support/use.ts'
 import { type Visitor, visit } from '../../support/visitor.ts'
 import { createHeldTurns } from '../dashboard/held-turns.ts'
 
-interface Got {
-  readonly status: number
-  readonly headers: Readonly<Record<string, string | string[] | undefined>>
-  readonly body: Buffer
-}
-
-/** Without the decompression of fetch. */
-const get = (url: string, headers: Record<string, string> = {}) =>
-  new Promise<Got>((resolve, reject) => {
-    request(url, { headers, agent: false }, (response) => {
-      const parts: Buffer[] = []
-      response.on('data', (part) => parts.push(part))
-      response.on('end', () =>
-        resolve({ status: response.statusCode!, headers: response.headers, body: Buffer.concat(parts) }),
-      )
-    })
-      .on('error', reject)
-      .end()
-  })
 const many = (count: number, url: string, headers: Record<string, string>) =>
   Promise.all(Array.from({ length: count }, () => get(url, headers)))
 const cookieOf = ({ cookies }: Visitor) => [...cookies].map(([name, value]) => `${name}=${value}`).join('; ')
-const siteOf = (api: TestApi) => new URL(api.url).origin
+const siteOf = ({ url }: Pick<TestApi, 'url'>) => new URL(url).origin
+
+/** Of the tests that need no parts of their own. */
+const shared = use(startTestApi)
 
 it.each(['/login', '/login?next=%2Fchannels', '/no-such-page'])(
   '%s is the same text for all, compressed',
   async (path) => {
-    await using api = await startTestApi()
-    const plain = (await get(siteOf(api) + path)).body
+    const plain = (await get(siteOf(shared) + path)).body
     for (const [encoding, decompress] of [
       ['br', brotliDecompressSync],
       ['gzip', gunzipSync],
     ] as const) {
       // All in one moment: if each were compressed, most would find no place.
-      for (const { headers, body } of await many(200, siteOf(api) + path, { 'accept-encoding': encoding })) {
+      for (const { headers, body } of await many(200, siteOf(shared) + path, { 'accept-encoding': encoding })) {
         expect([headers['content-encoding'], headers.vary]).toEqual([encoding, 'Accept-Encoding'])
         expect(decompress(body)).toEqual(plain)
       }
@@ -68,8 +52,7 @@ it('the log-in takes turns: one address waits for itself, and others pass', asyn
 })
 
 it('the document is compressed once, and who has it gets no second copy', async () => {
-  await using api = await startTestApi()
-  const url = `${api.url}/openapi.json`
+  const url = `${shared.url}/openapi.json`
   const plain = await get(url)
   for (const [encoding, decompress] of [
     ['br', brotliDecompressSync],
@@ -88,10 +71,9 @@ it('the document is compressed once, and who has it gets no second copy', async 
 })
 
 it('a thousand fields of a form are read, and of one more nothing is: 400', async () => {
-  await using api = await startTestApi()
-  const visitor = await visit(api)
+  const visitor = await visit(shared)
   const send = (count: number) =>
-    fetch(`${siteOf(api)}/checks/new`, {
+    fetch(`${siteOf(shared)}/checks/new`, {
       method: 'POST',
       headers: {
         cookie: cookieOf(visitor),
@@ -105,8 +87,8 @@ it('a thousand fields of a form are read, and of one more nothing is: 400', asyn
   expect(refused.status).toBe(400)
   expect(await refused.text()).toContain('The request has more than 1000 fields')
   const query = (count: number) => Array.from({ length: count }, () => 'a').join('&')
-  expect((await get(`${siteOf(api)}/login?${query(1_001)}`)).status).toBe(400)
-  expect((await get(`${siteOf(api)}/login?${query(1_000)}`)).status).toBe(200)
+  expect((await get(`${siteOf(shared)}/login?${query(1_001)}`)).status).toBe(400)
+  expect((await get(`${siteOf(shared)}/login?${query(1_000)}`)).status).toBe(200)
 })
 
 it.each([

@@ -21,7 +21,7 @@ beforeAll(async () => {
   // Without the dashboard, which responds to other paths with pages.
   watched = await startWatchedApp({ DASHBOARD: 'off' })
   material = await makeMaterial(watched.app)
-  token = (await watched.app.call('POST', '/auth/login', watched.app.logIn, null)).body.access_token
+  token = (await watched.app.client.post('/auth/login', watched.app.logIn, { key: null })).body.access_token
 })
 afterAll(() => watched.app.close())
 
@@ -144,6 +144,6 @@ it('the management API responds to every random request without 500, and still w
     '/channels',
     '/deliveries',
   ]) {
-    expect((await watched.app.call('GET', list)).status, list).toBe(200)
+    expect((await watched.app.client.get(list)).status, list).toBe(200)
   }
 })

@@ -25,7 +25,7 @@ export interface Operation {
   readonly method: string
   /** Path below {base_url}, in parts. */
   readonly path: readonly string[]
-  readonly query?: Readonly<Record<string, string>>
+  readonly query?: Readonly<Record<string, string>> | undefined
   readonly body?: unknown
 }
 
@@ -68,13 +68,15 @@ const makeChannel = (random: Random) => ({
 })
 
 export async function makeMaterial(app: TestApp): Promise<Material> {
-  const call = async (...request: Parameters<TestApp['call']>) => {
-    const { status, body } = await app.call(...request)
+  const call = async (...request: Parameters<TestApp['client']['call']>) => {
+    const { status, body } = await app.client.call(...request)
     if (status >= 300) throw new Error(`${request[0]} ${request[1]}: ${status} ${JSON.stringify(body)}`)
     return body
   }
   const ids = async (count: number, path: string, make: (index: number) => object) => {
-    const bodies = await Promise.all(Array.from({ length: count }, (_, index) => call('POST', path, make(index))))
+    const bodies = await Promise.all(
+      Array.from({ length: count }, (_, index) => call('POST', path, { json: make(index) })),
+    )
     return bodies.map(({ id }) => id as string)
   }
   const checkIds = await ids(40, '/checks', (index) => ({ project_id: app.projectId, name: `Job ${index}` }))
@@ -83,7 +85,7 @@ export async function makeMaterial(app: TestApp): Promise<Material> {
     const { status } = await fetch(`${app.pingUrl}/ping/${publicId}/${ping}`)
     if (status !== 200) throw new Error(`ping ${ping}: ${status}`)
   }
-  const logIns = await Promise.all([1, 2, 3].map(() => call('POST', '/auth/login', app.logIn, null)))
+  const logIns = await Promise.all([1, 2, 3].map(() => call('POST', '/auth/login', { json: app.logIn, key: null })))
   // One after the other: an organization reads one list at a time, and a list that waits too long is 503.
   const readCursor = async (list: string) => (await call('GET', `${list}limit=1`)).next_cursor as string
   const cursors = [await readCursor(`/checks/${checkIds[0]}/pings?`), await readCursor(`/checks/${checkIds[0]}/flips?`)]
@@ -132,7 +134,6 @@ export function pickOperation(random: Random, material: Material): Operation {
     const given = { status, slug: 'a', q: 'job', tag: 'a', label: 'team=shop', managed_by: random.pick(MANAGERS) }
     return Object.fromEntries(Object.entries(given).filter(() => random.chance(0.3)))
   }
-  const change = () => random.pick(['PATCH', 'PUT'])
   const when = () =>
     random.chance(0.5)
       ? { period_seconds: random.pick([10, 60, 31_536_000, 9]) }
@@ -147,112 +148,63 @@ export function pickOperation(random: Random, material: Material): Operation {
     max_runtime_seconds: random.pick([1, 3_600, null]),
     ...when(),
   })
-  const operations: (readonly [weight: number, () => Operation])[] = [
-    [20, () => ({ method: 'POST', path: ['checks'], body: { project_id: material.projectId, ...fields() } })],
-    [20, () => ({ method: change(), path: ['checks', check], body: fields() })],
-    [10, () => ({ method: 'GET', path: ['checks', check] })],
-    [2, () => ({ method: 'DELETE', path: ['checks', check] })],
-    [4, () => ({ method: random.pick(['POST', 'PATCH']), path: ['checks', check, random.pick(['pause', 'resume'])] })],
-    [8, () => ({ method: 'GET', path: ['checks', check, random.pick(['pings', 'flips'])], query: page() })],
-    [
-      15,
-      () => ({
-        method: 'GET',
-        path: ['checks'],
-        query: { project_id: material.projectId, ...filters(), ...page(), ...order() },
-      }),
-    ],
-    [8, () => ({ method: 'GET', path: [random.pick(['projects', 'api-keys', 'users', 'channels'])], query: page() })],
-    [
-      6,
-      () => ({
-        method: 'POST',
-        path: ['channels'],
-        body: { project_id: random.pick([material.projectId, null]), ...makeChannel(random) },
-      }),
-    ],
-    [
-      8,
-      () => ({
-        method: random.pick(['GET', change()]),
-        path: ['channels', channel],
-        body: { project_id: null, ...makeChannel(random) },
-      }),
-    ],
-    [3, () => ({ method: 'POST', path: ['channels', channel, random.pick(['test', 'rotate-secret'])] })],
-    [1, () => ({ method: 'DELETE', path: ['channels', channel] })],
-    [
-      6,
-      () => ({
-        method: 'GET',
-        path: ['deliveries'],
-        query: { channel_id: channel, check_id: check, status: random.pick(['pending', 'failed']), ...page() },
-      }),
-    ],
-    [3, () => ({ method: 'POST', path: ['deliveries', random.pick(material.deliveryIds), 'retry'] })],
-    [2, () => ({ method: 'GET', path: ['deliveries', random.pick(material.deliveryIds)] })],
+  const change = random.pick(['PATCH', 'PUT'])
+  const aKey = {
+    name: 'Fuzzed',
+    scope: 'read',
+    project_id: material.projectId,
+    expires_at: '2031-01-31T12:00:00+01:00',
+  }
+  const aUser = { email: `u${random.int(0, 1e6)}@example.com`, password: 'long enough to pass', scope: 'read' }
+  const aChannel = { project_id: random.pick([material.projectId, null]), ...makeChannel(random) }
+  const ofList = { project_id: material.projectId, ...filters(), ...page(), ...order() }
+  const ofDelivery = { channel_id: channel, check_id: check, status: random.pick(['pending', 'failed']), ...page() }
+  const action = random.pick(['check.created', 'login.failed', 'x'])
+  const ofEntry = { action, actor_id: check, target_id: check, ...page() }
+  const send = (method: string, path: readonly string[], body?: object): Operation => ({ method, path, body })
+  const get = (path: readonly string[], query?: Operation['query']): Operation => ({ method: 'GET', path, query })
+  const operations: (readonly [weight: number, Operation])[] = [
+    [20, send('POST', ['checks'], { project_id: material.projectId, ...fields() })],
+    [20, send(change, ['checks', check], fields())],
+    [10, get(['checks', check])],
+    [2, send('DELETE', ['checks', check])],
+    [4, send(random.pick(['POST', 'PATCH']), ['checks', check, random.pick(['pause', 'resume'])])],
+    [8, get(['checks', check, random.pick(['pings', 'flips'])], page())],
+    [15, get(['checks'], ofList)],
+    [8, get([random.pick(['projects', 'api-keys', 'users', 'channels'])], page())],
+    [6, send('POST', ['channels'], aChannel)],
+    [8, send(random.pick(['GET', change]), ['channels', channel], { project_id: null, ...makeChannel(random) })],
+    [3, send('POST', ['channels', channel, random.pick(['test', 'rotate-secret'])])],
+    [1, send('DELETE', ['channels', channel])],
+    [6, get(['deliveries'], ofDelivery)],
+    [3, send('POST', ['deliveries', random.pick(material.deliveryIds), 'retry'])],
+    [2, get(['deliveries', random.pick(material.deliveryIds)])],
+    [4, get(['audit'], ofEntry)],
+    [2, send(change, ['projects', random.pick(material.emptyProjectIds)], { name: 'Fuzzed' })],
+    [2, send(change, ['api-keys', random.pick(material.apiKeyIds)], { name: 'Fuzzed' })],
+    [6, send('POST', ['projects'], { name: 'Fuzzed', slug: `p${random.int(0, 1e6)}` })],
+    [1, send('DELETE', ['projects', random.pick(material.emptyProjectIds)])],
+    [6, send('POST', ['api-keys'], aKey)],
+    [1, send('DELETE', ['api-keys', random.pick(material.apiKeyIds)])],
+    [1, send('POST', ['users'], aUser)],
+    [1, send(change, ['users', random.pick(material.userIds)], { scope: 'write' })],
+    [1, send('DELETE', ['users', random.pick(material.userIds)])],
+    [1, send('POST', ['auth', 'login'], material.logIn)],
     [
       4,
-      () => ({
-        method: 'GET',
-        path: ['audit'],
-        query: {
-          action: random.pick(['check.created', 'login.failed', 'x']),
-          actor_id: check,
-          target_id: check,
-          ...page(),
-        },
+      send('POST', ['auth', random.pick(['refresh', 'logout'])], {
+        refresh_token: random.pick(material.refreshTokens),
       }),
     ],
-    [
-      2,
-      () => ({ method: change(), path: ['projects', random.pick(material.emptyProjectIds)], body: { name: 'Fuzzed' } }),
-    ],
-    [2, () => ({ method: change(), path: ['api-keys', random.pick(material.apiKeyIds)], body: { name: 'Fuzzed' } })],
-    [6, () => ({ method: 'POST', path: ['projects'], body: { name: 'Fuzzed', slug: `p${random.int(0, 1e6)}` } })],
-    [1, () => ({ method: 'DELETE', path: ['projects', random.pick(material.emptyProjectIds)] })],
-    [
-      6,
-      () => ({
-        method: 'POST',
-        path: ['api-keys'],
-        body: {
-          name: 'Fuzzed',
-          scope: 'read',
-          project_id: material.projectId,
-          expires_at: '2031-01-31T12:00:00+01:00',
-        },
-      }),
-    ],
-    [1, () => ({ method: 'DELETE', path: ['api-keys', random.pick(material.apiKeyIds)] })],
-    [
-      1,
-      () => ({
-        method: 'POST',
-        path: ['users'],
-        body: { email: `u${random.int(0, 1e6)}@example.com`, password: 'long enough to pass', scope: 'read' },
-      }),
-    ],
-    [1, () => ({ method: change(), path: ['users', random.pick(material.userIds)], body: { scope: 'write' } })],
-    [1, () => ({ method: 'DELETE', path: ['users', random.pick(material.userIds)] })],
-    [1, () => ({ method: 'POST', path: ['auth', 'login'], body: material.logIn })],
-    [
-      4,
-      () => ({
-        method: 'POST',
-        path: ['auth', random.pick(['refresh', 'logout'])],
-        body: { refresh_token: random.pick(material.refreshTokens) },
-      }),
-    ],
-    [2, () => ({ method: 'GET', path: [random.pick(['me', 'openapi.json', 'nowhere', ''])] })],
+    [2, get([random.pick(['me', 'openapi.json', 'nowhere', ''])])],
   ]
   let left = random.int(
     1,
     operations.reduce((sum, [weight]) => sum + weight, 0),
   )
-  for (const [weight, make] of operations) {
+  for (const [weight, operation] of operations) {
     left -= weight
-    if (left <= 0) return make()
+    if (left <= 0) return operation
   }
   throw new Error('the weights do not add up')
 }

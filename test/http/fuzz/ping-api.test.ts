@@ -40,7 +40,7 @@ beforeAll(async () => {
   checks = await Promise.all(
     Array.from({ length: 8 }, (_, job) => app.createCheck({ name: `Job ${job}`, slug: `job-${job}` })),
   )
-  pingKey = (await app.call('POST', `/projects/${app.projectId}/ping-key`)).body.ping_key
+  pingKey = (await app.client.post(`/projects/${app.projectId}/ping-key`)).body.ping_key
   await app.database.query(`insert into push_tokens (token, check_key) select slug, key from checks`)
 })
 afterAll(() => watched.app.close())
@@ -119,7 +119,7 @@ it('the ping API responds to every random request without 500, and still works a
   await watched.expectWell()
   for (const { id, publicId } of checks) {
     expect((await exchange(watched.app.pingUrl, writeHead('GET', `/ping/${publicId}`))).status).toBe(200)
-    const { status, body } = await watched.app.call('GET', `/checks/${id}/pings?limit=1000`)
+    const { status, body } = await watched.app.client.get(`/checks/${id}/pings?limit=1000`)
     expect({ status, newest: body.pings[0].type }).toEqual({ status: 200, newest: 'success' })
   }
 })

@@ -1,19 +1,19 @@
 import { beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { uniqueKeyOf } from '../../../src/http/healthchecks/unique-key.ts'
+import { addManyChecks } from '../../support/check.ts'
 import { startTestApi } from '../../support/service.ts'
 import { use } from '../../support/use.ts'
-import { addProject, type Call, callerOf, type Project } from './support.ts'
+import { addProject, callerOf, type Project } from './support.ts'
 
 const SECOND = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\+00:00$/
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/
 
 let project: Project
-let call: Call
 let site: string
 
 const api = use(startTestApi)
+const call = callerOf(api, () => project.keys.write)
 beforeAll(async () => {
-  call = callerOf(api, () => project.keys.write)
   site = api.url.replace('/api/v1', '')
 })
 beforeEach(async () => {
@@ -214,14 +214,7 @@ describe('unique', () => {
   })
 
   it('twice with all fields, as a tool that describes checks sends them: the second call changes nothing', async () => {
-    const { id } = (
-      await api.client.post('/channels', {
-        kind: 'slack',
-        name: 'Hook',
-        project_id: project.id,
-        config: { url: 'https://hooks.example.com/x' },
-      })
-    ).body
+    const { id } = await api.addChannel({ project_id: project.id })
     const common = {
       ...{ name: 'Nightly backup', slug: '', tags: 'prod db', desc: 'One\r\nTwo ', grace: 3_600, manual_resume: false },
       ...{ methods: '', subject: '', start_kw: '', filter_subject: false, channels: id, unique: ['name'] },
@@ -280,14 +273,7 @@ describe('reading checks', () => {
   })
 
   it('lists more checks than a page has', async () => {
-    await api.database.query(
-      `with made as (
-          insert into checks (id, public_id, project_id, name, slug, created_at)
-          select gen_random_uuid(), gen_random_uuid(), $1, 'n' || n, 'n' || n, now() from generate_series(1, 2100) n returning key)
-        insert into check_states (check_key, period_seconds, grace_seconds, status, since, pings_total, stamped_at)
-        select key, 60, 60, 0, now(), 0, now() from made`,
-      [project.id],
-    )
+    await addManyChecks(api, project.id, { to: 2_100 })
     const { body, status } = await call('GET', 'v3/checks/')
     expect(status).toBe(200)
     expect(new Set(body.checks.map(({ uuid }: { uuid: string }) => uuid)).size).toBe(2_100)
@@ -356,64 +342,43 @@ describe('reading checks', () => {
 })
 
 describe('started', () => {
-  const ONE = '123e4567-e89b-42d3-a456-426614174001'
-  const TWO = '123e4567-e89b-42d3-a456-426614174002'
-  type Step = readonly [type: 'start' | 'success' | 'fail' | 'pause' | 'resume', runId?: string]
+  const RUNS: Readonly<Record<string, string>> = {
+    one: '123e4567-e89b-42d3-a456-426614174001',
+    two: '123e4567-e89b-42d3-a456-426614174002',
+  }
 
-  /** What version 3 says after these steps, with a second between them. */
-  async function startedAfter(steps: readonly Step[], check: object = {}) {
+  /** What version 3 says after steps such as `start`, `start:one` (with a rid) and `pause`, with a second between them. */
+  async function startedAfter(steps: string, check: object = {}) {
     const { uuid } = await create(check)
-    for (const [type, runId = null] of steps) {
+    for (const step of steps.split(' ')) {
+      const [type = '', run = ''] = step.split(':')
       api.moveClock(1_000)
       if (type === 'pause' || type === 'resume') await call('POST', `v3/checks/${uuid}/${type}`)
-      else await api.ping(uuid, { type, runId })
+      else await api.ping(uuid, { type: type as 'start' | 'success' | 'fail', runId: RUNS[run] ?? null })
     }
     const shown = (await call('GET', `v3/checks/${uuid}`)).body
     expect((await call('GET', `v1/checks/${uuid}`)).body.status).toBe(shown.started ? 'started' : shown.status)
     return shown.started
   }
 
-  it.each<[boolean, string, Step[]]>([
-    [false, 'a success without a rid', [['start', ONE], ['success']]],
-    [false, 'a fail without a rid', [['start', ONE], ['fail']]],
-    [
-      false,
-      'a fail of another rid',
-      [
-        ['start', ONE],
-        ['fail', TWO],
-      ],
-    ],
-    [false, 'a fail of a rid after a start without one', [['start'], ['fail', TWO]]],
-    [
-      false,
-      'its own success, while an earlier run goes on',
-      [
-        ['start', ONE],
-        ['start', TWO],
-        ['success', TWO],
-      ],
-    ],
-    [
-      true,
-      'the success of an earlier run',
-      [
-        ['start', ONE],
-        ['start', TWO],
-        ['success', ONE],
-      ],
-    ],
-    [true, 'a success of a rid after a start without one', [['start', ONE], ['start'], ['success', ONE]]],
-    [true, 'a start after all of it', [['start', ONE], ['fail'], ['start', TWO]]],
-    [false, 'a pause', [['start'], ['pause']]],
-    [true, 'a start in a pause', [['pause'], ['start']]],
-    [false, 'a resume after a start in the pause', [['pause'], ['start'], ['resume']]],
+  it.each([
+    [false, 'a success without a rid', 'start:one success'],
+    [false, 'a fail without a rid', 'start:one fail'],
+    [false, 'a fail of another rid', 'start:one fail:two'],
+    [false, 'a fail of a rid after a start without one', 'start fail:two'],
+    [false, 'its own success, while an earlier run goes on', 'start:one start:two success:two'],
+    [true, 'the success of an earlier run', 'start:one start:two success:one'],
+    [true, 'a success of a rid after a start without one', 'start:one start success:one'],
+    [true, 'a start after all of it', 'start:one fail start:two'],
+    [false, 'a pause', 'start pause'],
+    [true, 'a start in a pause', 'pause start'],
+    [false, 'a resume after a start in the pause', 'pause start resume'],
   ])('is %s after %s', async (started, _, steps) => {
     expect(await startedAfter(steps)).toBe(started)
   })
 
   it('is false in a pause that no ping ends: healthchecks ignores the start', async () => {
-    expect(await startedAfter([['pause'], ['start']], { manual_resume: true })).toBe(false)
+    expect(await startedAfter('pause start', { manual_resume: true })).toBe(false)
   })
 })
 
@@ -515,9 +480,8 @@ describe('pausing', () => {
 })
 
 describe('channels', () => {
-  const addChannel = async (name: string, scope: object = { project_id: project.id }) =>
-    (await api.client.post('/channels', { kind: 'webhook', name, config: { url: 'https://example.com/' }, ...scope }))
-      .body.id
+  const addChannel = async (name: string, scope: object = { project_id: project.id }, key?: string): Promise<string> =>
+    (await api.addChannel({ name, ...scope }, key)).id
 
   it('are listed, and chosen by id and by name', async () => {
     const one = await addChannel('One')
@@ -560,20 +524,6 @@ describe('channels', () => {
     }
   })
 
-  it('of another organization are unknown', async () => {
-    const foreign = await api.addOrganization()
-    const { id } = (
-      await api.client.post(
-        '/channels',
-        { kind: 'webhook', name: 'Foreign', config: { url: 'https://example.com/' } },
-        { key: foreign.keys.admin },
-      )
-    ).body
-    for (const channels of [id, 'Foreign'])
-      expect(await call('POST', 'v3/checks/', { json: { channels } })).toMatchObject({ status: 400 })
-    expect((await call('GET', 'v3/channels/')).body).toEqual({ channels: [] })
-  })
-
   it('of the same name are ambiguous', async () => {
     await addChannel('Same')
     await addChannel('Same')
@@ -583,10 +533,13 @@ describe('channels', () => {
     })
   })
 
-  it('of another project are unknown', async () => {
-    const other = await addProject(api)
-    const id = await addChannel('Other', { project_id: other.id })
-    for (const channels of [id, 'Other'])
+  it('of another project or organization are unknown', async () => {
+    const { keys } = await api.addOrganization()
+    const ids = [
+      await addChannel('Other', { project_id: (await addProject(api)).id }),
+      await addChannel('Foreign', {}, keys.admin),
+    ]
+    for (const channels of [...ids, 'Other', 'Foreign'])
       expect(await call('POST', 'v3/checks/', { json: { channels } })).toMatchObject({ status: 400 })
     expect((await call('GET', 'v3/channels/')).body).toEqual({ channels: [] })
   })

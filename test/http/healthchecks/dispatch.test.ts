@@ -1,21 +1,20 @@
 import { beforeAll, describe, expect, it } from 'vitest'
 import { startTestApi } from '../../support/service.ts'
 import { use } from '../../support/use.ts'
-import { addProject, type Call, callerOf, type Project } from './support.ts'
+import { addProject, callerOf, type Project } from './support.ts'
 
 let project: Project
 let other: Project
 let foreign: Project
-let call: Call
 let uuid: string
 const seen: string[] = []
 
 const api = use(() => startTestApi({ onRequest: (route, method, status) => seen.push(`${method} ${route} ${status}`) }))
+const call = callerOf(api, () => project.keys.write)
 beforeAll(async () => {
   project = await addProject(api)
   other = await addProject(api)
   foreign = await addProject(api, await api.addOrganization())
-  call = callerOf(api, () => project.keys.write)
   uuid = (await call('POST', 'v3/checks/', { json: { name: 'A' } })).body.uuid
 })
 

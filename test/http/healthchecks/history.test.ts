@@ -2,19 +2,18 @@ import { beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { uniqueKeyOf } from '../../../src/http/healthchecks/unique-key.ts'
 import { startTestApi } from '../../support/service.ts'
 import { use } from '../../support/use.ts'
-import { addProject, type Call, callerOf, type Project } from './support.ts'
+import { addProject, callerOf, type Project } from './support.ts'
 
 const RUN = '123e4567-e89b-42d3-a456-426614174000'
 
 let project: Project
-let call: Call
 let uuid: string
 let site: string
 
 const api = use(startTestApi)
+const call = callerOf(api, () => project.keys.write)
 beforeAll(async () => {
   project = await addProject(api)
-  call = callerOf(api, () => project.keys.write)
   site = api.url.replace('/api/v1', '')
 })
 beforeEach(async () => {

@@ -1,6 +1,5 @@
 /** Lists of healthchecks' API have no pages: any size takes bounded memory. */
 
-import { type IncomingMessage, request } from 'node:http'
 import Koa from 'koa'
 import { expect, it, onTestFinished } from 'vitest'
 import { AppError } from '../../../src/domain/errors.ts'
@@ -8,7 +7,8 @@ import { createLists, type Lists } from '../../../src/http/api/lists.ts'
 import { sendList, writeList } from '../../../src/http/healthchecks/send-list.ts'
 import { LISTS } from '../../../src/http/limits.ts'
 import { renderErrors } from '../../../src/http/middleware/errors.ts'
-import { createHttpServer } from '../../../src/http/server.ts'
+import { openUnread as open } from '../../support/http.ts'
+import { serve } from '../../support/servers.ts'
 import { silentLog } from '../../support/silent-log.ts'
 import { eventually } from '../../support/until.ts'
 
@@ -22,25 +22,9 @@ async function start(read: Record<string, () => AsyncIterable<string[]>>, lists:
     const list = writeList('words', read[ctx.path.slice(1)]!(), (word) => ({ word }))
     return sendList(ctx, list, { lists, organizationId: 'a', onBroken: (error) => broken.push(error) })
   })
-  const server = createHttpServer({
-    name: 'api',
-    handler: app.callback(),
-    bindAddress: '127.0.0.1',
-    port: 0,
-    errorText: (text) => ({ type: 'text/plain', text }),
-  })
-  const { port } = await server.listen()
-  onTestFinished(() => server.close(0))
-  return { url: `http://127.0.0.1:${port}`, broken }
-}
-
-/** A client that has the head of the response, and reads nothing more. */
-function open(url: string): Promise<IncomingMessage> {
-  const { promise, resolve, reject } = Promise.withResolvers<IncomingMessage>()
-  request(url, { agent: false }, (response) => resolve(response.pause()))
-    .on('error', reject)
-    .end()
-  return promise
+  const { url, close } = await serve({ handler: app.callback() })
+  onTestFinished(() => close(0))
+  return { url, broken }
 }
 
 const wordsOf = async (url: string) =>

@@ -38,13 +38,12 @@ export type Call = (
 
 /** `path` begins behind /api/; the key is `defaultKey()` unless another one is given (null: none). */
 export function callerOf(api: TestApi, defaultKey: () => string): Call {
-  const site = api.url.replace(/\/api\/v1$/, '')
   return async (
     method,
     path,
     { key = defaultKey(), json, body = json === undefined ? undefined : JSON.stringify(json), headers } = {},
   ) => {
-    const response = await fetch(`${site}/api/${path}`, {
+    const response = await fetch(`${api.url.replace(/\/api\/v1$/, '')}/api/${path}`, {
       method,
       headers: { ...(key === null ? {} : { 'x-api-key': key }), ...headers },
       ...(body === undefined ? {} : { body }),

@@ -1,15 +1,14 @@
 /** How /metrics is answered, whatever it says: compressed or not, in pieces, one at a time, and to clients of every kind. */
 
 import { randomUUID } from 'node:crypto'
-import { type IncomingHttpHeaders, request } from 'node:http'
 import { gunzipSync } from 'node:zlib'
 import { afterEach, describe, expect, it, onTestFinished, vi } from 'vitest'
 import type { ExportedCheck } from '../../../src/checks/export-checks.ts'
 import type { ShownStatus } from '../../../src/domain/check.ts'
-import { createOpsApp } from '../../../src/http/ops/app.ts'
 import type { MetricsSource } from '../../../src/http/ops/metrics.ts'
-import { createHttpServer } from '../../../src/http/server.ts'
-import { openConnection, writeHead } from '../../support/http.ts'
+import { fakeTimers } from '../../support/fake-timers.ts'
+import { getRaw, openConnection, writeHead } from '../../support/http.ts'
+import { anOpsApp, serve } from '../../support/servers.ts'
 import { eventually, settle } from '../../support/until.ts'
 
 const TYPE = 'text/plain; version=0.0.4; charset=utf-8'
@@ -53,49 +52,24 @@ function aCheck(name: string): ExportedCheck {
 }
 
 async function startOps(overrides: Partial<MetricsSource> = {}, metricsToken: string | null = null): Promise<string> {
-  const app = createOpsApp({
-    metricsToken,
-    isStarted: () => true,
-    whyNotReady: () => null,
-    onRequest: (_route, method, status) => calls.push(`${method} ${status}`),
-    metrics: {
-      contentType: TYPE,
-      readChecks: exportSome(3),
-      render: async ({ isActive, dropped }) => {
-        calls.push('render')
-        return `active ${isActive}\ndropped ${dropped}\n`
-      },
-      onFault: (error) => faults.push(error),
-      ...overrides,
+  const metrics: Partial<MetricsSource> = {
+    contentType: TYPE,
+    readChecks: exportSome(3),
+    render: async ({ isActive, dropped }) => {
+      calls.push('render')
+      return `active ${isActive}\ndropped ${dropped}\n`
     },
-  })
-  const server = createHttpServer({
-    name: 'ops',
-    handler: app.callback(),
-    bindAddress: '127.0.0.1',
-    port: 0,
-    errorText: (text) => ({ type: 'text/plain', text }),
-  })
-  const { port } = await server.listen()
-  onTestFinished(() => server.close(0))
-  return `http://127.0.0.1:${port}`
+    onFault: (error) => faults.push(error),
+    ...overrides,
+  }
+  const onRequest = (_route: string, method: string, status: number) => calls.push(`${method} ${status}`)
+  const { url, close } = await serve({ handler: anOpsApp(metrics, { metricsToken, onRequest }) })
+  onTestFinished(() => close(0))
+  return url
 }
 
-/** As it came, nothing unpacked. */
-function ask(url: string, headers: Record<string, string> = {}, method = 'GET') {
-  return new Promise<{ status: number; headers: IncomingHttpHeaders; body: Buffer }>((resolve, reject) => {
-    request(`${url}/metrics`, { method, headers, agent: false }, (response) => {
-      const chunks: Buffer[] = []
-      response.on('data', (chunk: Buffer) => chunks.push(chunk))
-      response.on('end', () =>
-        resolve({ status: response.statusCode!, headers: response.headers, body: Buffer.concat(chunks) }),
-      )
-      response.on('error', reject)
-    })
-      .on('error', reject)
-      .end()
-  })
-}
+const ask = (url: string, headers: Record<string, string> = {}, method = 'GET') =>
+  getRaw(`${url}/metrics`, headers, method)
 
 const countSamples = (text: string) => text.match(/^heartbeat_check_grace_seconds\{/gm)?.length ?? 0
 
@@ -221,11 +195,6 @@ async function untilStalled(): Promise<void> {
   }
 }
 
-function useFakeTimers(): void {
-  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
-  onTestFinished(() => void vi.useRealTimers())
-}
-
 /** A scrape whose client reads nothing. */
 function openIdle(url: string, ...headers: string[]) {
   const connection = openConnection(url)
@@ -315,7 +284,7 @@ describe('of several clients', () => {
   ])('one that says that it waits for %s s is cut off after %d ms, and not before', async (seconds, limitMs) => {
     const headers = seconds === undefined ? [] : [`X-Prometheus-Scrape-Timeout-Seconds: ${seconds}`]
     const url = await startOps({ readChecks: exportSome(MANY), idleMs: 600_000 })
-    useFakeTimers()
+    fakeTimers()
     const connection = openIdle(url, ...headers)
     await untilStalled()
     vi.advanceTimersByTime(limitMs - 1)
@@ -330,7 +299,7 @@ describe('of several clients', () => {
 
   it('one that reads nothing is cut off after two seconds, and not before', async () => {
     const url = await startOps({ readChecks: exportSome(MANY) })
-    useFakeTimers()
+    fakeTimers()
     const connection = openIdle(url, 'X-Prometheus-Scrape-Timeout-Seconds: 60')
     await untilStalled()
     vi.advanceTimersByTime(1_999)

@@ -209,8 +209,8 @@ describe('/metrics', () => {
       ].map((labels) => metrics.get(`heartbeat_http_request_seconds_count{server="api",${labels}}`) ?? 0)
     }
     const [matched = 0, unmatched = 0] = await counts()
-    await app.call('GET', `/checks/${id}`)
-    await app.call('GET', `/nowhere/${id}`)
+    await app.client.get(`/checks/${id}`)
+    await app.client.get(`/nowhere/${id}`)
     expect(await counts()).toEqual([matched + 1, unmatched + 1])
   })
 
@@ -222,8 +222,8 @@ describe('/metrics', () => {
       writePost(`/ping/${publicId}/fail?rid=${rid}`, 'secret text', 'User-Agent: secret-agent'),
     )
     await exchange(app.pingUrl, writeHead('SEARCH', `/ping/${publicId}`))
-    await app.call('GET', `/checks/${id}`)
-    await app.call('POST', '/auth/login', app.logIn, null)
+    await app.client.get(`/checks/${id}`)
+    await app.client.post('/auth/login', app.logIn, { key: null })
     const { text } = await getMetrics()
     const secrets = [
       id,

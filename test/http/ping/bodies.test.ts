@@ -2,28 +2,18 @@
 
 import { randomUUID } from 'node:crypto'
 import { gzipSync } from 'node:zlib'
-import { beforeEach, describe, expect, it } from 'vitest'
-import { startTestApp } from '../../support/app.ts'
+import { describe, expect, it } from 'vitest'
 import { exchange, LAST_CHUNK, openConnection, writeChunk, writeHead, writePost } from '../../support/http.ts'
-import { use } from '../../support/use.ts'
+import { usePings } from './fixture.ts'
 
 const LIMIT = 10_240
 const CHUNKED = 'Transfer-Encoding: chunked'
 
-let id: string
-let publicId: string
-let target: string
-
-const app = use(startTestApp)
-beforeEach(async () => {
-  ;({ id, publicId } = await app.createCheck({ name: `Job ${randomUUID()}` }))
-  target = `/ping/${publicId}`
-})
-
-const stored = () => app.storedPings(publicId)
+const { app, check, stored } = usePings()
 const bodies = async () => (await stored()).map(({ body }) => body)
-const shown = async () => (await app.call('GET', `/checks/${id}/pings`)).body.pings[0].body
-const post = (body: Buffer | string, ...headers: string[]) => exchange(app.pingUrl, writePost(target, body, ...headers))
+const shown = async () => (await app.client.get(`/checks/${check.id}/pings`)).body.pings[0].body
+const post = (body: Buffer | string, ...headers: string[]) =>
+  exchange(app.pingUrl, writePost(check.target, body, ...headers))
 
 const CUT = 'body too large: 10240 bytes at most; the ping was recorded with the last 10240'
 const WITHOUT = 'body too large: 10240 bytes at most; the ping was recorded without it'
@@ -32,7 +22,7 @@ const MEGABYTE = 1_048_576
 const longBody = (length: number) => Buffer.from('0123456789abcdef'.repeat(Math.ceil(length / 15))).subarray(-length)
 
 /** What the API shows of the newest ping. */
-const newest = async () => (await app.call('GET', `/checks/${id}/pings`)).body.pings[0]
+const newest = async () => (await app.client.get(`/checks/${check.id}/pings`)).body.pings[0]
 
 /** A 413, and a ping that counts, with the end of `body`; without a body, with none. */
 async function expectRecorded({ status, text }: { status: number; text: string }, body: Buffer | null): Promise<void> {
@@ -42,7 +32,7 @@ async function expectRecorded({ status, text }: { status: number; text: string }
     body: body === null ? null : body.subarray(-LIMIT).toString(),
     body_truncated: true,
   })
-  expect((await app.call('GET', `/checks/${id}`)).body).toMatchObject({
+  expect((await app.client.get(`/checks/${check.id}`)).body).toMatchObject({
     status: 'up',
     last_ping_at: expect.stringMatching(/Z$/),
   })
@@ -79,7 +69,7 @@ describe('a body', () => {
   )
 
   it.each(['', '/start', '/fail', '/log', '/9'])('is stored with every kind of ping: %j', async (rest) => {
-    await exchange(app.pingUrl, writePost(`${target}${rest}`, 'why'))
+    await exchange(app.pingUrl, writePost(`${check.target}${rest}`, 'why'))
     expect(await bodies()).toEqual([Buffer.from('why')])
   })
 
@@ -88,14 +78,14 @@ describe('a body', () => {
     [CHUNKED, LAST_CHUNK],
     ['X-Nothing: said', ''],
   ])('that is empty is null: %s', async (header, body) => {
-    expect((await exchange(app.pingUrl, writeHead('POST', target, header) + body)).status).toBe(200)
+    expect((await exchange(app.pingUrl, writeHead('POST', check.target, header) + body)).status).toBe(200)
     expect(await bodies()).toEqual([null])
     expect(await shown()).toBeNull()
   })
 
   it.each(['GET', 'HEAD'])('of a %s is not stored, however large', async (method) => {
     for (const length of [5, LIMIT + 1]) {
-      const head = writeHead(method, target, `Content-Length: ${length}`)
+      const head = writeHead(method, check.target, `Content-Length: ${length}`)
       expect((await exchange(app.pingUrl, head, 'x'.repeat(length))).status).toBe(200)
     }
     expect(await bodies()).toEqual([null, null])
@@ -103,9 +93,9 @@ describe('a body', () => {
 
   it('of a GET is skipped, and the connection goes on', async () => {
     const connection = openConnection(app.pingUrl)
-    connection.send(writeHead('GET', target, 'Content-Length: 50000'), 'x'.repeat(50_000))
+    connection.send(writeHead('GET', check.target, 'Content-Length: 50000'), 'x'.repeat(50_000))
     expect((await connection.receive()).status).toBe(200)
-    connection.send(writePost(target, 'second'))
+    connection.send(writePost(check.target, 'second'))
     expect((await connection.receive()).status).toBe(200)
     connection.socket.destroy()
     expect(await bodies()).toEqual([null, Buffer.from('second')])
@@ -134,7 +124,9 @@ describe('clients: a body over 10 KB', () => {
     ['many chunks', Array(40).fill(256)],
   ])('is stored whole at 10,240 bytes in %s', async (_, sizes: number[]) => {
     const chunks = sizes.map((size) => writeChunk('x'.repeat(size)))
-    expect((await exchange(app.pingUrl, writeHead('POST', target, CHUNKED), ...chunks, LAST_CHUNK)).status).toBe(200)
+    expect((await exchange(app.pingUrl, writeHead('POST', check.target, CHUNKED), ...chunks, LAST_CHUNK)).status).toBe(
+      200,
+    )
     expect(await bodies()).toEqual([Buffer.from('x'.repeat(LIMIT))])
   })
 
@@ -145,20 +137,20 @@ describe('clients: a body over 10 KB', () => {
     const body = longBody(length)
     const chunks: Buffer[] = []
     for (let at = 0; at < length; at += size) chunks.push(writeChunk(body.subarray(at, at + size)))
-    const response = await exchange(app.pingUrl, writeHead('POST', target, CHUNKED), ...chunks, LAST_CHUNK)
+    const response = await exchange(app.pingUrl, writeHead('POST', check.target, CHUNKED), ...chunks, LAST_CHUNK)
     await expectRecorded(response, body)
   })
 
   it('does not count the framing of chunks', async () => {
     const chunks = Array.from({ length: 1_000 }, () => Buffer.from('1;note="of no weight"\r\nx\r\n'))
-    const { status } = await exchange(app.pingUrl, writeHead('POST', target, CHUNKED), ...chunks, LAST_CHUNK)
+    const { status } = await exchange(app.pingUrl, writeHead('POST', check.target, CHUNKED), ...chunks, LAST_CHUNK)
     expect(status).toBe(200)
     expect((await bodies())[0]).toHaveLength(1_000)
   })
 
   it('above a megabyte is recorded without text, before any of it comes, and the connection is closed', async () => {
     const connection = openConnection(app.pingUrl)
-    connection.send(writeHead('POST', target, `Content-Length: ${MEGABYTE + 1}`))
+    connection.send(writeHead('POST', check.target, `Content-Length: ${MEGABYTE + 1}`))
     const response = await connection.receive('POST')
     await expectRecorded(response, null)
     expect(response.headers.connection).toBe('close')
@@ -167,7 +159,7 @@ describe('clients: a body over 10 KB', () => {
 
   it('above a megabyte in chunks is recorded without text as soon as it is, and the connection is closed', async () => {
     const connection = openConnection(app.pingUrl)
-    connection.send(writeHead('POST', target, CHUNKED), writeChunk(longBody(MEGABYTE)), writeChunk('y'))
+    connection.send(writeHead('POST', check.target, CHUNKED), writeChunk(longBody(MEGABYTE)), writeChunk('y'))
     const response = await connection.receive('POST')
     await expectRecorded(response, null)
     expect(response.headers.connection).toBe('close')
@@ -177,34 +169,35 @@ describe('clients: a body over 10 KB', () => {
   it('of a failure still marks the check down and notifies: 30 KB, as borgmatic sends by default', async () => {
     const body = longBody(30_000)
     await post('done')
-    const { status, text } = await exchange(app.pingUrl, writePost(`${target}/fail`, body))
+    const { status, text } = await exchange(app.pingUrl, writePost(`${check.target}/fail`, body))
     expect({ status, text }).toEqual({ status: 413, text: CUT })
-    expect((await app.call('GET', `/checks/${id}`)).body.status).toBe('down')
+    expect((await app.client.get(`/checks/${check.id}`)).body.status).toBe('down')
     const { rows } = await app.database.query<{ type: string; text: Buffer }>(
       'select e.type, e.last_body as text from events e join checks c on c.key = e.check_key where c.public_id = $1',
-      [publicId],
+      [check.publicId],
     )
     expect(rows).toEqual([{ type: 'check.down', text: body.subarray(-4_096) }])
   })
 
   it('may be sent again, as some clients do after any error: a failure is one flip and one event', async () => {
     for (let i = 0; i < 3; i += 1)
-      expect((await exchange(app.pingUrl, writePost(`${target}/fail`, longBody(20_000)))).status).toBe(413)
+      expect((await exchange(app.pingUrl, writePost(`${check.target}/fail`, longBody(20_000)))).status).toBe(413)
     expect(await stored()).toHaveLength(3)
-    expect((await app.call('GET', `/checks/${id}/flips`)).body.flips.map(({ to }: { to: string }) => to)).toEqual([
+    expect((await app.client.get(`/checks/${check.id}/flips`)).body.flips.map(({ to }: { to: string }) => to)).toEqual([
       'down',
       'new',
     ])
     const { rows } = await app.database.query(
       'select from events e join checks c on c.key = e.check_key where c.public_id = $1',
-      [publicId],
+      [check.publicId],
     )
     expect(rows).toHaveLength(1)
   })
 
   it('with a run id is stored once, and a repeat gets the same status', async () => {
     const rid = randomUUID()
-    const send = (length: number) => exchange(app.pingUrl, writePost(`${target}/fail?rid=${rid}`, longBody(length)))
+    const send = (length: number) =>
+      exchange(app.pingUrl, writePost(`${check.target}/fail?rid=${rid}`, longBody(length)))
     expect(await send(20_000)).toMatchObject({ status: 413, text: CUT })
     expect(await send(20_000)).toMatchObject({
       status: 413,
@@ -215,7 +208,10 @@ describe('clients: a body over 10 KB', () => {
   })
 
   it('keeps its warnings', async () => {
-    const { status, headers } = await exchange(app.pingUrl, writePost(`${target}?duration=soon`, longBody(20_000)))
+    const { status, headers } = await exchange(
+      app.pingUrl,
+      writePost(`${check.target}?duration=soon`, longBody(20_000)),
+    )
     expect({ status, warning: headers['ping-warning'] }).toEqual({
       status: 413,
       warning: 'duration ignored: not an integer from 0 to 604800000',
@@ -240,7 +236,7 @@ describe('a compressed body', () => {
     async (encoding) => {
       const { status, text } = await exchange(
         app.pingUrl,
-        writePost(`${target}/fail`, gzipSync('disk full'), `Content-Encoding: ${encoding}`),
+        writePost(`${check.target}/fail`, gzipSync('disk full'), `Content-Encoding: ${encoding}`),
       )
       expect({ status, text }).toEqual({
         status: 415,
@@ -248,18 +244,18 @@ describe('a compressed body', () => {
       })
       expect(await stored()).toMatchObject([{ type: 'fail', body: null, isBodyTruncated: true }])
       expect(await newest()).toMatchObject({ body: null, body_truncated: true })
-      expect((await app.call('GET', `/checks/${id}`)).body.status).toBe('down')
+      expect((await app.client.get(`/checks/${check.id}`)).body.status).toBe('down')
     },
   )
 
   it('is not read as a transfer coding', async () => {
-    const head = writeHead('POST', target, 'Transfer-Encoding: gzip, chunked')
+    const head = writeHead('POST', check.target, 'Transfer-Encoding: gzip, chunked')
     expect((await exchange(app.pingUrl, head, writeChunk(gzipSync('x')), LAST_CHUNK)).status).toBe(415)
     expect(await stored()).toMatchObject([{ body: null, isBodyTruncated: true }])
   })
 
   it('with a run id that was recorded before', async () => {
-    const path = `${target}?rid=${randomUUID()}`
+    const path = `${check.target}?rid=${randomUUID()}`
     await exchange(app.pingUrl, writePost(path, 'done'))
     expect(await exchange(app.pingUrl, writePost(path, 'x', 'Content-Encoding: gzip'))).toMatchObject({
       status: 415,
@@ -273,8 +269,8 @@ describe('a compressed body', () => {
   })
 
   it('does not matter when it is empty or not read', async () => {
-    expect((await exchange(app.pingUrl, writeHead('POST', target, 'Content-Encoding: gzip'))).status).toBe(200)
-    expect((await exchange(app.pingUrl, writeHead('GET', target, 'Content-Encoding: gzip'))).status).toBe(200)
+    expect((await exchange(app.pingUrl, writeHead('POST', check.target, 'Content-Encoding: gzip'))).status).toBe(200)
+    expect((await exchange(app.pingUrl, writeHead('GET', check.target, 'Content-Encoding: gzip'))).status).toBe(200)
     expect(await bodies()).toEqual([null, null])
   })
 })

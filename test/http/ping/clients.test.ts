@@ -5,52 +5,32 @@ import { randomUUID } from 'node:crypto'
 import { once } from 'node:events'
 import { text } from 'node:stream/consumers'
 import { beforeEach, describe, expect, it } from 'vitest'
-import { createPingApp, type RecordPing } from '../../../src/http/ping/app.ts'
-import { createHttpServer } from '../../../src/http/server.ts'
-import { startTestApp } from '../../support/app.ts'
-import { use } from '../../support/use.ts'
+import type { RecordPing } from '../../../src/http/ping/app.ts'
+import { aPingApp, serve } from '../../support/servers.ts'
+import { usePings } from './fixture.ts'
 
-let publicId: string
 let url: string
 
-const app = use(startTestApp)
-beforeEach(async () => {
-  ;({ publicId } = await app.createCheck({ name: `Job ${randomUUID()}` }))
-  url = `${app.pingUrl}/ping/${publicId}`
+const { app, check, stored } = usePings()
+beforeEach(() => {
+  url = app.pingUrl + check.target
 })
-
-const stored = () => app.storedPings(publicId)
 
 /** A ping API with these results, one after the other. */
 async function startScriptedServer(...results: (Awaited<ReturnType<RecordPing>> | Error)[]) {
   const pings: unknown[] = []
   const faults: unknown[] = []
-  const pingApp = createPingApp({
+  const handler = aPingApp({
     record: async (ping) => {
       pings.push(ping)
       const result = results[pings.length - 1] ?? 'stored'
       if (result instanceof Error) throw result
       return result
     },
-    hasCheck: async () => true,
-    find: { byName: async () => null, byToken: async () => null },
-    now: () => 0,
-    processNow: () => 0,
-    onPing: () => {},
-    onRequest: () => {},
-    onWarning: () => {},
     onError: (error) => faults.push(error),
   })
-  const server = createHttpServer({
-    name: 'ping',
-    handler: pingApp,
-    bindAddress: '127.0.0.1',
-    port: 0,
-    errorText: (message) => ({ type: 'text/plain', text: message }),
-  })
-  const { port } = await server.listen()
-  const close = () => server.close(0)
-  return { url: `http://127.0.0.1:${port}/ping/${publicId}`, pings, faults, [Symbol.asyncDispose]: close }
+  const server = await serve({ handler })
+  return { ...server, url: server.url + check.target, pings, faults }
 }
 
 describe('curl', () => {

@@ -2,23 +2,14 @@
 
 import { randomUUID } from 'node:crypto'
 import { setTimeout as wait } from 'node:timers/promises'
-import { beforeEach, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { startTestApp } from '../../support/app.ts'
 import { exchange, openConnection, writeHead, writePost } from '../../support/http.ts'
 import { eventually } from '../../support/until.ts'
-import { use } from '../../support/use.ts'
+import { usePings } from './fixture.ts'
 
-let publicId: string
-let target: string
-
-const app = use(startTestApp)
-beforeEach(async () => {
-  ;({ publicId } = await app.createCheck({ name: `Job ${randomUUID()}` }))
-  target = `/ping/${publicId}`
-})
-
-const stored = () => app.storedPings(publicId)
-const get = () => writeHead('GET', target)
+const { app, check, stored } = usePings()
+const get = () => writeHead('GET', check.target)
 
 async function expectWell(): Promise<void> {
   expect((await fetch(`${app.opsUrl}/livez`)).status).toBe(200)
@@ -30,7 +21,7 @@ async function expectWell(): Promise<void> {
 describe('a slow client', () => {
   it('may send its head and its body byte by byte', async () => {
     const connection = openConnection(app.pingUrl)
-    for (const byte of writePost(target, 'slow but sure')) {
+    for (const byte of writePost(check.target, 'slow but sure')) {
       connection.send(Buffer.of(byte))
       await wait(2)
     }
@@ -50,10 +41,10 @@ describe('a slow client', () => {
 describe('a request that breaks off', () => {
   it.each([
     ['in its head', () => 'POST /ping/'],
-    ['before its body', () => writeHead('POST', target, 'Content-Length: 10')],
-    ['in its body', () => `${writeHead('POST', target, 'Content-Length: 10')}half`],
-    ['in its chunks', () => `${writeHead('POST', target, 'Transfer-Encoding: chunked')}5\r\nhal`],
-    ['before its last chunk', () => `${writeHead('POST', target, 'Transfer-Encoding: chunked')}4\r\nhalf\r\n`],
+    ['before its body', () => writeHead('POST', check.target, 'Content-Length: 10')],
+    ['in its body', () => `${writeHead('POST', check.target, 'Content-Length: 10')}half`],
+    ['in its chunks', () => `${writeHead('POST', check.target, 'Transfer-Encoding: chunked')}5\r\nhal`],
+    ['before its last chunk', () => `${writeHead('POST', check.target, 'Transfer-Encoding: chunked')}4\r\nhalf\r\n`],
   ])('%s is not recorded, and affects no other', async (_, write) => {
     for (const leave of ['destroy', 'resetAndDestroy', 'end'] as const) {
       const connection = openConnection(app.pingUrl)
@@ -70,7 +61,7 @@ describe('a request that breaks off', () => {
     [', even if it asked for an upgrade', ['Connection: Upgrade', 'Upgrade: websocket']],
   ])('gets 400 when its client still reads%s', async (_, headers) => {
     const connection = openConnection(app.pingUrl, { allowHalfOpen: true })
-    connection.socket.end(`${writeHead('POST', target, ...headers, 'Content-Length: 10')}half`)
+    connection.socket.end(`${writeHead('POST', check.target, ...headers, 'Content-Length: 10')}half`)
     expect((await connection.receive()).status).toBe(400)
     connection.socket.destroy()
     expect(await stored()).toEqual([])
@@ -118,7 +109,7 @@ describe('a connection', () => {
   it('carries pipelined pings; responses and history keep their order', async () => {
     const connection = openConnection(app.pingUrl)
     const rests = ['/start', '/log', '/7', '', '/start', '/255', '/log', '/0']
-    connection.send(...rests.map((rest) => writeHead('GET', target + rest)))
+    connection.send(...rests.map((rest) => writeHead('GET', check.target + rest)))
     for (const _ of rests) expect((await connection.receive()).status).toBe(200)
     connection.socket.destroy()
     expect((await stored()).map(({ type, exitCode }) => `${type} ${exitCode}`)).toEqual([
@@ -136,12 +127,12 @@ describe('a connection', () => {
   it('carries pipelined requests of all kinds; responses keep their order', async () => {
     const connection = openConnection(app.pingUrl)
     connection.send(
-      writePost(`${target}/log`, 'half way'),
+      writePost(`${check.target}/log`, 'half way'),
       writeHead('GET', '/nowhere'),
-      writePost(`${target}/7`, 'failed'),
-      writeHead('HEAD', target),
-      writeHead('GET', `${target}/256`),
-      writeHead('DELETE', target),
+      writePost(`${check.target}/7`, 'failed'),
+      writeHead('HEAD', check.target),
+      writeHead('GET', `${check.target}/256`),
+      writeHead('DELETE', check.target),
     )
     const statuses: number[] = []
     for (const method of ['POST', 'GET', 'POST', 'HEAD', 'GET', 'DELETE']) {
@@ -155,10 +146,10 @@ describe('a connection', () => {
   it.each([
     ['404', () => writeHead('GET', '/nowhere')],
     ['404 for an unknown check, body read', () => writePost(`/ping/${randomUUID()}`, 'x'.repeat(10_240))],
-    ['400', () => writeHead('GET', `${target}/256`)],
-    ['405', () => writeHead('DELETE', target)],
-    ['413 for a body that was read', () => writePost(target, 'x'.repeat(10_241))],
-    ['204', () => writeHead('OPTIONS', target)],
+    ['400', () => writeHead('GET', `${check.target}/256`)],
+    ['405', () => writeHead('DELETE', check.target)],
+    ['413 for a body that was read', () => writePost(check.target, 'x'.repeat(10_241))],
+    ['204', () => writeHead('OPTIONS', check.target)],
   ])('goes on after a %s', async (_, write) => {
     const connection = openConnection(app.pingUrl)
     connection.send(write())
@@ -169,8 +160,8 @@ describe('a connection', () => {
   })
 
   it.each([
-    ['413 for a body that was not read', () => writeHead('POST', target, 'Content-Length: 1048577')],
-    ['415', () => writePost(target, 'x', 'Content-Encoding: gzip')],
+    ['413 for a body that was not read', () => writeHead('POST', check.target, 'Content-Length: 1048577')],
+    ['415', () => writePost(check.target, 'x', 'Content-Encoding: gzip')],
     ['404 with a large body', () => writePost('/nowhere', 'x'.repeat(20_000))],
   ])('is closed after a %s, with Connection: close and without a reset', async (_, write) => {
     const connection = openConnection(app.pingUrl)
@@ -182,19 +173,25 @@ describe('a connection', () => {
 
   it('ends when the client asks for it', async () => {
     const connection = openConnection(app.pingUrl)
-    connection.send(writeHead('GET', target, 'Connection: close'))
+    connection.send(writeHead('GET', check.target, 'Connection: close'))
     expect((await connection.receive()).status).toBe(200)
     expect(await connection.ended).toEqual({ rest: '', error: null })
   })
 
   it('may speak HTTP/1.0, without a Host', async () => {
-    const { status, headers } = await exchange(app.pingUrl, `GET ${target} HTTP/1.0\r\n\r\n`)
+    const { status, headers } = await exchange(app.pingUrl, `GET ${check.target} HTTP/1.0\r\n\r\n`)
     expect({ status, connection: headers.connection }).toEqual({ status: 200, connection: 'close' })
     expect(await stored()).toHaveLength(1)
   })
 
   it('that asks for an upgrade gets plain HTTP/1.1', async () => {
-    const upgrade = writeHead('GET', target, 'Connection: Upgrade, HTTP2-Settings', 'Upgrade: h2c', 'HTTP2-Settings: x')
+    const upgrade = writeHead(
+      'GET',
+      check.target,
+      'Connection: Upgrade, HTTP2-Settings',
+      'Upgrade: h2c',
+      'HTTP2-Settings: x',
+    )
     expect((await exchange(app.pingUrl, upgrade)).status).toBe(200)
   })
 })

@@ -17,7 +17,7 @@ let paths: Record<string, { servers: { url: string }[]; get: Operation; post: Op
 const app = use(startTestApp)
 beforeAll(async () => {
   publicId = (await app.createCheck()).publicId
-  paths = (await app.call('GET', '/openapi.json', undefined, null)).body.paths
+  paths = (await app.client.get('/openapi.json', { key: null })).body.paths
 })
 
 const SIGNALS = ['', '/start', '/fail', '/log', '/{exit_code}'].map((signal) => `/ping/{public_id}${signal}`)

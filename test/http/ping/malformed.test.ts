@@ -1,23 +1,12 @@
 /** What the ping API returns for requests that are not valid HTTP, or too large. */
 
-import { randomUUID } from 'node:crypto'
 import { setTimeout as wait } from 'node:timers/promises'
-import { beforeEach, describe, expect, it } from 'vitest'
-import { startTestApp } from '../../support/app.ts'
+import { describe, expect, it } from 'vitest'
 import { exchange, openConnection, writeHead, writePost } from '../../support/http.ts'
-import { use } from '../../support/use.ts'
+import { usePings } from './fixture.ts'
 
-let publicId: string
-let target: string
-
-const app = use(startTestApp)
-beforeEach(async () => {
-  ;({ publicId } = await app.createCheck({ name: `Job ${randomUUID()}` }))
-  target = `/ping/${publicId}`
-})
-
-const stored = () => app.storedPings(publicId)
-const get = () => writeHead('GET', target)
+const { app, check, stored } = usePings()
+const get = () => writeHead('GET', check.target)
 
 describe('what is not HTTP', () => {
   const NOT_HTTP = { status: 400, text: 'the request is not valid HTTP' }
@@ -42,7 +31,7 @@ describe('what is not HTTP', () => {
     ['a chunk of no size', 'POST /{t} HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\nxyz\r\n'],
   ])('%s: 400 in plain text, and the connection is closed', async (_, bytes) => {
     const connection = openConnection(app.pingUrl)
-    connection.send(bytes.replace('/{t}', target))
+    connection.send(bytes.replace('/{t}', check.target))
     const { status, text, headers } = await connection.receive('POST')
     expect({ status, text }).toEqual(NOT_HTTP)
     expect(headers).toMatchObject({ 'content-type': 'text/plain; charset=utf-8', connection: 'close' })
@@ -54,8 +43,8 @@ describe('what is not HTTP', () => {
   it('gets its response after those to the pings before it', async () => {
     const connection = openConnection(app.pingUrl)
     connection.send(
-      writeHead('GET', `${target}/start`),
-      writePost(target, 'done'),
+      writeHead('GET', `${check.target}/start`),
+      writePost(check.target, 'done'),
       'and now for something else\r\n\r\n',
     )
     expect((await connection.receive()).status).toBe(200)
@@ -67,7 +56,7 @@ describe('what is not HTTP', () => {
 
   it('as the body of a pipelined ping gets the response in place of that ping', async () => {
     const connection = openConnection(app.pingUrl)
-    connection.send(get(), writeHead('POST', target, 'Transfer-Encoding: chunked'), 'zz\r\n')
+    connection.send(get(), writeHead('POST', check.target, 'Transfer-Encoding: chunked'), 'zz\r\n')
     expect((await connection.receive()).status).toBe(200)
     expect(await connection.receive()).toMatchObject(NOT_HTTP)
     expect(await connection.ended).toEqual({ rest: '', error: null })
@@ -90,7 +79,7 @@ describe('what is not HTTP', () => {
   )
 
   it('a request without a Host is 400 (RFC 9112, section 3.2)', async () => {
-    const { status, text } = await exchange(app.pingUrl, `GET ${target} HTTP/1.1\r\n\r\n`)
+    const { status, text } = await exchange(app.pingUrl, `GET ${check.target} HTTP/1.1\r\n\r\n`)
     expect({ status, text }).toEqual({ status: 400, text: 'the request has no Host header' })
     expect(await stored()).toEqual([])
   })
@@ -98,27 +87,31 @@ describe('what is not HTTP', () => {
   it('a request with two Host headers is 400 on every port, also if they are equal', async () => {
     for (const url of [app.pingUrl, new URL(app.apiUrl).origin, app.opsUrl]) {
       for (const other of ['Host: other', 'host: test', 'HOST:']) {
-        const { status, text } = await exchange(url, writeHead('GET', target, other))
+        const { status, text } = await exchange(url, writeHead('GET', check.target, other))
         expect(status).toBe(400)
         expect(text).toContain('the request has more than one Host header')
       }
     }
-    expect((await exchange(app.pingUrl, `GET ${target} HTTP/1.0\r\nHost: a\r\nHost: a\r\n\r\n`)).status).toBe(400)
+    expect((await exchange(app.pingUrl, `GET ${check.target} HTTP/1.0\r\nHost: a\r\nHost: a\r\n\r\n`)).status).toBe(400)
     expect(await stored()).toEqual([])
   })
 })
 
 describe('the size of a head', () => {
   it('may be some kilobytes: of the address, or of the headers', async () => {
-    expect((await exchange(app.pingUrl, writeHead('GET', `${target}?note=${'x'.repeat(15_000)}`))).status).toBe(200)
-    expect((await exchange(app.pingUrl, writeHead('GET', target, `X-Note: ${'x'.repeat(15_000)}`))).status).toBe(200)
+    expect((await exchange(app.pingUrl, writeHead('GET', `${check.target}?note=${'x'.repeat(15_000)}`))).status).toBe(
+      200,
+    )
+    expect((await exchange(app.pingUrl, writeHead('GET', check.target, `X-Note: ${'x'.repeat(15_000)}`))).status).toBe(
+      200,
+    )
     expect(await stored()).toHaveLength(2)
   })
 
   it.each([
-    ['address', () => writeHead('GET', `${target}?note=${'x'.repeat(17_000)}`)],
-    ['header', () => writeHead('GET', target, `X-Note: ${'x'.repeat(17_000)}`)],
-    ['number of headers', () => writeHead('GET', target, ...Array(2_000).fill('X-Note: xxxxx'))],
+    ['address', () => writeHead('GET', `${check.target}?note=${'x'.repeat(17_000)}`)],
+    ['header', () => writeHead('GET', check.target, `X-Note: ${'x'.repeat(17_000)}`)],
+    ['number of headers', () => writeHead('GET', check.target, ...Array(2_000).fill('X-Note: xxxxx'))],
   ])('beyond 16 KB is 431, by its %s', async (_, write) => {
     const connection = openConnection(app.pingUrl)
     connection.send(write())
@@ -131,7 +124,7 @@ describe('the size of a head', () => {
   it('beyond 16 KB is 431 without a reset, while more of it is still being sent', async () => {
     const connection = openConnection(app.pingUrl)
     connection.socket.pause()
-    connection.send(`GET ${target} HTTP/1.1\r\nX-Note: `)
+    connection.send(`GET ${check.target} HTTP/1.1\r\nX-Note: `)
     for (let sent = 0; sent < 64; sent += 1) {
       await new Promise<void>((resolve, reject) => {
         connection.socket.write('x'.repeat(8_192), (error) => (error ? reject(error) : resolve()))

@@ -106,7 +106,7 @@ describe('what is not a ping', () => {
       expect(await send('GET', `/ping/${randomUUID()}/${given}`)).toMatchObject(unknown)
       const check = await app.createCheck({ name: 'Gone' })
       expect((await send('GET', `/ping/${check.publicId}`)).status).toBe(200)
-      await app.call('DELETE', `/checks/${check.id}`)
+      await app.client.delete(`/checks/${check.id}`)
       expect(await send('GET', `/ping/${check.publicId}/${given}`)).toMatchObject(unknown)
     },
   )
@@ -145,7 +145,7 @@ describe('what is not a ping', () => {
   it('a deleted check is not found, even if it was just pinged', async () => {
     const check = await app.createCheck({ name: 'Short-lived' })
     expect((await send('GET', `/ping/${check.publicId}`)).status).toBe(200)
-    expect((await app.call('DELETE', `/checks/${check.id}`)).status).toBe(204)
+    expect((await app.client.delete(`/checks/${check.id}`)).status).toBe(204)
     expect((await send('GET', `/ping/${check.publicId}`)).status).toBe(404)
   })
 
@@ -253,11 +253,11 @@ describe('a paused check', () => {
 
   it('stores pings with 200, and changes only the times of its pings', async () => {
     const { id, publicId } = await app.createCheck({ name: 'Paused' })
-    await app.call('PATCH', `/checks/${id}/pause`)
+    await app.client.patch(`/checks/${id}/pause`)
     for (const rest of ['/start', '', '/fail', '/3', '/log']) {
       expect((await send('GET', `/ping/${publicId}${rest}`)).status).toBe(200)
     }
-    const { body } = await app.call('GET', `/checks/${id}`)
+    const { body } = await app.client.get(`/checks/${id}`)
     expect(body).toMatchObject({ status: 'paused', due_at: null, expected_at: null })
     expect(body.last_ping_at).toMatch(/Z$/)
     expect(body.last_start_at).toMatch(/Z$/)

@@ -1,27 +1,16 @@
 /** Clients that ask before they send, and clients that do not read while they send: both get their response. */
 
-import { randomUUID } from 'node:crypto'
 import { setTimeout as wait } from 'node:timers/promises'
-import { beforeEach, describe, expect, it } from 'vitest'
-import { startTestApp } from '../../support/app.ts'
+import { describe, expect, it } from 'vitest'
 import { type Connection, exchange, openConnection, writeChunk, writeHead, writePost } from '../../support/http.ts'
-import { use } from '../../support/use.ts'
+import { usePings } from './fixture.ts'
 
 const LIMIT = 10_240
 /** A longer body is not read. */
 const READ_LIMIT = 1_048_576
 const CHUNKED = 'Transfer-Encoding: chunked'
 
-let publicId: string
-let target: string
-
-const app = use(startTestApp)
-beforeEach(async () => {
-  ;({ publicId } = await app.createCheck({ name: `Job ${randomUUID()}` }))
-  target = `/ping/${publicId}`
-})
-
-const stored = () => app.storedPings(publicId)
+const { app, check, stored } = usePings()
 
 async function expectTooLarge({ status }: { status: number }): Promise<void> {
   expect(status).toBe(413)
@@ -29,7 +18,7 @@ async function expectTooLarge({ status }: { status: number }): Promise<void> {
 }
 
 describe('Expect: 100-continue', () => {
-  const expecting = (length: number, path = target) =>
+  const expecting = (length: number, path = check.target) =>
     writeHead('POST', path, `Content-Length: ${length}`, 'Expect: 100-continue')
 
   async function withConnection<T>(use: (connection: Connection) => Promise<T>): Promise<T> {
@@ -76,12 +65,12 @@ describe('Expect: 100-continue', () => {
 
   it('of a GET gets its 200 at once', () =>
     withConnection(async (connection) => {
-      connection.send(writeHead('GET', target, 'Content-Length: 5', 'Expect: 100-continue'))
+      connection.send(writeHead('GET', check.target, 'Content-Length: 5', 'Expect: 100-continue'))
       expect((await connection.receive()).status).toBe(200)
     }))
 
   it('other expectations are ignored', async () => {
-    expect((await exchange(app.pingUrl, writePost(target, 'x', 'Expect: a-miracle'))).status).toBe(200)
+    expect((await exchange(app.pingUrl, writePost(check.target, 'x', 'Expect: a-miracle'))).status).toBe(200)
     expect(await stored()).toHaveLength(1)
   })
 })
@@ -104,7 +93,7 @@ describe('a client that is still sending', () => {
   }
 
   it('gets the 413 and no reset, by Content-Length', async () => {
-    const head = writeHead('POST', target, `Content-Length: ${64 * 32_768}`)
+    const head = writeHead('POST', check.target, `Content-Length: ${64 * 32_768}`)
     const { response, ended } = await sendThenRead(head, Buffer.alloc(32_768, 'x'), 64)
     await expectTooLarge(response)
     expect(response.headers.connection).toBe('close')
@@ -113,7 +102,7 @@ describe('a client that is still sending', () => {
 
   it('gets the 413 and no reset, in chunks without end', async () => {
     const { response, ended } = await sendThenRead(
-      writeHead('POST', target, CHUNKED),
+      writeHead('POST', check.target, CHUNKED),
       writeChunk(Buffer.alloc(32_768, 'x')),
       64,
     )
@@ -122,7 +111,7 @@ describe('a client that is still sending', () => {
   })
 
   it.each(['/nowhere', '/ping/{id}/256'])('gets the rejection of %s and no reset', async (path) => {
-    const head = writeHead('POST', path.replace('{id}', publicId), `Content-Length: ${64 * 8_192}`)
+    const head = writeHead('POST', path.replace('{id}', check.publicId), `Content-Length: ${64 * 8_192}`)
     const { response, ended } = await sendThenRead(head, Buffer.alloc(8_192, 'x'), 64)
     expect([400, 404]).toContain(response.status)
     expect(ended).toEqual({ rest: '', error: null })

@@ -3,18 +3,18 @@
 import { randomUUID } from 'node:crypto'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { insertPushToken } from '../../../src/store/checks/push-tokens.ts'
 import { startTestApp } from '../../support/app.ts'
-import { ask } from '../../support/sent-pings.ts'
+import { exchange, writeHead } from '../../support/http.ts'
 import { startTcpProxy, type TcpProxy } from '../../support/tcp-proxy.ts'
 import { makeTempFolder } from '../../support/temp-folder.ts'
 import { eventually } from '../../support/until.ts'
 import { use } from '../../support/use.ts'
+import { addPushToken } from './fixture.ts'
 
 let proxy: TcpProxy
 let key: string
 let publicId: string
-const token = randomUUID().replaceAll('-', '')
+let token: string
 const slug = 'nightly-backup'
 
 const folder = use(makeTempFolder)
@@ -30,17 +30,17 @@ const app = use(() =>
   }),
 )
 beforeAll(async () => {
-  key = (await app.call('POST', `/projects/${app.projectId}/ping-key`)).body.ping_key
-  publicId = (await app.createCheck({ slug })).publicId
-  const { rows } = await app.database.query<{ key: number }>('select key from checks where public_id = $1', [publicId])
-  await app.database.transaction((tx) => insertPushToken(tx, token, rows[0]!.key))
+  key = (await app.client.post(`/projects/${app.projectId}/ping-key`)).body.ping_key
+  const check = await app.createCheck({ slug })
+  publicId = check.publicId
+  token = await addPushToken(app, check.id)
 })
 afterAll(async () => {
   await proxy?.close()
 })
 
 const ping = async (path: string, method = 'GET') => {
-  const { status, headers, text } = await ask(app.pingUrl + path, { method })
+  const { status, headers, text } = await exchange(app.pingUrl, writeHead(method, path))
   return { status, text, stored: headers['ping-stored'], retry: headers['retry-after'] }
 }
 const cut = () => {
@@ -48,7 +48,7 @@ const cut = () => {
   proxy.reset()
 }
 const readiness = async () => {
-  const { status, text } = await ask(`${app.opsUrl}/readyz`)
+  const { status, text } = await exchange(app.opsUrl, writeHead('GET', '/readyz'))
   return { status, text }
 }
 

@@ -1,15 +1,15 @@
 /** A server with short timeouts: slow clients do not hold it up, and its close loses no response. */
 
 import { afterEach, describe, expect, it } from 'vitest'
-import { createPingApp, type RecordPing } from '../../../src/http/ping/app.ts'
-import { createHttpServer, type HttpServer } from '../../../src/http/server.ts'
+import type { RecordPing } from '../../../src/http/ping/app.ts'
 import { openConnection, writeHead, writePost } from '../../support/http.ts'
+import { aPingApp, serve } from '../../support/servers.ts'
 import { settle } from '../../support/until.ts'
 
 const TARGET = '/ping/0b9f7c52-6f0c-4f6e-9d0e-0a4b4c3d2e1f'
 const TOO_SLOW = { status: 408, text: 'the request took too long to arrive' }
 
-let server: HttpServer
+let server: Awaited<ReturnType<typeof serve>>
 afterEach(() => server.close(0))
 
 interface Limits {
@@ -26,30 +26,14 @@ const SOON_MS = 8_000
 
 async function startServer(limits: Limits, record: RecordPing = async () => 'stored') {
   const recorded: unknown[] = []
-  const app = createPingApp({
+  const handler = aPingApp({
     record: (ping) => {
       recorded.push(ping)
       return record(ping)
     },
-    hasCheck: async () => true,
-    find: { byName: async () => null, byToken: async () => null },
-    now: () => 0,
-    processNow: () => 0,
-    onPing: () => {},
-    onRequest: () => {},
-    onWarning: () => {},
-    onError: (error) => expect(error).toBeUndefined(),
   })
-  server = createHttpServer({
-    name: 'ping',
-    handler: app,
-    bindAddress: '127.0.0.1',
-    port: 0,
-    errorText: (message) => ({ type: 'text/plain; charset=utf-8', text: message }),
-    ...limits,
-  })
-  const { port } = await server.listen()
-  return { url: `http://127.0.0.1:${port}`, recorded }
+  server = await serve({ handler, ...limits })
+  return { url: server.url, recorded }
 }
 
 describe('a request that is never complete', () => {

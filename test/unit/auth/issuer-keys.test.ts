@@ -137,11 +137,11 @@ describe('a key', () => {
 })
 
 const MEGABYTE = 1_048_576
+const documentOf = (fields: object = {}) => ({ issuer: issuer.url, jwks_uri: `${issuer.url}${KEYS}`, ...fields })
+/** A document that is right but for these fields. */
+const described = (fields: object) => asJson(documentOf(fields))
 /** A document of so many bytes, right but for that. */
-const padded = (bytes: number) => {
-  const text = JSON.stringify({ issuer: issuer.url, jwks_uri: `${issuer.url}${KEYS}` })
-  return { status: 200, text: text.padEnd(bytes) }
-}
+const padded = (bytes: number) => ({ status: 200, text: JSON.stringify(documentOf()).padEnd(bytes) })
 /** A set of keys in so many chunks of a byte. */
 const chunked = (count: number) => {
   const text = JSON.stringify({ keys: [issuer.key.jwk] }).padEnd(count)
@@ -150,60 +150,39 @@ const chunked = (count: number) => {
 }
 
 describe('an issuer', () => {
-  it.each<[string, (elsewhere: string) => Record<string, ReceiverAnswer>, string]>([
-    [
-      'that has another name',
-      (url) => ({ [DOCUMENT]: asJson({ issuer: url, jwks_uri: `${issuer.url}${KEYS}` }) }),
-      'another issuer',
-    ],
-    [
-      'with a slash too many',
-      () => ({ [DOCUMENT]: asJson({ issuer: `${issuer.url}/`, jwks_uri: `${issuer.url}${KEYS}` }) }),
-      'another issuer',
-    ],
-    ['that has no document', () => ({ [DOCUMENT]: { status: 404 } }), 'responded with 404'],
-    ['that is broken', () => ({ [DOCUMENT]: { status: 500, text: '{}' } }), 'responded with 500'],
-    ['that says something else', () => ({ [DOCUMENT]: { ...padded(0), status: 203 } }), 'responded with 203'],
-    [
-      'that sends us elsewhere',
-      (url) => ({ [DOCUMENT]: { status: 302, headers: { location: `${url}${DOCUMENT}` } } }),
-      'responded with 302',
-    ],
-    [
-      'whose keys have gone elsewhere',
-      (url) => ({ [KEYS]: { status: 307, headers: { location: `${url}${KEYS}` } } }),
-      'responded with 307',
-    ],
-    ['that sends a page', () => ({ [DOCUMENT]: { status: 200, text: '<html>' } }), 'not JSON'],
-    ['that sends nothing', () => ({ [DOCUMENT]: { status: 200 } }), 'not JSON'],
-    ['that sends null', () => ({ [DOCUMENT]: asJson(null) }), 'another issuer'],
-    ['that sends a list', () => ({ [DOCUMENT]: asJson([]) }), 'another issuer'],
-    ['without jwks_uri', () => ({ [DOCUMENT]: asJson({ issuer: issuer.url }) }), 'no jwks_uri'],
-    [
-      'whose jwks_uri is not a URL',
-      () => ({ [DOCUMENT]: asJson({ issuer: issuer.url, jwks_uri: KEYS }) }),
-      'no jwks_uri',
-    ],
+  const redirect = (status: number, location: string) => ({ status, headers: { location } })
+
+  it.each<[string, path: string, (elsewhere: string) => ReceiverAnswer, string]>([
+    ['that has another name', DOCUMENT, (url) => described({ issuer: url }), 'another issuer'],
+    ['with a slash too many', DOCUMENT, () => described({ issuer: `${issuer.url}/` }), 'another issuer'],
+    ['that has no document', DOCUMENT, () => ({ status: 404 }), 'responded with 404'],
+    ['that is broken', DOCUMENT, () => ({ status: 500, text: '{}' }), 'responded with 500'],
+    ['that says something else', DOCUMENT, () => ({ ...padded(0), status: 203 }), 'responded with 203'],
+    ['that sends us elsewhere', DOCUMENT, (url) => redirect(302, `${url}${DOCUMENT}`), 'responded with 302'],
+    ['whose keys have gone elsewhere', KEYS, (url) => redirect(307, `${url}${KEYS}`), 'responded with 307'],
+    ['that sends a page', DOCUMENT, () => ({ status: 200, text: '<html>' }), 'not JSON'],
+    ['that sends nothing', DOCUMENT, () => ({ status: 200 }), 'not JSON'],
+    ['that sends null', DOCUMENT, () => asJson(null), 'another issuer'],
+    ['that sends a list', DOCUMENT, () => asJson([]), 'another issuer'],
+    ['without jwks_uri', DOCUMENT, () => described({ jwks_uri: undefined }), 'no jwks_uri'],
+    ['whose jwks_uri is not a URL', DOCUMENT, () => described({ jwks_uri: KEYS }), 'no jwks_uri'],
     [
       'whose keys are elsewhere without TLS',
-      (url) => ({ [DOCUMENT]: asJson({ issuer: issuer.url, jwks_uri: `${url}${KEYS}` }) }),
+      DOCUMENT,
+      (url) => described({ jwks_uri: `${url}${KEYS}` }),
       'no jwks_uri',
     ],
-    [
-      'whose keys are in a file',
-      () => ({ [DOCUMENT]: asJson({ issuer: issuer.url, jwks_uri: 'file:///etc/keys' }) }),
-      'no jwks_uri',
-    ],
-    ['whose key set is empty', () => ({ [KEYS]: asJson({}) }), 'malformed'],
-    ['whose keys are not objects', () => ({ [KEYS]: asJson({ keys: [1] }) }), 'malformed'],
-    ['whose document is too large', () => ({ [DOCUMENT]: padded(MEGABYTE + 1) }), 'more than 1048576 bytes'],
-    ['whose keys never end', () => ({ [KEYS]: { status: 200, body: 'flood' } }), 'more than 1048576 bytes'],
-    ['whose keys come in short chunks', () => ({ [KEYS]: chunked(1_025) }), 'more than 1048576 bytes'],
-    ['that breaks off', () => ({ [DOCUMENT]: { status: 200, body: 'break' } }), 'terminated'],
-    ['that hangs up', () => ({ [DOCUMENT]: 'reset' }), 'fetch failed'],
-  ])('an issuer %s is not trusted', async (_, pages, problem) => {
+    ['whose keys are in a file', DOCUMENT, () => described({ jwks_uri: 'file:///etc/keys' }), 'no jwks_uri'],
+    ['whose key set is empty', KEYS, () => asJson({}), 'malformed'],
+    ['whose keys are not objects', KEYS, () => asJson({ keys: [1] }), 'malformed'],
+    ['whose document is too large', DOCUMENT, () => padded(MEGABYTE + 1), 'more than 1048576 bytes'],
+    ['whose keys never end', KEYS, () => ({ status: 200, body: 'flood' }), 'more than 1048576 bytes'],
+    ['whose keys come in short chunks', KEYS, () => chunked(1_025), 'more than 1048576 bytes'],
+    ['that breaks off', DOCUMENT, () => ({ status: 200, body: 'break' }), 'terminated'],
+    ['that hangs up', DOCUMENT, () => 'reset', 'fetch failed'],
+  ])('%s is not trusted', async (_, path, answer, problem) => {
     await using elsewhere = await startReceiver()
-    for (const [path, answer] of Object.entries(pages(elsewhere.url))) issuer.pages.set(path, answer)
+    issuer.pages.set(path, answer(elsewhere.url))
     const { verify, problems } = makeIssuers()
     await expect(verify(await issuer.sign())).rejects.toMatchObject({
       code: 'unavailable',

@@ -13,6 +13,8 @@ import { aFlipEvent, aLastPing, aTestEvent } from '../../support/events.ts'
 
 const LINK = 'https://heartbeat.example.com/api/v1/checks/1'
 const KUBERNETES = { cluster: 'default', namespace: 'shop-production', name: 'backup' }
+/** What the check of `stored()` is called now. */
+const NAMES = { id: '1', slug: 'nightly-backup', project: 'shop', kubernetes: null }
 const stored = (event = aFlipEvent(), own = {}) => ({ ...buildAlert(event, own), resolvedAt: null })
 
 it('labels the alert of a check of the API by its slug', () => {
@@ -159,8 +161,7 @@ it('ends 2 s early, never before its start, and without a link when the check wa
 })
 
 it('keeps its labels while the names of the check stay', () => {
-  const check = { id: '1', slug: 'nightly-backup', project: 'shop', kubernetes: null }
-  expect(relabelAlert(stored(), check, {})).toEqual(stored().labels)
+  expect(relabelAlert(stored(), NAMES, {})).toEqual(stored().labels)
 })
 
 it.each([
@@ -170,21 +171,18 @@ it.each([
   ['a channel with labels of its own', {}, { team: 'storage' }, { team: 'storage' }],
 ])('gets other labels with %s, but keeps its reason', (_, change, own, labels) => {
   const alert = stored(aFlipEvent({ facts: { reason: 'failed' } }))
-  const check = { id: '1', slug: 'nightly-backup', project: 'shop', kubernetes: null, ...change }
-  expect(relabelAlert(alert, check, own)).toEqual({ ...alert.labels, ...labels })
+  expect(relabelAlert(alert, { ...NAMES, ...change }, own)).toEqual({ ...alert.labels, ...labels })
 })
 
 it('loses a label that its channel does not have any more, and the namespace of a check without resource', () => {
   const alert = stored(aFlipEvent({ check: { kubernetes: KUBERNETES } }), { team: 'storage' })
-  const check = { id: '1', slug: 'nightly-backup', project: 'shop', kubernetes: null }
-  expect(relabelAlert(alert, check, {})).toEqual(stored().labels)
+  expect(relabelAlert(alert, NAMES, {})).toEqual(stored().labels)
 })
 
 it('keeps the labels that the check had when it began, under other names of the check and in other channels', () => {
   const alert = stored(aFlipEvent({ check: { labels: { team: 'shop', severity: 'info' } } }), { region: 'eu' })
-  const check = { id: '1', slug: 'weekly-backup', project: 'shop', kubernetes: null }
   const { region, ...labels } = alert.labels
-  expect(relabelAlert(alert, check, { tier: 'gold' })).toEqual({
+  expect(relabelAlert(alert, { ...NAMES, slug: 'weekly-backup' }, { tier: 'gold' })).toEqual({
     ...labels,
     check: 'weekly-backup',
     team: 'shop',

@@ -3,168 +3,117 @@ import { describeEvent, formatDuration } from '../../../src/channels/kinds/event
 import type { Event } from '../../../src/domain/event.ts'
 import { aFlipEvent, aLastPing, aTestEvent } from '../../support/events.ts'
 
-const OF_CRON_JOB = {
+const AT = '2026-11-21 03:00:00 UTC'
+const KILLED = 'container backup was OOMKilled (exit code 137)'
+const CRON_JOB = {
   cluster: 'default',
   namespace: 'shop',
   name: 'backup',
   source: { kind: 'CronJob', name: 'nightly' },
 }
-const OF_JOB = { ...OF_CRON_JOB, run: 'nightly-29384620' }
-const KILLED = 'container backup was OOMKilled (exit code 137)'
+const BY_CRON_JOB = { kubernetes: CRON_JOB }
+const BY_JOB = { kubernetes: { ...CRON_JOB, run: 'nightly-29384620' } }
+const FAILED = { reason: 'failed' } as const
+const LATE = { type: 'check.late', facts: { reason: 'late', status: 'late' } } as const
+const UP = { type: 'check.up', facts: { reason: 'recovered', status: 'up' } } as const
+const PAUSED = { type: 'check.paused', facts: { reason: 'paused', status: 'paused' } } as const
+const OUTAGE = { type: 'check.unknown', facts: { reason: 'outage', status: 'up' } } as const
 
 const headline = (event: Event) => describeEvent(event).headline
 const locate = (event: Event) => describeEvent(event).location
 const findOutput = (event: Event) => describeEvent(event).output
 
 describe('the text of an event', () => {
-  const cases: [string, Event, string, string][] = [
+  const cases: [string, Event][] = [
+    [`is down. No ping came in time: it was due at ${AT}`, aFlipEvent()],
     [
-      'a missed ping',
-      aFlipEvent(),
-      'Nightly backup is down',
-      'No ping came in time: it was due at 2026-11-21 03:00:00 UTC',
+      `is down. The job reported a failure with exit code 3 at ${AT}`,
+      aFlipEvent({ facts: FAILED, lastPing: aLastPing() }),
     ],
     [
-      'a failure with an exit code',
-      aFlipEvent({ facts: { reason: 'failed' }, lastPing: aLastPing() }),
-      'Nightly backup is down',
-      'The job reported a failure with exit code 3 at 2026-11-21 03:00:00 UTC',
+      `is down. The job reported a failure at ${AT}`,
+      aFlipEvent({ facts: FAILED, lastPing: aLastPing({ exit_code: null }) }),
     ],
     [
-      'a failure without one',
-      aFlipEvent({ facts: { reason: 'failed' }, lastPing: aLastPing({ exit_code: null }) }),
-      'Nightly backup is down',
-      'The job reported a failure at 2026-11-21 03:00:00 UTC',
-    ],
-    [
-      'a run that takes too long',
+      `is down. The run took longer than allowed: it should have ended by ${AT}`,
       aFlipEvent({ facts: { reason: 'overran' }, lastPing: aLastPing({ type: 'start', exit_code: null }) }),
-      'Nightly backup is down',
-      'The run took longer than allowed: it should have ended by 2026-11-21 03:00:00 UTC',
     ],
     [
-      'a failure of a Job',
-      aFlipEvent({ facts: { reason: 'failed', detail: KILLED }, check: { kubernetes: OF_JOB }, lastPing: aLastPing() }),
-      'Nightly backup is down',
-      `A run failed at 2026-11-21 03:00:00 UTC: ${KILLED}`,
+      `is down. A run failed at ${AT}: ${KILLED}`,
+      aFlipEvent({ facts: { ...FAILED, detail: KILLED }, check: BY_JOB, lastPing: aLastPing() }),
     ],
     [
-      'a run of a Job that took too long',
+      `is down. The run should have ended by ${AT}: Job nightly-1 has run for longer than 60 s (the default)`,
       aFlipEvent({
         facts: { reason: 'overran', detail: 'Job nightly-1 has run for longer than 60 s (the default)' },
-        check: { kubernetes: OF_JOB },
+        check: BY_JOB,
       }),
-      'Nightly backup is down',
-      'The run should have ended by 2026-11-21 03:00:00 UTC: Job nightly-1 has run for longer than 60 s (the default)',
     ],
     [
-      'a run that has not started, on one line',
-      aFlipEvent({ facts: { detail: 'Job nightly-1 waits:\nexceeded quota' }, check: { kubernetes: OF_JOB } }),
-      'Nightly backup is down',
-      'No run started in time: it was due at 2026-11-21 03:00:00 UTC: Job nightly-1 waits: exceeded quota',
+      `is down. No run started in time: it was due at ${AT}: Job nightly-1 waits: exceeded quota`,
+      aFlipEvent({ facts: { detail: 'Job nightly-1 waits:\nexceeded quota' }, check: BY_JOB }),
     ],
+    [`is down. No run started in time: it was due at ${AT}`, aFlipEvent({ check: BY_CRON_JOB })],
     [
-      'a run that has not started for an unknown reason',
-      aFlipEvent({ check: { kubernetes: OF_CRON_JOB } }),
-      'Nightly backup is down',
-      'No run started in time: it was due at 2026-11-21 03:00:00 UTC',
+      `is late. A run should have started at ${AT}; its grace time is running`,
+      aFlipEvent({ ...LATE, check: BY_CRON_JOB }),
     ],
+    [`is late. A ping was expected at ${AT}; its grace time is running`, aFlipEvent(LATE)],
     [
-      'a run that is late',
-      aFlipEvent({ type: 'check.late', facts: { reason: 'late', status: 'late' }, check: { kubernetes: OF_CRON_JOB } }),
-      'Nightly backup is late',
-      'A run should have started at 2026-11-21 03:00:00 UTC; its grace time is running',
+      `is up again after 2 h 5 min. The job reported a success at ${AT}`,
+      aFlipEvent({ ...UP, facts: { ...UP.facts, down_for_seconds: 7_500 } }),
     ],
+    [`is up again. A run succeeded at ${AT}`, aFlipEvent({ ...UP, check: BY_JOB })],
+    [`is up again. The job reported a success at ${AT}`, aFlipEvent(UP)],
     [
-      'a ping that is late',
-      aFlipEvent({ type: 'check.late', facts: { reason: 'late', status: 'late' } }),
-      'Nightly backup is late',
-      'A ping was expected at 2026-11-21 03:00:00 UTC; its grace time is running',
-    ],
-    [
-      'a recovery',
-      aFlipEvent({ type: 'check.up', facts: { reason: 'recovered', status: 'up', down_for_seconds: 7_500 } }),
-      'Nightly backup is up again after 2 h 5 min',
-      'The job reported a success at 2026-11-21 03:00:00 UTC',
-    ],
-    [
-      'a recovery by a Job',
-      aFlipEvent({ type: 'check.up', facts: { reason: 'recovered', status: 'up' }, check: { kubernetes: OF_JOB } }),
-      'Nightly backup is up again',
-      'A run succeeded at 2026-11-21 03:00:00 UTC',
-    ],
-    [
-      'an interval that hid runs',
-      aFlipEvent({
-        type: 'check.unknown',
-        facts: { reason: 'outage', status: 'up' },
-        check: { kubernetes: OF_CRON_JOB },
-      }),
-      'Nightly backup: we cannot tell whether it ran',
-      'We could not record runs for a while, so we cannot tell whether the job ran',
-    ],
-    [
-      'a recovery of unknown length',
-      aFlipEvent({ type: 'check.up', facts: { reason: 'recovered', status: 'up' } }),
-      'Nightly backup is up again',
-      'The job reported a success at 2026-11-21 03:00:00 UTC',
-    ],
-    [
-      'flapping',
+      `is flapping. It went down or up 11 times within 10 min, last down at ${AT}; further changes are not notified until it stays the same for 10 min`,
       aFlipEvent({ type: 'check.flapping', facts: { reason: 'flapping', status: 'down', flips: 11 } }),
-      'Nightly backup is flapping',
-      'It went down or up 11 times within 10 min, last down at 2026-11-21 03:00:00 UTC; further changes are not notified until it stays the same for 10 min',
     ],
+    [`is paused. It was paused at ${AT}, and sends no notification until it is resumed`, aFlipEvent(PAUSED)],
     [
-      'a pause',
-      aFlipEvent({ type: 'check.paused', facts: { reason: 'paused', status: 'paused' } }),
-      'Nightly backup is paused',
-      'It was paused at 2026-11-21 03:00:00 UTC, and sends no notification until it is resumed',
-    ],
-    [
-      'a pause by a CronJob',
+      `is paused. It was paused at ${AT}, and no run is expected until it is resumed: the CronJob x is suspended`,
       aFlipEvent({
-        type: 'check.paused',
-        facts: { reason: 'paused', status: 'paused', detail: 'the CronJob x\nis suspended' },
-        check: { kubernetes: OF_CRON_JOB },
+        ...PAUSED,
+        facts: { ...PAUSED.facts, detail: 'the CronJob x\nis suspended' },
+        check: BY_CRON_JOB,
       }),
-      'Nightly backup is paused',
-      'It was paused at 2026-11-21 03:00:00 UTC, and no run is expected until it is resumed: the CronJob x is suspended',
     ],
     [
-      'its end',
+      `is watched again. It was resumed at ${AT}`,
       aFlipEvent({ type: 'check.resumed', facts: { reason: 'resumed', status: 'new' } }),
-      'Nightly backup is watched again',
-      'It was resumed at 2026-11-21 03:00:00 UTC',
     ],
+  ]
+  it.each(cases)('Nightly backup %s', (text, event) => {
+    const { headline, reason } = describeEvent(event)
+    expect(`${headline}. ${reason}`).toBe(`Nightly backup ${text}`)
+  })
+
+  const hidden: [string, Event][] = [
+    ['record runs for a while', aFlipEvent({ ...OUTAGE, check: BY_CRON_JOB })],
     [
-      'an interval that our downtime hid',
+      'take pings from 2026-11-21 01:00:00 UTC to 2026-11-21 02:30:00 UTC',
       aFlipEvent({
-        type: 'check.unknown',
+        ...OUTAGE,
         facts: {
-          reason: 'outage',
-          status: 'up',
+          ...OUTAGE.facts,
           gap: { started_at: '2026-11-21T01:00:00.000Z', ended_at: '2026-11-21T02:30:00.000Z' },
         },
       }),
-      'Nightly backup: we cannot tell whether it ran',
-      'We could not take pings from 2026-11-21 01:00:00 UTC to 2026-11-21 02:30:00 UTC, so we cannot tell whether the job ran',
     ],
-    [
-      'a hidden interval without its gap',
-      aFlipEvent({ type: 'check.unknown', facts: { reason: 'outage', status: 'up' } }),
-      'Nightly backup: we cannot tell whether it ran',
-      'We could not take pings for a while, so we cannot tell whether the job ran',
-    ],
-    [
-      'a test',
-      aTestEvent,
-      'A test of this channel',
-      'A test was requested at 2026-11-21 03:00:00 UTC: the channel works',
-    ],
+    ['take pings for a while', aFlipEvent(OUTAGE)],
   ]
-  it.each(cases)('%s', (_name, event, title, sentence) => {
-    expect(describeEvent(event)).toMatchObject({ headline: title, reason: sentence })
+  it.each(hidden)('says that we could not %s', (missed, event) => {
+    expect(describeEvent(event)).toMatchObject({
+      headline: 'Nightly backup: we cannot tell whether it ran',
+      reason: `We could not ${missed}, so we cannot tell whether the job ran`,
+    })
+  })
+
+  it('tells of a test', () => {
+    expect(describeEvent(aTestEvent)).toMatchObject({
+      headline: 'A test of this channel',
+      reason: `A test was requested at ${AT}: the channel works`,
+    })
   })
 
   it('names the Kubernetes object when there is one, else the project', () => {
@@ -172,10 +121,8 @@ describe('the text of an event', () => {
     expect(locate(aFlipEvent({ check: { kubernetes } }))).toBe(
       'HeartbeatCheck shop-prod/backup in cluster default, project shop',
     )
-    expect(locate(aFlipEvent({ check: { kubernetes: OF_CRON_JOB } }))).toBe(
-      'CronJob shop/nightly in cluster default, project shop',
-    )
-    expect(locate(aFlipEvent({ check: { kubernetes: OF_JOB } }))).toBe(
+    expect(locate(aFlipEvent({ check: BY_CRON_JOB }))).toBe('CronJob shop/nightly in cluster default, project shop')
+    expect(locate(aFlipEvent({ check: BY_JOB }))).toBe(
       'Job nightly-29384620 of CronJob shop/nightly in cluster default, project shop',
     )
     expect(locate(aFlipEvent())).toBe('Project shop')

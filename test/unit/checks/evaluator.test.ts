@@ -2,6 +2,25 @@ import { expect, it } from 'vitest'
 import { BATCH, createEvaluator } from '../../../src/checks/deadlines/evaluator.ts'
 import { createManualClock } from '../../support/manual-clock.ts'
 
+type Options = Parameters<typeof createEvaluator>[0]
+
+/** While there are no pings. `session`: of its database. */
+const anEvaluator = (session: unknown, recorder: Partial<Options['recorder']>, clock = createManualClock()) =>
+  createEvaluator({
+    database: { session } as never,
+    recorder: {
+      isSpooling: () => false,
+      oldestWaitMs: () => 0,
+      lockedIds: () => [],
+      arePings: () => false,
+      yieldToPings: async () => {},
+      ...recorder,
+    },
+    clock,
+    onFlip: () => {},
+    onFailed: () => {},
+  })
+
 it.each([
   [501, false, 'done'],
   [500, false, 'evaluated'],
@@ -13,20 +32,12 @@ it.each([
     const session = async () => {
       throw new Error(hasYielded ? 'evaluated' : 'did not yield')
     }
-    const evaluate = createEvaluator({
-      database: { session } as never,
-      recorder: {
-        isSpooling: () => isSpooling,
-        oldestWaitMs: () => oldestWaitMs,
-        lockedIds: () => [],
-        arePings: () => false,
-        async yieldToPings() {
-          hasYielded = true
-        },
+    const evaluate = anEvaluator(session, {
+      isSpooling: () => isSpooling,
+      oldestWaitMs: () => oldestWaitMs,
+      async yieldToPings() {
+        hasYielded = true
       },
-      clock: createManualClock(),
-      onFlip: () => {},
-      onFailed: () => {},
     })
     expect(await evaluate(AbortSignal.abort()).catch((error: Error) => error.message)).toBe(expected)
   },
@@ -49,20 +60,7 @@ function createRun(isFull: boolean, arePings: boolean) {
         return { flips: [], failed: [], isFull }
       },
     })
-  const evaluate = createEvaluator({
-    database: { session } as never,
-    recorder: {
-      isSpooling: () => false,
-      oldestWaitMs: () => 0,
-      lockedIds: () => [],
-      arePings: () => arePings,
-      yieldToPings: async () => {},
-    },
-    clock,
-    onFlip: () => {},
-    onFailed: () => {},
-  })
-  return { evaluate, clock, sizes }
+  return { evaluate: anEvaluator(session, { arePings: () => arePings }, clock), clock, sizes }
 }
 
 it.each([

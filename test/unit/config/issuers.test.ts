@@ -2,22 +2,15 @@
 
 import { generateKeyPairSync, type KeyObject } from 'node:crypto'
 import { describe, expect, it } from 'vitest'
-import { type Config, ConfigError, readConfig } from '../../../src/config/config.ts'
+import { type Config, readConfig } from '../../../src/config/config.ts'
+import { faultsOf as faultsOfConfig } from './faults.ts'
 
 const ISSUER = 'https://login.example.com'
 const AUDIENCE = 'heartbeat-operator'
 
 const readText = (text: string): Config => readConfig({ OIDC_ISSUERS: text }, false)
 const readEntry = (fields: object) => readText(JSON.stringify([{ issuer: ISSUER, audience: AUDIENCE, ...fields }]))
-function faultsOf(text: string): readonly string[] {
-  try {
-    readText(text)
-    return []
-  } catch (error) {
-    if (error instanceof ConfigError) return error.faults
-    throw error
-  }
-}
+const faultsOf = (text: string) => faultsOfConfig({ OIDC_ISSUERS: text })
 const faultsOfEntry = (fields: object) => faultsOf(JSON.stringify([{ issuer: ISSUER, audience: AUDIENCE, ...fields }]))
 
 const jwkOf = (key: KeyObject) => key.export({ format: 'jwk' })

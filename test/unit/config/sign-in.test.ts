@@ -2,21 +2,13 @@
 
 import { inspect } from 'node:util'
 import { describe, expect, it } from 'vitest'
-import { type Config, ConfigError, readConfig } from '../../../src/config/config.ts'
+import { type Config, readConfig } from '../../../src/config/config.ts'
+import { faultsOf as faultsOfConfig } from './faults.ts'
 
 const ENTRY = { name: 'Example', issuer: 'https://login.example.com', client_id: 'heartbeat', client_secret: 'hunter2' }
 
 const read = (entries: unknown): Config => readConfig({ SIGN_IN: JSON.stringify(entries) }, false)
-function faultsOf(entries: unknown): readonly string[] {
-  try {
-    read(entries)
-    return []
-  } catch (error) {
-    if (!(error instanceof ConfigError)) throw error
-    expect(error.message).not.toContain('hunter2')
-    return error.faults
-  }
-}
+const faultsOf = (entries: unknown) => faultsOfConfig({ SIGN_IN: JSON.stringify(entries) })
 
 describe('SIGN_IN', () => {
   it('is not needed', () => {

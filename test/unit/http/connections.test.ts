@@ -5,11 +5,11 @@ import { connect, type Socket } from 'node:net'
 import { afterEach, describe, expect, it } from 'vitest'
 import { createConnectionGroups } from '../../../src/http/client-address.ts'
 import { createConnections } from '../../../src/http/connections.ts'
-import { createHttpServer, type HttpServer } from '../../../src/http/server.ts'
 import { exchange, openConnection, writeHead } from '../../support/http.ts'
+import { serve } from '../../support/servers.ts'
 import { eventually } from '../../support/until.ts'
 
-let server: HttpServer
+let server: Awaited<ReturnType<typeof serve>>
 let url = ''
 let dropped = 0
 /** Of requests for /wait, in their order. */
@@ -25,11 +25,7 @@ afterEach(async () => {
 async function start(options: { maxConnections?: number; trustedProxies?: readonly string[] } = {}): Promise<void> {
   ;[dropped, waiting, handled] = [0, [], 0]
   const { maxConnections, trustedProxies } = options
-  server = createHttpServer({
-    name: 'test',
-    bindAddress: '127.0.0.1',
-    port: 0,
-    errorText: (text) => ({ type: 'text/plain', text }),
+  server = await serve({
     ...(maxConnections === undefined ? {} : { maxConnections }),
     ...(trustedProxies === undefined ? {} : { groupOf: createConnectionGroups(trustedProxies) }),
     onConnectionDropped: () => {
@@ -41,7 +37,7 @@ async function start(options: { maxConnections?: number; trustedProxies?: readon
       else response.end('ok')
     },
   })
-  url = `http://127.0.0.1:${(await server.listen()).port}`
+  url = server.url
 }
 
 /** From an address of its own; with one response, so that the server knows the connection. */

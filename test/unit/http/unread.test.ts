@@ -3,16 +3,14 @@
 import { IncomingMessage, type ServerResponse } from 'node:http'
 import { afterEach, describe, expect, it, vi } from 'vitest'
 import { type BodyLimits, readBody, respondAndDrain } from '../../../src/http/body.ts'
-import { createOpsApp } from '../../../src/http/ops/app.ts'
-import { createPingApp } from '../../../src/http/ping/app.ts'
-import { createHttpServer, type HttpServer } from '../../../src/http/server.ts'
 import { type Connection, exchange, LAST_CHUNK, openConnection, writeHead, writePost } from '../../support/http.ts'
+import { anOpsApp, aPingApp, serve } from '../../support/servers.ts'
 import { eventually } from '../../support/until.ts'
 
 const CHUNKED = 'Transfer-Encoding: chunked'
 const shortChunks = (count: number) => '1\r\nx\r\n'.repeat(count)
 
-let server: HttpServer
+let server: Awaited<ReturnType<typeof serve>>
 let url = ''
 let dropped = 0
 
@@ -23,20 +21,16 @@ interface Start {
 
 async function start({ handler, body }: Start): Promise<void> {
   dropped = 0
-  server = createHttpServer({
-    name: 'test',
-    bindAddress: '127.0.0.1',
-    port: 0,
+  server = await serve({
     maxConnections: 64,
     groupOf: (address) => address,
     onConnectionDropped: () => {
       dropped += 1
     },
-    errorText: (text) => ({ type: 'text/plain', text }),
     handler,
     ...(body === undefined ? {} : { body }),
   })
-  url = `http://127.0.0.1:${(await server.listen()).port}`
+  url = server.url
 }
 
 afterEach(() => server.close(0))
@@ -113,19 +107,11 @@ describe('a body that is dropped', () => {
     async (path) => {
       const looked = Promise.withResolvers<void>()
       const found = Promise.withResolvers<boolean>()
-      const app = createPingApp({
-        record: async () => 'stored',
+      const app = aPingApp({
         async hasCheck() {
           looked.resolve()
           return found.promise
         },
-        find: { byName: async () => null, byToken: async () => null },
-        now: () => 0,
-        processNow: () => 0,
-        onPing: () => {},
-        onRequest: () => {},
-        onWarning: () => {},
-        onError: (error) => expect(error).toBeUndefined(),
       })
       let asked: IncomingMessage | undefined
       await start({
@@ -147,19 +133,7 @@ describe('a body that is dropped', () => {
 
   it('is not kept while the ops port reads the checks', async () => {
     const read = Promise.withResolvers<string>()
-    const app = createOpsApp({
-      isStarted: () => true,
-      whyNotReady: () => null,
-      metrics: {
-        contentType: 'text/plain',
-        labelNames: [],
-        readChecks: async () => false,
-        render: () => read.promise,
-        onFault: (error) => expect(error).toBeUndefined(),
-      },
-      metricsToken: null,
-      onRequest: () => {},
-    }).callback()
+    const app = anOpsApp({ render: () => read.promise })
     let asked: IncomingMessage | undefined
     await start({
       handler(request, response) {

@@ -72,60 +72,35 @@ const facts = (given: Partial<Facts> = {}): Facts => ({ ...NOTHING_THERE, ...giv
 const kindsOf = (given: ReturnType<typeof plan>) => 'events' in given && given.events.map(({ kind }) => kind)
 
 describe('a resource without a check', () => {
-  it.each<[string, Partial<Declaration>, Facts, string, string[]]>([
-    ['gets a new one', {}, facts(), 'create', ['arm']],
-    ['gets a paused one when it is suspended', { suspend: true }, facts(), 'create', ['arm', 'pause']],
-    ['gets a running one when it is not suspended', { suspend: false }, facts(), 'create', ['arm']],
-    ['gets back what a tombstone kept', {}, facts({ tombstone: aTombstone }), 'revive', ['revive', 'arm']],
-    ['gets it back paused', { suspend: true }, facts({ tombstone: aTombstone }), 'revive', ['revive', 'arm', 'pause']],
-    [
-      'gets back the check that it adopted before',
-      { adoptId: ID },
-      facts({ tombstone: aTombstone, adoptee: aCheck() }),
-      'revive',
-      ['revive', 'arm'],
-    ],
-    [
-      'gets it back as it was, if it follows a CronJob: down',
-      { spec: FOLLOWED },
-      facts({ tombstone: aTombstone }),
-      'revive',
-      ['revive', 'arm', 'restore'],
-    ],
-    [
-      'so too, if its newest run succeeded before',
-      { spec: FOLLOWED, succeededAt: NOON },
-      facts({ tombstone: aTombstone }),
-      'revive',
-      ['revive', 'arm', 'restore'],
-    ],
-    [
-      'but new, if its newest run succeeded since',
-      { spec: FOLLOWED, succeededAt: NOON + 1 },
-      facts({ tombstone: aTombstone }),
-      'revive',
-      ['revive', 'arm'],
-    ],
-    [
-      'but paused, if its CronJob is suspended',
-      { spec: FOLLOWED, suspend: true },
-      facts({ tombstone: aTombstone }),
-      'revive',
-      ['revive', 'arm', 'pause'],
-    ],
+  it.each<[string, Partial<Declaration>, string[]]>([
+    ['gets a new one', {}, ['arm']],
+    ['gets a paused one when it is suspended', { suspend: true }, ['arm', 'pause']],
+    ['gets a running one when it is not suspended', { suspend: false }, ['arm']],
+    ['gets one of which nothing is expected before its URL is published', UNPUBLISHED, []],
+    ['gets a paused one before that', { ...UNPUBLISHED, suspend: true }, ['pause']],
+  ])('%s', (_, given, events) => {
+    const planned = plan(facts(), declaration(given))
+    expect([planned.kind, kindsOf(planned)]).toEqual(['create', events])
+  })
+
+  it.each<[string, Partial<Declaration>, string[], Partial<Facts>?]>([
+    ['gets back what a tombstone kept', {}, ['revive', 'arm']],
+    ['gets it back paused', { suspend: true }, ['revive', 'arm', 'pause']],
+    ['gets back the check that it adopted before', { adoptId: ID }, ['revive', 'arm'], { adoptee: aCheck() }],
+    ['gets it back as it was, if it follows a CronJob: down', { spec: FOLLOWED }, ['revive', 'arm', 'restore']],
+    ['so too, if its newest run succeeded before', { spec: FOLLOWED, succeededAt: NOON }, ['revive', 'arm', 'restore']],
+    ['but new, if its newest run succeeded since', { spec: FOLLOWED, succeededAt: NOON + 1 }, ['revive', 'arm']],
+    ['but paused, if its CronJob is suspended', { spec: FOLLOWED, suspend: true }, ['revive', 'arm', 'pause']],
     [
       'but new, if an older release has deleted it',
       { spec: FOLLOWED },
-      facts({ tombstone: { ...aTombstone, reason: null } }),
-      'revive',
       ['revive', 'arm'],
+      { tombstone: { ...aTombstone, reason: null } },
     ],
-    ['gets one of which nothing is expected before its URL is published', UNPUBLISHED, facts(), 'create', []],
-    ['gets it back so', UNPUBLISHED, facts({ tombstone: aTombstone }), 'revive', ['revive']],
-    ['gets a paused one before that', { ...UNPUBLISHED, suspend: true }, facts(), 'create', ['pause']],
-  ])('%s', (_, given, known, kind, events) => {
-    const planned = plan(known, declaration(given))
-    expect([planned.kind, kindsOf(planned)]).toEqual([kind, events])
+    ['gets it back without its URL published: nothing is expected', UNPUBLISHED, ['revive']],
+  ])('with a tombstone %s', (_, given, events, known = {}) => {
+    const planned = plan(facts({ tombstone: aTombstone, ...known }), declaration(given))
+    expect([planned.kind, kindsOf(planned)]).toEqual(['revive', events])
   })
 })
 
@@ -217,45 +192,45 @@ describe('a check of the API', () => {
 })
 
 describe('a declaration is rejected', () => {
-  it.each<[string, Partial<Declaration>, Facts, string, string]>([
-    ['for a project that is gone', {}, facts({ hasProject: false }), 'not_found', 'project not found'],
+  it.each<[string, Partial<Declaration>, Partial<Facts>, string, string]>([
+    ['for a project that is gone', {}, { hasProject: false }, 'not_found', 'project not found'],
     [
       'for a project that is gone, to which its check would move',
       {},
-      facts({ check: aCheck({ projectId: 'old' }), hasProject: false }),
+      { check: aCheck({ projectId: 'old' }), hasProject: false },
       'not_found',
       'project not found',
     ],
     [
       'when it has another check than the one to adopt',
       { adoptId: OTHER_ID },
-      facts({ check: aCheck() }),
+      { check: aCheck() },
       'conflict',
       `this resource has the check ${ID} already and cannot adopt ${OTHER_ID}: remove the id to adopt, or adopt it by a resource of another name`,
     ],
     [
       'when there is no check to adopt',
       { adoptId: 'x' },
-      facts(),
+      {},
       'not_found',
       'there is no check with the id "x" to adopt: correct the id, or remove it',
     ],
     [
       'when the check to adopt is of another project',
       { adoptId: ID },
-      facts({ adoptee: aCheck({ ...ofTheApi, projectId: 'q' }) }),
+      { adoptee: aCheck({ ...ofTheApi, projectId: 'q' }) },
       'forbidden',
       `the check ${ID} belongs to another project: only one of this resource's own project can be adopted`,
     ],
     [
       'when the check to adopt has a resource',
       { adoptId: ID },
-      facts({ adoptee: aCheck() }),
+      { adoptee: aCheck() },
       'conflict',
       `the check ${ID} is managed by HeartbeatCheck payments/nightly in cluster default: delete that one with deletionPolicy Retain first`,
     ],
   ])('%s', (_, given, known, code, message) => {
     const field = message === 'project not found' ? {} : { field: 'adoptId' }
-    expect(plan(known, declaration(given))).toEqual({ kind: 'reject', code, message, ...field })
+    expect(plan(facts(known), declaration(given))).toEqual({ kind: 'reject', code, message, ...field })
   })
 })

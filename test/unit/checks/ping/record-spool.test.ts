@@ -5,6 +5,7 @@ import { PING_LIMITS, SPOOL_LIMITS } from '../../../../src/checks/ping/commit.ts
 import type { Ping, PingOutcome } from '../../../../src/checks/ping/ping.ts'
 import { createPingRecorder, type PingRecorder, type PingResult } from '../../../../src/checks/ping/record.ts'
 import type { SpooledPing } from '../../../../src/checks/ping/spooled-ping.ts'
+import { fakeTimers } from '../../../support/fake-timers.ts'
 import { settle } from '../../../support/until.ts'
 import { BROKEN, createGroups, type Group, locked, unsent } from './groups.ts'
 
@@ -226,56 +227,44 @@ describe('while the database is unavailable', () => {
   })
 
   it('a disk that hangs is the same as none until it responds: pings go to the database', async () => {
-    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
-    try {
-      await send('a')
-      await groups[0]!.end(unsent)
-      recorder.recovered()
-      vi.advanceTimersByTime(2_499)
-      await send('b')
-      expect([settled, spooled()]).toEqual([[], [['a'], ['b']]])
-      vi.advanceTimersByTime(1)
-      await send('c')
-      expect([settled, groups[1]!.pings]).toEqual([[['a', 'unavailable']], ['c']])
-      expect(groups[1]!.limits).toEqual(PING_LIMITS)
-      await groups[1]!.end(outage)
-      expect(spooled()).toHaveLength(2)
-      expect(resultOf('c')).toBe('unavailable')
-      await appends[0]!.end()
-      await send('d')
-      expect(spooled().at(-1)).toEqual(['d'])
-    } finally {
-      vi.useRealTimers()
-    }
+    fakeTimers()
+    await send('a')
+    await groups[0]!.end(unsent)
+    recorder.recovered()
+    vi.advanceTimersByTime(2_499)
+    await send('b')
+    expect([settled, spooled()]).toEqual([[], [['a'], ['b']]])
+    vi.advanceTimersByTime(1)
+    await send('c')
+    expect([settled, groups[1]!.pings]).toEqual([[['a', 'unavailable']], ['c']])
+    expect(groups[1]!.limits).toEqual(PING_LIMITS)
+    await groups[1]!.end(outage)
+    expect(spooled()).toHaveLength(2)
+    expect(resultOf('c')).toBe('unavailable')
+    await appends[0]!.end()
+    await send('d')
+    expect(spooled().at(-1)).toEqual(['d'])
   })
 
   it('a disk that hangs and then fails gives the pings up once', async () => {
-    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
-    try {
-      await send('a')
-      await groups[0]!.end(unsent)
-      vi.advanceTimersByTime(2_500)
-      const once = errors.length
-      await appends[0]!.end(new Error('no such device'))
-      expect([once, errors.length, refusals]).toEqual([1, 1, 1])
-    } finally {
-      vi.useRealTimers()
-    }
+    fakeTimers()
+    await send('a')
+    await groups[0]!.end(unsent)
+    vi.advanceTimersByTime(2_500)
+    const once = errors.length
+    await appends[0]!.end(new Error('no such device'))
+    expect([once, errors.length, refusals]).toEqual([1, 1, 1])
   })
 
   it('a disk that has responded in time hangs never after', async () => {
-    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
-    try {
-      await send('a')
-      await groups[0]!.end(unsent)
-      await appends[0]!.end()
-      vi.advanceTimersByTime(2_500)
-      await send('b')
-      expect(spooled()).toEqual([['a'], ['b']])
-      expect([settled, refusals]).toEqual([[['a', 'spooled']], 0])
-    } finally {
-      vi.useRealTimers()
-    }
+    fakeTimers()
+    await send('a')
+    await groups[0]!.end(unsent)
+    await appends[0]!.end()
+    vi.advanceTimersByTime(2_500)
+    await send('b')
+    expect(spooled()).toEqual([['a'], ['b']])
+    expect([settled, refusals]).toEqual([[['a', 'spooled']], 0])
   })
 
   it('a hundred pings are one append, and more are more: a file must take each with all bodies', async () => {
@@ -409,19 +398,15 @@ describe('draining', () => {
   })
 
   it('a ping queues for a second and a half at most: the database may have gone away again', async () => {
-    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
-    try {
-      void recorder.drain(() => new Promise(() => {}))
-      await send('a')
-      vi.advanceTimersByTime(1_499)
-      expect(spooled()).toEqual([])
-      vi.advanceTimersByTime(1)
-      expect(spooled()).toEqual([['a']])
-      await send('a')
-      expect(spooled()).toEqual([['a'], ['a']])
-    } finally {
-      vi.useRealTimers()
-    }
+    fakeTimers()
+    void recorder.drain(() => new Promise(() => {}))
+    await send('a')
+    vi.advanceTimersByTime(1_499)
+    expect(spooled()).toEqual([])
+    vi.advanceTimersByTime(1)
+    expect(spooled()).toEqual([['a']])
+    await send('a')
+    expect(spooled()).toEqual([['a'], ['a']])
   })
 
   it('is awaited by a stop, with the pings that queue', async () => {

@@ -1,6 +1,7 @@
 /** The rules of a check's fields; that each field of the API has its rule: test/http/api/checks.test.ts. */
 
 import { expect, it } from 'vitest'
+import { LABEL_NAME_RULE, LABEL_VALUE_RULE } from '../../../../src/domain/labels.ts'
 import { NewCheck } from '../../../../src/http/api/checks.schema.ts'
 import { parsePart } from '../../../../src/http/api/faults.ts'
 
@@ -11,6 +12,10 @@ const NAME = 'name must be text of 1 to 100 characters, without control characte
 const SLUG = 'slug must be 1 to 100 characters of a-z, 0-9, - and _, and begin and end with a letter or digit'
 const TEXT =
   'description must be text of at most 4096 characters, without control characters other than line breaks and tabs'
+const TAG = 'must be a tag: 1 to 50 characters of A-Z, a-z, 0-9, _, ., :, / and -'
+const TAGS = 'tags must be a list of at most 20 different tags'
+const LABELS = 'labels must be an object of at most 32 labels'
+const many = (count: number) => Array.from({ length: count }, (_, index) => `w-${index}`)
 it.each<[object, string]>([
   [{ name: undefined }, 'name is required'],
   [{ name: null }, 'name cannot be null'],
@@ -53,6 +58,21 @@ it.each<[object, string]>([
   [{ project_id: null }, 'project_id cannot be null'],
   [{ schedule: null }, 'schedule cannot be null'],
   [{ schedule: '* '.repeat(101) }, 'schedule must be a cron expression of at most 200 characters'],
+  [{ tags: many(21) }, TAGS],
+  [{ tags: ['a', 'b', 'a'] }, TAGS],
+  [{ tags: 'a' }, TAGS],
+  [{ tags: null }, 'tags cannot be null'],
+  ...['', 't'.repeat(51), 'a b', 'a\n', 'é', 1].map((tag): [object, string] => [{ tags: ['a', tag] }, `tags.1 ${TAG}`]),
+  [{ labels: Object.fromEntries(many(33).map((name) => [name, ''])) }, LABELS],
+  [{ labels: ['a'] }, LABELS],
+  [{ labels: 'a=b' }, LABELS],
+  [{ labels: null }, 'labels cannot be null'],
+  // Which names and values are right: test/unit/domain/labels.test.ts.
+  [{ labels: { 'Example.com/a': '' } }, `labels.Example.com/a ${LABEL_NAME_RULE}`],
+  [{ labels: { '': 'a' } }, `labels. ${LABEL_NAME_RULE}`],
+  [JSON.parse('{"labels": {"__proto__": "a"}}'), `labels.__proto__ ${LABEL_NAME_RULE}`],
+  [{ labels: { a: 'b c' } }, `labels.a ${LABEL_VALUE_RULE}`],
+  [{ labels: { a: 1 } }, `labels.a ${LABEL_VALUE_RULE}`],
   [{ managed_by: 'api' }, 'managed_by is not a known field'],
   [{ id: 'x' }, 'id is not a known field'],
 ])('a check with %j is refused', (fields, message) => {

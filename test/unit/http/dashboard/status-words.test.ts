@@ -56,24 +56,17 @@ describe('of a check that follows a CronJob', () => {
     expect(statusSentence({ ...facts, state, followed: { detail, stuck: null } })).toBe(
       `Down since 11:59 UTC (1 minute): no run had started by 11:59 UTC: ${detail}`,
     )
-    const overran = { ...state, reason: 'overran' } as const
+    const explain = (status: 'down' | 'paused', reason: StatusReason, text: string) =>
+      reasonWords({ ...facts, state: { ...state, status, reason }, followed: { detail: text, stuck: null } }, status)
     const long = 'Job backup-1 has run for longer than 60 s (the default)'
-    expect(reasonWords({ ...facts, state: overran, followed: { detail: long, stuck: null } }, 'down')).toBe(long)
-    const failed = { ...state, reason: 'failed' as const }
-    expect(
-      reasonWords(
-        { ...facts, state: failed, followed: { detail: 'container backup was OOMKilled', stuck: null } },
-        'down',
-      ),
-    ).toBe('container backup was OOMKilled')
-    const paused = { ...state, status: 'paused', reason: 'paused' } as const
-    expect(
-      reasonWords(
-        { ...facts, state: paused, followed: { detail: 'the CronJob x is suspended', stuck: null } },
-        'paused',
-      ),
-    ).toBe('the CronJob x is suspended; it sends no notification')
-    expect(reasonWords({ ...followed, state: failed, exitCode: 3 }, 'down')).toBe('its Job failed with exit code 3')
+    expect(explain('down', 'overran', long)).toBe(long)
+    expect(explain('down', 'failed', 'container backup was OOMKilled')).toBe('container backup was OOMKilled')
+    expect(explain('paused', 'paused', 'the CronJob x is suspended')).toBe(
+      'the CronJob x is suspended; it sends no notification',
+    )
+    expect(reasonWords({ ...followed, state: { ...state, reason: 'failed' }, exitCode: 3 }, 'down')).toBe(
+      'its Job failed with exit code 3',
+    )
   })
 
   it('no sentence speaks of pings', () => {
