@@ -57,36 +57,6 @@ it('the labels of a CronJob and of a Namespace create HeartbeatChecks, and delet
   await gone('own')
 })
 
-it('annotations are copied on change; an invalid one is a Warning of the CronJob, which kubectl describe shows', async () => {
-  for (const slug of ['shop', 'payments']) await scene.app.call('POST', '/projects', { name: slug, slug })
-  place = await openWorkplace(scene.cluster, { 'heartbeat-operator.io/projects': 'shop,payments' })
-  cronJobs = cronJobsIn(scene.cluster, place)
-  await cronJobs.create('backup', { ...WATCHED, annotations: { 'heartbeat-operator.io/grace-seconds': '600' } })
-  expect((await place.ready('backup')).spec.graceSeconds).toBe(600)
-  await cronJobs.annotate('backup', { 'grace-seconds': 'ten', 'max-runtime-seconds': '7200' })
-  await eventually('the change is copied', async () => (await place.get('backup')).spec.maxRuntimeSeconds === 7_200)
-  expect((await place.get('backup')).spec).not.toHaveProperty('graceSeconds')
-  await cronJobs.warnings('backup', 'InvalidAnnotation')
-  expect(await cluster.kubectl('-n', place.name, 'describe', 'cronjob', 'backup')).toMatch(
-    /Warning\s+InvalidAnnotation .* annotation heartbeat-operator\.io\/grace-seconds must be an integer/,
-  )
-  await cronJobs.annotate('backup', { 'grace-seconds': null, project: 'payments' })
-  const says = 'annotation heartbeat-operator.io/project is "payments" now, and the HeartbeatCheck backup stays in its'
-  await eventually('a changed project is a Warning', async () =>
-    (await cronJobs.warnings('backup', 'InvalidAnnotation')).some((note) => note.startsWith(says)),
-  )
-})
-
-it('a HeartbeatCheck of others is not touched, and the CronJob has the Warning NameTaken', async () => {
-  const { metadata } = await place.makeReady('backup')
-  await cronJobs.create('backup', WATCHED)
-  expect((await cronJobs.warnings('backup', 'NameTaken'))[0]).toContain('the HeartbeatCheck backup exists')
-  await cronJobs.label('backup', null)
-  await cronJobs.create('marker', WATCHED)
-  await place.ready('marker')
-  expect((await place.get('backup')).metadata.uid).toBe(metadata.uid)
-})
-
 it.each(['Background', 'Foreground'] as const)(
   'a CronJob that is deleted (%s) takes its HeartbeatCheck with it; one of its name has the check again',
   async (policy) => {
