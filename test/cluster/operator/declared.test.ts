@@ -3,24 +3,13 @@
  * test/db/operator.
  */
 
-import { afterAll, beforeAll, expect, it } from 'vitest'
+import { expect, it } from 'vitest'
 import { cluster } from '../../support/cluster.ts'
-import { type Scene, startScene } from '../../support/operator.ts'
 import { eventually } from '../../support/until.ts'
 import { workIn } from '../../support/workplace.ts'
-import { INSTALLED, installRights, reach } from './stage.ts'
+import { useInstalled } from './stage.ts'
 
-const NEVER = 3_600_000
-let scene: Scene
-
-beforeAll(async () => {
-  scene = await startScene(await reach(cluster, await installRights()), { resyncMs: NEVER }, INSTALLED)
-})
-afterAll(async () => {
-  await cluster.api('DELETE', `/api/v1/namespaces/${scene?.place.name}`)
-  await scene?.[Symbol.asyncDispose]()
-})
-
+const scene = useInstalled({ resyncMs: 3_600_000 })
 const kubectl = (...args: string[]) => cluster.kubectl('-n', scene.place.name, ...args)
 
 it('F2: kubectl replace --force keeps URL and history of a retained check, unless the API changed it', async () => {

@@ -1,22 +1,17 @@
 /** The longest name that a real API server takes. The rules in detail: test/operator/long-names.test.ts. */
 
-import { afterAll, beforeAll, expect, it } from 'vitest'
+import { expect, it } from 'vitest'
 import { targetNameOf } from '../../../src/operator/publish/long-names.ts'
 import { cluster } from '../../support/cluster.ts'
-import { type Scene, startScene } from '../../support/operator.ts'
-import { urlIn, type Workplace } from '../../support/workplace.ts'
+import { startScene } from '../../support/operator.ts'
+import { use } from '../../support/use.ts'
+import { urlIn } from '../../support/workplace.ts'
 import { reach } from './stage.ts'
 
-let scene: Scene
-let place: Workplace
-
-beforeAll(async () => {
-  scene = await startScene(await reach(cluster))
-  place = scene.place
-})
-afterAll(() => scene?.[Symbol.asyncDispose]())
+const scene = use(async () => startScene(await reach(cluster)))
 
 it('a name may have 253 characters', async () => {
+  const { place } = scene
   const name = 'n'.repeat(253)
   const { status } = await place.makeReady(name)
   const secret = (await place.find('secrets', targetNameOf(name)))!

@@ -3,31 +3,23 @@
  * installation. The rules are tested on the fake API server in test/operator/opt-in.test.ts.
  */
 
-import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest'
+import { beforeAll, expect, it } from 'vitest'
 import type { CronJobSettings } from '../../../src/domain/cron-job-settings.ts'
 import { cluster } from '../../support/cluster.ts'
-import { type CronJobs, cronJobsIn, LABELLED, labelNamespace, WATCH_LABEL, WATCHED } from '../../support/cron-jobs.ts'
-import { type Scene, startScene, startTestOperator } from '../../support/operator.ts'
+import { cronJobsIn, LABELLED, labelNamespace, WATCH_LABEL, WATCHED } from '../../support/cron-jobs.ts'
+import { startTestOperator } from '../../support/operator.ts'
 import { eventually } from '../../support/until.ts'
-import { openWorkplace, type Workplace } from '../../support/workplace.ts'
-import { INSTALLED, installNamespacedRights, installRights, reach, whenPolicyIsEnforced } from './stage.ts'
+import { useEach } from '../../support/use.ts'
+import { openWorkplace } from '../../support/workplace.ts'
+import { INSTALLED, installNamespacedRights, reach, useInstalled, whenPolicyIsEnforced } from './stage.ts'
 
 // A resync or a poll would hide what the watches miss.
 const SELDOM = { pollMs: 600_000, resyncMs: 600_000, cronJobs: LABELLED }
 
-let scene: Scene
-let place: Workplace
-let cronJobs: CronJobs
-
-beforeAll(async () => {
-  scene = await startScene(await reach(cluster, await installRights()), SELDOM, INSTALLED)
-  await whenPolicyIsEnforced()
-})
-afterAll(() => scene?.[Symbol.asyncDispose]())
-beforeEach(async () => {
-  place = await openWorkplace(scene.cluster)
-  cronJobs = cronJobsIn(scene.cluster, place)
-})
+const scene = useInstalled(SELDOM)
+beforeAll(whenPolicyIsEnforced)
+const place = useEach(() => openWorkplace(scene.cluster))
+const cronJobs = useEach(() => cronJobsIn(scene.cluster, place))
 
 const names = async (at = place) => (await at.list()).map(({ metadata }) => metadata.name).sort()
 const gone = (name: string) => eventually(`${name} is gone`, async () => !(await names()).includes(name))

@@ -1,23 +1,14 @@
 /** What kubectl, and the garbage collector of a real API server, do to what is published. The rules in detail: test/operator. */
 
-import { afterAll, beforeAll, expect, it } from 'vitest'
+import { expect, it } from 'vitest'
 import type { KubernetesClient } from '../../../src/kubernetes/client.ts'
 import { cluster } from '../../support/cluster.ts'
-import { clientOf, type Scene, startScene } from '../../support/operator.ts'
+import { clientOf } from '../../support/operator.ts'
 import { eventually } from '../../support/until.ts'
-import { INSTALLED, installRights, reach } from './stage.ts'
+import { useInstalled } from './stage.ts'
 
-let scene: Scene
 const NEVER = 3_600_000
-
-beforeAll(async () => {
-  scene = await startScene(await reach(cluster, await installRights()), { resyncMs: NEVER }, INSTALLED)
-})
-afterAll(async () => {
-  await cluster.api('DELETE', `/api/v1/namespaces/${scene?.place.name}`)
-  await scene?.[Symbol.asyncDispose]()
-})
-
+const scene = useInstalled({ resyncMs: NEVER })
 const kubectl = (...args: string[]) => cluster.kubectl('-n', scene.place.name, ...args)
 
 // A resync is an hour away, so that nothing but the request can have led to it.

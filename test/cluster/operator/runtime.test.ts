@@ -1,22 +1,15 @@
 /** What the operator costs an API server and other tenants: owners of fields, Events that a namespace cannot take any more. */
 
-import { afterAll, beforeAll, expect, it } from 'vitest'
+import { expect, it } from 'vitest'
 import { cluster } from '../../support/cluster.ts'
 import { testFieldManagers } from '../../support/field-managers.ts'
-import { listen, readMetric, type Scene, startScene } from '../../support/operator.ts'
+import { listen, readMetric } from '../../support/operator.ts'
 import { eventually } from '../../support/until.ts'
 import { openWorkplace } from '../../support/workplace.ts'
-import { INSTALLED, installRights, reach } from './stage.ts'
+import { INSTALLED, useInstalled } from './stage.ts'
 
-const scene = {} as Scene
-const stack = new AsyncDisposableStack()
 const { said, log } = listen()
-beforeAll(async () => {
-  const started = await startScene(await reach(cluster, await installRights()), { log }, INSTALLED)
-  Object.assign(scene, stack.use(started))
-})
-afterAll(() => stack.disposeAsync())
-
+const scene = useInstalled({ log })
 testFieldManagers(scene, INSTALLED)
 
 it('F10: rejected Events of a namespace that is being deleted are dropped in silence', async () => {
