@@ -2,19 +2,12 @@
 
 import { expect, it } from 'vitest'
 import { eventually } from '../support/until.ts'
-import { conditionOf } from '../support/workplace.ts'
 import { useScene } from './scene.ts'
 
 const t = useScene()
 
 const HOURLY = { periodSeconds: 3_600 }
 const adopt = { metadata: { annotations: { 'heartbeat-operator.io/adopt': 'true' } } }
-
-async function checkOf(name: string) {
-  const { status } = await t.place.get(name)
-  const { body } = await t.app.call('GET', `/checks/${status!.checkId}`)
-  return body
-}
 
 /** A Secret that is not ours, where the check wants its URL. */
 async function occupy(name: string): Promise<void> {
@@ -25,16 +18,14 @@ it('F10: a check that cannot be published is not armed, and is armed when it can
   await occupy('blocked')
   await t.place.apply('blocked')
   await t.place.stalled('blocked', 'TargetNotOwned')
-  expect(await checkOf('blocked')).toMatchObject({ status: 'new', due_at: null, expected_at: null })
-  expect(conditionOf(await t.place.get('blocked'), 'Up')?.message).toContain(
-    'nothing is expected before its ping URL is',
-  )
+  expect(await t.checkOf('blocked')).toMatchObject({ status: 'new', due_at: null, expected_at: null })
+  expect((await t.place.condition('blocked', 'Up'))?.message).toContain('nothing is expected before its ping URL is')
   const created = (await t.place.event('blocked', 'Created')).note
   expect(created).toBe('the service watches over the job, as soon as its ping URL is published')
   await t.place.patch('secrets', 'blocked-heartbeat', adopt)
   await t.place.ready('blocked')
-  expect(await checkOf('blocked')).toMatchObject({ status: 'new', due_at: expect.any(String) })
-  expect(conditionOf(await t.place.get('blocked'), 'Up')?.message).toContain('it counts as missed at')
+  expect(await t.checkOf('blocked')).toMatchObject({ status: 'new', due_at: expect.any(String) })
+  expect((await t.place.condition('blocked', 'Up'))?.message).toContain('it counts as missed at')
 })
 
 it('stays unarmed however often it is tried, also with a changed spec and by another leader', async () => {
@@ -43,31 +34,31 @@ it('stays unarmed however often it is tried, also with a changed spec and by ano
   await t.place.stalled('changed', 'TargetNotOwned')
   await t.place.change('changed', { spec: { periodSeconds: 60, graceSeconds: 60 } })
   await t.place.stalled('changed', 'TargetNotOwned')
-  expect(await checkOf('changed')).toMatchObject({ period_seconds: 60, due_at: null })
+  expect(await t.checkOf('changed')).toMatchObject({ period_seconds: 60, due_at: null })
   await t.restart()
   const requests = { 'heartbeat-operator.io/reconcile-requested-at': 'now' }
   await t.place.change('changed', { metadata: { annotations: requests } })
   await eventually('it was tried again', async () => (await t.place.get('changed')).status?.lastHandledReconcileTime)
-  expect(await checkOf('changed')).toMatchObject({ due_at: null })
+  expect(await t.checkOf('changed')).toMatchObject({ due_at: null })
 })
 
 it('is disarmed when a call of the API armed it', async () => {
   await occupy('older')
   await t.place.apply('older')
   await t.place.stalled('older', 'TargetNotOwned')
-  const { id } = await checkOf('older')
+  const { id } = await t.checkOf('older')
   for (const verb of ['pause', 'resume']) await t.app.call('PATCH', `/checks/${id}/${verb}`)
-  await eventually('it is not armed', async () => (await checkOf('older')).due_at === null)
+  await eventually('it is not armed', async () => (await t.checkOf('older')).due_at === null)
   await t.place.patch('secrets', 'older-heartbeat', adopt)
   await t.place.ready('older')
-  expect(await checkOf('older')).toMatchObject({ due_at: expect.any(String) })
+  expect(await t.checkOf('older')).toMatchObject({ due_at: expect.any(String) })
 })
 
 it('is not armed while the API server rejects the Secret, and is when it takes it', async () => {
   const isSecret = ({ path }: { path: string }) => path.includes('/secrets')
   const end = t.cluster.server.disturb(isSecret, { status: 500 }, 1_000)
   await t.place.apply('later')
-  await eventually('it is tried again', async () => conditionOf(await t.place.get('later'), 'Reconciling'))
+  await eventually('it is tried again', () => t.place.condition('later', 'Reconciling'))
   const { rows } = await t.sql(
     'select s.due_at from check_states s join checks c on c.key = s.check_key where c.kubernetes_name = $1',
     'later',
@@ -75,7 +66,7 @@ it('is not armed while the API server rejects the Secret, and is when it takes i
   expect(rows).toEqual([{ due_at: null }])
   end()
   await t.place.ready('later')
-  expect(await checkOf('later')).toMatchObject({ due_at: expect.any(String) })
+  expect(await t.checkOf('later')).toMatchObject({ due_at: expect.any(String) })
 })
 
 it('a suspended one is not resumed before', async () => {
@@ -84,10 +75,10 @@ it('a suspended one is not resumed before', async () => {
   await t.place.stalled('suspended', 'TargetNotOwned')
   await t.place.change('suspended', { spec: { suspend: false } })
   await t.place.stalled('suspended', 'TargetNotOwned')
-  expect(await checkOf('suspended')).toMatchObject({ status: 'paused', due_at: null })
+  expect(await t.checkOf('suspended')).toMatchObject({ status: 'paused', due_at: null })
   await t.place.patch('secrets', 'suspended-heartbeat', adopt)
   await t.place.ready('suspended')
-  expect(await checkOf('suspended')).toMatchObject({ status: 'new', due_at: expect.any(String) })
+  expect(await t.checkOf('suspended')).toMatchObject({ status: 'new', due_at: expect.any(String) })
 })
 
 it('one that comes back is armed when its URL is back', async () => {
@@ -97,19 +88,19 @@ it('one that comes back is armed when its URL is back', async () => {
   await occupy('revived')
   await t.place.apply('revived')
   await t.place.stalled('revived', 'TargetNotOwned')
-  expect(await checkOf('revived')).toMatchObject({ status: 'new', due_at: null, last_ping_at: expect.any(String) })
+  expect(await t.checkOf('revived')).toMatchObject({ status: 'new', due_at: null, last_ping_at: expect.any(String) })
   await t.place.patch('secrets', 'revived-heartbeat', adopt)
   await t.place.ready('revived')
-  expect(await checkOf('revived')).toMatchObject({ due_at: expect.any(String) })
+  expect(await t.checkOf('revived')).toMatchObject({ due_at: expect.any(String) })
 })
 
 it('one that was published stays armed when its next target is occupied: its job has the URL', async () => {
   await t.place.makeReady('stays')
-  const { due_at } = await checkOf('stays')
+  const { due_at } = await t.checkOf('stays')
   await t.place.put('secrets', { metadata: { name: 'occupied' } })
   await t.place.change('stays', { spec: { publish: { name: 'occupied' } } })
   await t.place.stalled('stays', 'TargetNotOwned')
-  expect(await checkOf('stays')).toMatchObject({ due_at })
+  expect(await t.checkOf('stays')).toMatchObject({ due_at })
 })
 
 it('one that was made through the API, armed, stays armed when a resource adopts it: its job has the URL', async () => {
@@ -124,5 +115,5 @@ it('one that was made through the API, armed, stays armed when a resource adopts
   await occupy('adopter')
   await t.place.apply('adopter', HOURLY, { annotations: { 'heartbeat-operator.io/adopt-check-id': id } })
   await t.place.stalled('adopter', 'TargetNotOwned')
-  expect(await checkOf('adopter')).toMatchObject({ id, due_at: expect.any(String) })
+  expect(await t.checkOf('adopter')).toMatchObject({ id, due_at: expect.any(String) })
 })

@@ -2,7 +2,6 @@
 
 import { describe, expect, it } from 'vitest'
 import { eventually } from '../support/until.ts'
-import { conditionOf } from '../support/workplace.ts'
 import { useScene } from './scene.ts'
 
 // The poll is so rare that only a notice can be in time.
@@ -45,30 +44,6 @@ describe('a flip', () => {
     await flip('flips', () => t.sql(overdue), 'down', 'Missed')
     await flip('flips', () => call('pause'), 'paused', 'Suspended')
     await flip('flips', () => call('resume'), 'new', 'Resumed')
-  })
-
-  it('changes the condition Up, and never Ready', async () => {
-    await t.place.makeReady('job', { periodSeconds: 3_600, maxRuntimeSeconds: 60 })
-    const up = async (state: string) => {
-      const object = await t.place.inState('job', state)
-      expect(conditionOf(object, 'Ready')).toMatchObject({ status: 'True', reason: 'Synced' })
-      return conditionOf(object, 'Up')
-    }
-    expect(await up('new')).toMatchObject({
-      status: 'Unknown',
-      reason: 'New',
-      message: expect.stringMatching(/counts as missed at 2/),
-    })
-    await ping('job')
-    expect(await up('up')).toMatchObject({ status: 'True', reason: 'OnTime' })
-    await ping('job', '/fail')
-    expect(await up('down')).toMatchObject({ status: 'False', reason: 'JobFailed' })
-    await ping('job')
-    await up('up')
-    await ping('job', '/start')
-    await t.sql(`update check_states set runs = jsonb_set(jsonb_set(runs, '{0,deadlineAt}', '1000'), '{0,startedAt}', '500'), wake_at = now()
-      where check_key = (select key from checks where slug = 'job')`)
-    expect(await up('down')).toMatchObject({ status: 'False', reason: 'Overran' })
   })
 
   it('is one Event although the operator died before it saved that and wrote the status, and the next one reported the flip again', async () => {

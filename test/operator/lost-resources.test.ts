@@ -42,23 +42,6 @@ function whenOwnedBy(name: string, { metadata: { uid } }: HeartbeatCheck) {
 }
 
 describe('a resource that is deleted and applied again at once', () => {
-  it('keeps its check, and its Secret is not collected with the old one', async () => {
-    await using _ = await startOperator()
-    await place.apply('nightly')
-    const before = await place.ready('nightly')
-    const url = await place.pingUrl('nightly')
-    expect(await ping(url)).toBe(200)
-
-    await place.delete('nightly')
-    const again = await place.apply('nightly')
-    expect(again.metadata.uid).not.toBe(before.metadata.uid)
-    const after = await place.ready('nightly')
-    expect(after.status?.checkId).toBe(before.status?.checkId)
-    expect(await ping(url)).toBe(200)
-    await whenOwnedBy('nightly', again)
-    expect(await place.pingUrl('nightly')).toBe(url)
-  })
-
   it('a resource that is removed by force and applied again while no operator leads keeps even the state of its check', async () => {
     await using first = await startOperator()
     await place.apply('nightly')
@@ -133,19 +116,5 @@ describe('a resource that was lost without its finalizer', () => {
     isWhole = true
     await eventually('its check is collected', async () => !(await namesWithChecks()).includes('lost'))
     expect(await namesWithChecks()).toContain('kept')
-  })
-})
-
-describe('a check that was lost from the database', () => {
-  it('is made again within a poll', async () => {
-    await using _ = await startOperator()
-    await place.apply('nightly')
-    const { status } = await place.ready('nightly')
-    await app.database.query('delete from checks where id = $1', [status?.checkId])
-    await eventually('there is another', async () => {
-      const found = await place.get('nightly')
-      return found?.status?.checkId !== undefined && found.status.checkId !== status?.checkId
-    })
-    expect(await ping(await place.pingUrl('nightly'))).toBe(200)
   })
 })

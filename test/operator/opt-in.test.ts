@@ -333,20 +333,6 @@ describe('a CronJob', () => {
     expect(second.metadata.uid).not.toBe(first.metadata.uid)
     expect(second.status!.checkId).toBe(first.status!.checkId)
   })
-
-  it('that is renamed has a HeartbeatCheck of the new name', async () => {
-    await cronJobs.create('before', WATCHED)
-    await created('before')
-    await cronJobs.create('after', WATCHED)
-    await cronJobs.delete('before')
-    await Promise.all([created('after'), gone('before')])
-  })
-
-  it('may have a name of 253 characters', async () => {
-    const name = `${'n'.repeat(250)}.ab`
-    await cronJobs.create(name, WATCHED)
-    expect((await created(name)).spec.sourceRef).toEqual({ kind: 'CronJob', name })
-  })
 })
 
 it('a resource that is as it should be is not written again, whatever happens to its CronJob', async () => {

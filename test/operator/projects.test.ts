@@ -91,11 +91,7 @@ describe('the annotation of the Namespace', () => {
     await makeProject('unreadable')
     const place = await openWorkplace(t.cluster, { [ANNOTATION]: 'unreadable' })
     const message = 'namespaces is forbidden: no such right'
-    const grant = t.cluster.server.disturb(
-      ({ method, path }) => method === 'GET' && /^\/api\/v1\/namespaces(\/[^/]+)?$/.test(path),
-      { status: 403, reason: 'Forbidden', message },
-      Number.POSITIVE_INFINITY,
-    )
+    const grant = t.cluster.server.forbid((path) => /^\/api\/v1\/namespaces(\/[^/]+)?$/.test(path), message)
     await t.restart()
     await place.apply('a', hourly('unreadable'))
     const said = await place.stalled('a', 'ProjectNotAllowed')
@@ -104,32 +100,6 @@ describe('the annotation of the Namespace', () => {
     expect(said).toContain(message)
     grant()
     await place.ready('a')
-  })
-
-  it('that was read before, and may not be read now, is awaited, and the condition says why', async () => {
-    const [read, unread] = [await openWorkplace(t.cluster), await openWorkplace(t.cluster)]
-    const paths = [read, unread].map(({ name }) => `/api/v1/namespaces/${name}`)
-    const forbid = (isRejected: (path: string) => boolean) =>
-      t.cluster.server.disturb(
-        ({ path }) => isRejected(path),
-        { status: 403, reason: 'Forbidden', message: 'no such right' },
-        Number.POSITIVE_INFINITY,
-      )
-    const forbidWatch = forbid((path) => path === '/api/v1/namespaces')
-    await t.restart()
-    await read.makeReady('a')
-    const grant = forbid((path) => paths.includes(path))
-    await unread.apply('b')
-    const condition = await eventually('it says why', async () => {
-      const { status } = await unread.get('b')
-      return status?.conditions?.find(({ reason }) => reason === 'ProgressingWithRetry')
-    })
-    expect(condition.message).toContain(`the Namespace ${unread.name} cannot be read: `)
-    expect(condition.message).toContain('no such right')
-    grant()
-    forbidWatch()
-    await unread.ready('b')
-    await t.restart()
   })
 
   it('makes its first project the one of checks that name none', async () => {

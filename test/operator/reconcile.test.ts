@@ -2,22 +2,14 @@
 
 import { describe, expect, it } from 'vitest'
 import { eventually } from '../support/until.ts'
-import { conditionOf } from '../support/workplace.ts'
 import { useScene } from './scene.ts'
 
 const t = useScene()
 
-/** The check as the management API shows it. */
-async function checkOf(name: string) {
-  const { status } = await t.place.get(name)
-  const { body } = await t.app.call('GET', `/checks/${status!.checkId}`)
-  return body
-}
-
 describe('a new HeartbeatCheck', () => {
   it('becomes a check of its namespace, armed at once', async () => {
     await t.place.makeReady('nightly', { schedule: '0 2 * * *' })
-    expect(await checkOf('nightly')).toMatchObject({
+    expect(await t.checkOf('nightly')).toMatchObject({
       name: 'nightly',
       slug: 'nightly',
       description: null,
@@ -33,15 +25,6 @@ describe('a new HeartbeatCheck', () => {
     })
     expect(await t.place.pingUrl('nightly')).toContain(`${t.app.pingUrl}/ping/`)
     expect((await fetch(await t.place.pingUrl('nightly'))).status).toBe(200)
-  })
-
-  it('may have a name of 63 characters, of which the Secret has its own', async () => {
-    const name = `${'long-'.repeat(12)}job`
-    expect(name).toHaveLength(63)
-    await t.place.makeReady(name)
-    expect((await t.place.find('secrets', `${name}-heartbeat`))?.metadata.labels).toMatchObject({
-      'heartbeat-operator.io/check': name,
-    })
   })
 
   it('whose schedule names no date is Stalled, says which field and why, and recovers when it is corrected', async () => {
@@ -70,15 +53,15 @@ describe('a changed HeartbeatCheck', () => {
   ])('has its %s changed in the service, and given back', async (what, change, shown) => {
     const name = `change-${what.split(' ')[0]!.toLowerCase()}`
     await t.place.makeReady(name, { periodSeconds: 3_600 })
-    const before = await checkOf(name)
+    const before = await t.checkOf(name)
     await t.place.change(name, { spec: change })
     await t.place.ready(name)
-    expect(await checkOf(name)).toMatchObject({ ...shown, id: before.id, public_id: before.public_id })
+    expect(await t.checkOf(name)).toMatchObject({ ...shown, id: before.id, public_id: before.public_id })
     const taken = Object.fromEntries(Object.keys(change).map((field) => [field, null]))
     await t.place.change(name, { spec: { ...taken, periodSeconds: 3_600 } })
     await t.place.ready(name)
     const { due_at: _, expected_at: _expected, updated_at: _updated, ...kept } = before
-    expect(await checkOf(name)).toMatchObject(kept)
+    expect(await t.checkOf(name)).toMatchObject(kept)
   })
 })
 
@@ -90,14 +73,14 @@ describe('suspend', () => {
 
   it('suspend pauses the check while it is true, and resumes it when it is false; the API is rejected meanwhile', async () => {
     await t.place.makeReady('suspended', { periodSeconds: 3_600, suspend: true })
-    expect(await checkOf('suspended')).toMatchObject({ status: 'paused', due_at: null })
-    expect(conditionOf(await t.place.get('suspended'), 'Up')).toMatchObject({ status: 'Unknown', reason: 'Suspended' })
+    expect(await t.checkOf('suspended')).toMatchObject({ status: 'paused', due_at: null })
+    expect(await t.place.condition('suspended', 'Up')).toMatchObject({ status: 'Unknown', reason: 'Suspended' })
     const refused = await pause('suspended', 'resume')
     expect(refused.status).toBe(409)
     expect(refused.body.error).toContain(`${t.place.name}/suspended`)
     await t.place.change('suspended', { spec: { suspend: false } })
     await t.place.ready('suspended')
-    expect(await checkOf('suspended')).toMatchObject({ status: 'new', due_at: expect.any(String) })
+    expect(await t.checkOf('suspended')).toMatchObject({ status: 'new', due_at: expect.any(String) })
     expect((await pause('suspended', 'pause')).status).toBe(409)
   })
 
@@ -105,7 +88,7 @@ describe('suspend', () => {
     await t.place.makeReady('unset', { periodSeconds: 3_600, suspend: true })
     await t.place.change('unset', { spec: { suspend: null } })
     await t.place.ready('unset')
-    expect(await checkOf('unset')).toMatchObject({ status: 'paused' })
+    expect(await t.checkOf('unset')).toMatchObject({ status: 'paused' })
     expect((await pause('unset', 'resume')).body).toMatchObject({ status: 'new' })
     await t.place.inState('unset', 'new')
     expect((await pause('unset', 'pause')).body).toMatchObject({ status: 'paused' })
@@ -113,20 +96,7 @@ describe('suspend', () => {
     // A change of something else, with its full pass, leaves it paused.
     await t.place.change('unset', { spec: { graceSeconds: 5 } })
     await t.place.ready('unset')
-    expect(await checkOf('unset')).toMatchObject({ status: 'paused', grace_seconds: 5 })
-  })
-
-  it('is all that the API may change of a managed check', async () => {
-    const { status } = await t.place.makeReady('managed')
-    for (const method of ['PUT', 'DELETE']) {
-      const answer = await t.app.call(
-        method,
-        `/checks/${status!.checkId}`,
-        method === 'PUT' ? { name: 'x' } : undefined,
-      )
-      expect([method, answer.status]).toEqual([method, 409])
-      expect(answer.body.error).toContain(`HeartbeatCheck ${t.place.name}/managed in cluster default`)
-    }
+    expect(await t.checkOf('unset')).toMatchObject({ status: 'paused', grace_seconds: 5 })
   })
 })
 
@@ -166,7 +136,7 @@ describe('a check that was changed in the database', () => {
         const name = `drift-${index}`
         const suspend = what.includes('suspen') ? { suspend: true } : {}
         await t.place.makeReady(name, { periodSeconds: 3_600, ...suspend })
-        const before = await checkOf(name)
+        const before = await t.checkOf(name)
         await t.sql(statement, before.id)
         return { what, before, shown }
       }),
@@ -187,7 +157,7 @@ describe('a check that was changed in the database', () => {
     ['keeps the URL that is in its own ConfigMap', 'configured', { kind: 'ConfigMap' }],
   ])('is made again when its row is gone, and %s', async (_, name, publish) => {
     await t.place.makeReady(name, { periodSeconds: 3_600, publish })
-    const before = await checkOf(name)
+    const before = await t.checkOf(name)
     await t.sql('delete from checks where id = $1', before.id)
     const now = await whenReplaced(name, before.id)
     expect(now).toMatchObject({ slug: name, managed_by: 'kubernetes', public_id: before.public_id, status: 'new' })
@@ -199,7 +169,7 @@ describe('a check that was changed in the database', () => {
 
   it('is not made again while its own Secret may not be read: the URL in it would be lost', async () => {
     await t.place.makeReady('unread')
-    const before = await checkOf('unread')
+    const before = await t.checkOf('unread')
     const message = `secrets "unread-heartbeat" is forbidden: User "system:serviceaccount:monitoring:heartbeat" cannot get resource "secrets" in API group "" in the namespace "${t.place.name}"`
     const isRead = (request: { method: string; path: string }) =>
       request.method === 'GET' && request.path.endsWith('/secrets/unread-heartbeat')
@@ -212,13 +182,13 @@ describe('a check that was changed in the database', () => {
     expect(rows).toEqual([])
     end()
     await t.place.ready('unread')
-    expect(await checkOf('unread')).toMatchObject({ public_id: before.public_id })
+    expect(await t.checkOf('unread')).toMatchObject({ public_id: before.public_id })
     expect((await t.place.event('unread', 'CheckLost')).note).toContain('the same ping URL')
   })
 
   it('keeps the URL of an adopted check too, although the annotation names the lost one', async () => {
     await t.place.makeReady('neighbour')
-    const { id, publicId } = await t.app.createCheck({ project_id: (await checkOf('neighbour')).project_id })
+    const { id, publicId } = await t.app.createCheck({ project_id: (await t.checkOf('neighbour')).project_id })
     const annotations = { 'heartbeat-operator.io/adopt-check-id': id }
     await t.place.makeReady('adopted-lost', { periodSeconds: 3_600 }, { annotations })
     await t.sql('delete from checks where id = $1', id)
@@ -239,7 +209,7 @@ describe('a check that was changed in the database', () => {
 
   it('keeps it also when its Secret could not be read at first', async () => {
     await t.place.makeReady('neighbour')
-    const { id, publicId } = await t.app.createCheck({ project_id: (await checkOf('neighbour')).project_id })
+    const { id, publicId } = await t.app.createCheck({ project_id: (await t.checkOf('neighbour')).project_id })
     const annotations = { 'heartbeat-operator.io/adopt-check-id': id }
     await t.place.makeReady('adopted-unread', { periodSeconds: 3_600 }, { annotations })
     const isRead = ({ method, path }: { method: string; path: string }) =>
@@ -249,7 +219,7 @@ describe('a check that was changed in the database', () => {
     await t.place.stalled('adopted-unread', 'PublishRefused')
     end()
     expect(await t.place.stalled('adopted-unread', 'AdoptionRefused')).toContain('remove the id to adopt')
-    expect(await checkOf('adopted-unread')).toMatchObject({ public_id: publicId })
+    expect(await t.checkOf('adopted-unread')).toMatchObject({ public_id: publicId })
   })
 
   it.each([
@@ -264,7 +234,7 @@ describe('a check that was changed in the database', () => {
     ],
   ])('has another URL when its row is gone and %s', async (_, name, change) => {
     await t.place.makeReady(name)
-    const before = await checkOf(name)
+    const before = await t.checkOf(name)
     const url = await t.place.pingUrl(name)
     await t.operator().stop()
     await change()
@@ -284,6 +254,6 @@ describe('a check that was changed in the database', () => {
   const whenReplaced = (name: string, id: string) =>
     eventually('the status names another check', async () => {
       const found = await t.place.get(name)
-      return found.status?.checkId !== undefined && found.status.checkId !== id && checkOf(name)
+      return found.status?.checkId !== undefined && found.status.checkId !== id && t.checkOf(name)
     })
 })

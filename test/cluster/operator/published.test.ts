@@ -48,7 +48,7 @@ it('data of others in a Secret stay when its HeartbeatCheck goes, although no st
   expect(Object.keys((await place.find('secrets', 'handed-over'))!.data!)).toContain('HEARTBEAT_URL')
   await cluster.api('DELETE', place.pathOf('guest'))
   await scene.restart({ resyncMs: NEVER })
-  await eventually('it is gone', async () => (await cluster.api('GET', place.pathOf('guest'))).status === 404)
+  await place.gone('guest')
   // The garbage collector is through when an object of a later resource is gone, which the operator does not know.
   const { metadata } = await place.makeReady('sibling')
   const owner = { apiVersion: 'heartbeat-operator.io/v1', kind: 'HeartbeatCheck', name: 'sibling', uid: metadata.uid }
