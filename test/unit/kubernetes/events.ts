@@ -1,6 +1,6 @@
 /** A recorder before an API server in memory that can refuse and withhold its answers. */
 
-import { ApiError, TransportError } from '../../../src/kubernetes/errors.ts'
+import { TransportError } from '../../../src/kubernetes/errors.ts'
 import type { StatusDetails } from '../../../src/kubernetes/objects.ts'
 import {
   createRecorder,
@@ -8,6 +8,7 @@ import {
   type RecorderOptions,
   type Regarding,
 } from '../../../src/kubernetes/recorder.ts'
+import { anApiError } from '../../support/builders.ts'
 import { createManualClock } from '../../support/manual-clock.ts'
 
 export const aRegarding = (overrides: Partial<Regarding> = {}): Regarding => ({
@@ -37,14 +38,7 @@ interface Written {
 }
 
 export const refusal = (status: number, reason: string, details: StatusDetails | null = null) =>
-  new ApiError({
-    request: 'an event',
-    status,
-    reason,
-    message: `events: ${reason}`,
-    details,
-    retryAfterSeconds: null,
-  })
+  anApiError(status, { reason, message: `events: ${reason}`, details })
 
 export function aRecorder(overrides: Partial<RecorderOptions> = {}) {
   const clock = createManualClock()

@@ -2,11 +2,10 @@
 
 import { describe, expect, it } from 'vitest'
 import type { KubernetesClient } from '../../../src/kubernetes/client.ts'
-import { ApiError } from '../../../src/kubernetes/errors.ts'
 import type { HeartbeatCheck } from '../../../src/operator/heartbeat-check.ts'
 import { RESTORE_RIGHTS } from '../../../src/operator/names.ts'
 import { createCheckWatch } from '../../../src/operator/watch-checks.ts'
-import { aHeartbeatCheck } from '../../support/builders.ts'
+import { aHeartbeatCheck, anApiError } from '../../support/builders.ts'
 import { createManualClock } from '../../support/manual-clock.ts'
 import { silentLog } from '../../support/silent-log.ts'
 
@@ -146,8 +145,7 @@ describe('in several namespaces', () => {
     await clock.settle()
     return { watch, clock, said }
   }
-  const error = (status: number) =>
-    new ApiError({ request: 'r', status, reason: 'R', message: 'no', details: null, retryAfterSeconds: null })
+  const error = (status: number) => anApiError(status)
 
   it.each([403, 500])('one that answers %i keeps the others from nothing, and is listed later', async (status) => {
     const answers: Record<string, Error | null> = { shop: null, bank: error(status) }

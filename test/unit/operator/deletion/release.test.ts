@@ -2,7 +2,6 @@
 
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { createClient, type KubernetesClient } from '../../../../src/kubernetes/client.ts'
-import { ApiError } from '../../../../src/kubernetes/errors.ts'
 import {
   LEADER_PATIENCE_MS,
   ReleaseError,
@@ -10,6 +9,7 @@ import {
   releaseFinalizers,
 } from '../../../../src/operator/deletion/release.ts'
 import { systemClock } from '../../../../src/runtime/clock.ts'
+import { anApiError } from '../../../support/builders.ts'
 import { type FakeApiServer, type FakeObject, startFakeApiServer } from '../../../support/fake-api-server.ts'
 
 const CHECKS = { group: 'heartbeat-operator.io', version: 'v1', plural: 'heartbeatchecks', kind: 'HeartbeatCheck' }
@@ -115,14 +115,7 @@ describe('the finalizer', () => {
     const mergePatch: KubernetesClient['mergePatch'] = async (type, name, patch, writing) => {
       if (writing?.subresource !== 'status') return client.mergePatch(type, name, patch, writing)
       asked += 1
-      throw new ApiError({
-        request: 'x',
-        status: 403,
-        reason: 'Forbidden',
-        message: 'no',
-        details: null,
-        retryAfterSeconds: null,
-      })
+      throw anApiError(403)
     }
     await release({ client: { ...client, mergePatch } })
     for (const key of ['shop/a', 'shop/b', 'shop/c']) {

@@ -1,10 +1,10 @@
 import { beforeEach, describe, expect, it } from 'vitest'
-import { ApiError } from '../../../../src/kubernetes/errors.ts'
 import {
   createNamespaces,
   type Namespaces,
   type NamespacesOptions,
 } from '../../../../src/operator/namespaces/namespaces.ts'
+import { anApiError } from '../../../support/builders.ts'
 import { createManualClock } from '../../../support/manual-clock.ts'
 import { useEach } from '../../../support/use.ts'
 
@@ -24,14 +24,7 @@ beforeEach(() => {
 })
 
 const refuse = (status: number) => () => {
-  throw new ApiError({
-    status,
-    reason: 'Refused',
-    message: 'no',
-    details: null,
-    retryAfterSeconds: null,
-    request: 'get',
-  })
+  throw anApiError(status)
 }
 const look = (age: 'cached' | 'fresh' = 'cached') => namespaces.allowedProjects('shop', age)
 

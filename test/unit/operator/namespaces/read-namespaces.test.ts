@@ -1,8 +1,8 @@
 import { beforeEach, expect, it } from 'vitest'
-import { ApiError } from '../../../../src/kubernetes/errors.ts'
 import { type NamespaceWatch, startNamespaceReads } from '../../../../src/operator/namespaces/watch-namespaces.ts'
 import type { Log } from '../../../../src/runtime/log.ts'
 import { createLoop } from '../../../../src/runtime/loop.ts'
+import { anApiError } from '../../../support/builders.ts'
 import { createManualClock } from '../../../support/manual-clock.ts'
 import { useEach } from '../../../support/use.ts'
 
@@ -29,8 +29,7 @@ function start(): NamespaceWatch {
   const get = async (_: object, { name }: { name: string }) => {
     asked.push(name)
     const status = name === 'shop' && fault !== null ? fault : labels[name] === undefined ? 404 : null
-    if (status !== null)
-      throw new ApiError({ request: 'x', status, reason: 'x', message: 'no', details: null, retryAfterSeconds: null })
+    if (status !== null) throw anApiError(status)
     return { metadata: { name, uid: `${name}-uid`, resourceVersion: '1', labels: labels[name] } }
   }
   const log = {

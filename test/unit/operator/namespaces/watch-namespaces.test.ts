@@ -1,18 +1,11 @@
 import { expect, it } from 'vitest'
-import { ApiError } from '../../../../src/kubernetes/errors.ts'
 import type { KubernetesObject } from '../../../../src/kubernetes/objects.ts'
 import { startNamespaceWatch } from '../../../../src/operator/namespaces/watch-namespaces.ts'
+import { anApiError } from '../../../support/builders.ts'
 import { createManualClock } from '../../../support/manual-clock.ts'
 import { listen } from '../../../support/operator.ts'
 
-const denied = new ApiError({
-  status: 403,
-  reason: 'Forbidden',
-  message: 'no',
-  details: null,
-  retryAfterSeconds: null,
-  request: 'list',
-})
+const denied = anApiError(403)
 
 const aNamespace = (name: string, resourceVersion: string, projects?: string, watch?: string): KubernetesObject => ({
   metadata: {

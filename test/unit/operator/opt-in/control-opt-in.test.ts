@@ -1,7 +1,6 @@
 /** The controller on a clock that a test moves, and on an API server that only counts. test/operator/opt-in.test.ts has the rules. */
 
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { ApiError } from '../../../../src/kubernetes/errors.ts'
 import { createKubernetesMetrics } from '../../../../src/kubernetes/metrics.ts'
 import type { KubernetesObject } from '../../../../src/kubernetes/objects.ts'
 import { createQueue } from '../../../../src/kubernetes/queue.ts'
@@ -13,7 +12,7 @@ import type { Term } from '../../../../src/operator/term.ts'
 import { createMetrics, type Metrics } from '../../../../src/roles/metrics.ts'
 import type { BackoffSteps } from '../../../../src/runtime/backoff.ts'
 import { createLoop } from '../../../../src/runtime/loop.ts'
-import { aHeartbeatCheck } from '../../../support/builders.ts'
+import { aHeartbeatCheck, anApiError } from '../../../support/builders.ts'
 import { createManualClock } from '../../../support/manual-clock.ts'
 import { silentLog } from '../../../support/silent-log.ts'
 import { useEach } from '../../../support/use.ts'
@@ -154,9 +153,9 @@ function aCheck(name: string, installation = OURS): HeartbeatCheck {
 const watched = { labels: { [LABEL]: 'true' } }
 const done = () => calls.splice(0).map(({ verb, name }) => `${verb} ${name}`)
 const reject =
-  (status: number, reason: string, message = 'no') =>
+  (status: number, reason: string, fields: Parameters<typeof anApiError>[1] = {}) =>
   async () => {
-    throw new ApiError({ request: 'x', status, reason, message, details: null, retryAfterSeconds: null })
+    throw anApiError(status, { reason, ...fields })
   }
 async function start(): Promise<void> {
   controller.start()
@@ -307,7 +306,7 @@ describe('a write that fails', () => {
   })
 
   it('by a missing right is a warning on the CronJob, and tried again each minute', async () => {
-    respond = reject(403, 'Forbidden', 'User "x" cannot create resource "heartbeatchecks"')
+    respond = reject(403, 'Forbidden', { message: 'User "x" cannot create resource "heartbeatchecks"' })
     change('a', watched)
     await start()
     await clock.advance(59_999)
@@ -321,17 +320,7 @@ describe('a write that fails', () => {
   })
 
   it('because its namespace is being deleted is none', async () => {
-    respond = async () => {
-      const details = { causes: [{ reason: 'NamespaceTerminating' }] }
-      throw new ApiError({
-        request: 'x',
-        status: 403,
-        reason: 'Forbidden',
-        message: 'no',
-        details,
-        retryAfterSeconds: null,
-      })
-    }
+    respond = reject(403, 'Forbidden', { details: { causes: [{ reason: 'NamespaceTerminating' }] } })
     change('a', watched)
     await start()
     await clock.advance(500_000)
