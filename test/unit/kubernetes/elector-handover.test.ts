@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest'
+import { isPending } from '../../support/until.ts'
 import { aCandidate, aLeader, aPair, aQuickCandidate, aServer, type Behaviour, timeOf } from './candidates.ts'
 
 const TEN_MINUTES_MS = 600_000
@@ -9,13 +10,13 @@ describe('a clean stop', () => {
     const { elector, what, endWork, leading } = aCandidate(server, clock, 'a')
     elector.start()
     await clock.advance(5_000)
-    let hasStopped = false
-    const stopped = elector.stop().then(() => {
-      hasStopped = true
-    })
+    const stopped = elector.stop()
     await clock.advance(60_000)
     expect(what()).toEqual(['leader', 'begin', 'abort'])
-    expect({ hasStopped, isLeader: elector.isLeader() }).toEqual({ hasStopped: false, isLeader: true })
+    expect({ isPending: await isPending(stopped), isLeader: elector.isLeader() }).toEqual({
+      isPending: true,
+      isLeader: true,
+    })
     // Kept alive while the work goes on, however long that takes.
     expect(server.spec()).toMatchObject({ holderIdentity: 'a', renewTime: '2026-01-01T00:01:04.000000Z' })
     endWork()

@@ -10,7 +10,7 @@ import {
 import type { Clock } from '../../../src/runtime/clock.ts'
 import { DAY } from '../../support/builders.ts'
 import { createManualClock, type ManualClock } from '../../support/manual-clock.ts'
-import { settle } from '../../support/until.ts'
+import { isPending } from '../../support/until.ts'
 
 function aQueue(overrides: Partial<QueueOptions> = {}) {
   const clock = createManualClock()
@@ -34,12 +34,6 @@ async function takeAll(queue: Queue): Promise<string[]> {
   const keys: string[] = []
   while (queue.length() > 0) keys.push((await queue.take())!)
   return keys
-}
-
-async function isPending(promise: Promise<unknown>): Promise<boolean> {
-  const pending = Symbol()
-  await settle()
-  return (await Promise.race([promise, Promise.resolve(pending)])) === pending
 }
 
 it('hands keys out in the order in which they came, each once however often it was added', async () => {

@@ -2,6 +2,7 @@ import { describe, expect, it } from 'vitest'
 import { TransportError } from '../../../src/kubernetes/errors.ts'
 import { FLUSH_MS } from '../../../src/kubernetes/recorder.ts'
 import { MINUTE } from '../../support/builders.ts'
+import { isPending } from '../../support/until.ts'
 import { anOccurrence, aRecorder, aRegarding, refusal, verbs } from './events.ts'
 
 describe('limits', () => {
@@ -250,12 +251,9 @@ describe('stop', () => {
     const { recorder, behaviour, dropped, problems, clock } = aRecorder()
     behaviour.hang = true
     for (let index = 0; index < 5; index += 1) recorder.record(aRegarding(), anOccurrence({ note: `${index}` }))
-    let hasStopped = false
-    const stopped = recorder.stop().then(() => {
-      hasStopped = true
-    })
+    const stopped = recorder.stop()
     await clock.advance(FLUSH_MS - 1)
-    expect(hasStopped).toBe(false)
+    expect(await isPending(stopped)).toBe(true)
     await clock.advance(1)
     await stopped
     await clock.settle()

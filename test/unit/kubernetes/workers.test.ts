@@ -7,6 +7,7 @@ import {
   type WorkersOptions,
 } from '../../../src/kubernetes/workers.ts'
 import { createManualClock } from '../../support/manual-clock.ts'
+import { isPending } from '../../support/until.ts'
 
 type Reconcile = WorkersOptions['reconcile']
 
@@ -259,12 +260,9 @@ it('lets reconciles in progress finish within the grace, takes no more keys, and
   queue.add('a')
   queue.add('b')
   await clock.settle()
-  let hasEnded = false
-  const ended = workers.stop(1_001).then(() => {
-    hasEnded = true
-  })
+  const ended = workers.stop(1_001)
   await clock.advance(999)
-  expect({ hasEnded, reconciled }).toEqual({ hasEnded: false, reconciled: [] })
+  expect({ isPending: await isPending(ended), reconciled }).toEqual({ isPending: true, reconciled: [] })
   await clock.advance(1)
   await ended
   expect(reconciled).toEqual(['a'])
@@ -282,15 +280,12 @@ it('aborts what has not finished after the grace, waits for its end, and neither
   workers.start()
   queue.add('a', 'background')
   await clock.settle()
-  let hasEnded = false
-  const ended = workers.stop(5_000).then(() => {
-    hasEnded = true
-  })
+  const ended = workers.stop(5_000)
   await clock.advance(4_999)
-  expect(hasEnded).toBe(false)
+  expect(await isPending(ended)).toBe(true)
   await clock.advance(60_000)
   // The reconcile has not ended yet.
-  expect(hasEnded).toBe(false)
+  expect(await isPending(ended)).toBe(true)
   gate.resolve()
   await ended
   expect({ errors, outcomes, failures: queue.failures('a') }).toEqual({ errors: [], outcomes: [], failures: 0 })
