@@ -509,7 +509,7 @@ describe('a database that does not serve', () => {
 
 describe('a term', () => {
   it('begins with what was not recorded, the oldest first, and sends nothing again', async () => {
-    await using t = startRecording(({ sources, follow }) => {
+    await using t = startRecording(({ sources, follow, recorded }) => {
       for (const name of ['a', 'b', 'c']) {
         follow(name)
         sources.hasRun(`${name}-3`, name, RUNNING)
@@ -894,7 +894,7 @@ describe('a CronJob that is deleted and created again', () => {
 
 describe('a check', () => {
   it('that begins to follow a source gets what its runs have reported before', async () => {
-    await using t = startRecording(({ sources }) => {
+    await using t = startRecording(({ sources, check }) => {
       sources.source('backup')
       sources.hasRun('j1', 'backup', succeeded())
       check('backup', 'backup', null)
