@@ -157,13 +157,18 @@ export function aServer() {
 export const timeOf = (steps: { at: number; what: string }[], what: string) =>
   steps.find((entry) => entry.what === what)!.at
 
-/** A quick candidate `a` that leads already. */
-export async function aLeader(overrides: Partial<ElectorOptions> = {}) {
+/** A candidate `a` on a server of its own. */
+export function aLoneCandidate(overrides: Partial<ElectorOptions> = {}, make = aQuickCandidate) {
   const { clock, server } = aServer()
-  const candidate = aQuickCandidate(server, clock, 'a', overrides)
-  candidate.elector.start()
-  await clock.settle()
-  return { clock, server, ...candidate }
+  return { clock, server, ...make(server, clock, 'a', overrides) }
+}
+
+/** A candidate `a` that leads already, and is quick unless made otherwise. */
+export async function aLeader(overrides: Partial<ElectorOptions> = {}, make = aQuickCandidate) {
+  const leader = aLoneCandidate(overrides, make)
+  leader.elector.start()
+  await leader.clock.settle()
+  return leader
 }
 
 /** `a` leads and `b` follows; `cutOff` withholds every response from `a`. */
