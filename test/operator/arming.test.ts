@@ -14,24 +14,32 @@ async function occupy(name: string): Promise<void> {
   await t.place.put('secrets', { metadata: { name: `${name}-heartbeat` } })
 }
 
+/** A HeartbeatCheck whose URL has no place. */
+async function applyBlocked(name: string, spec?: object): Promise<void> {
+  await occupy(name)
+  await t.place.apply(name, spec)
+  await t.place.stalled(name, 'TargetNotOwned')
+}
+
+/** Gives it that place. */
+async function free(name: string): Promise<void> {
+  await t.place.patch('secrets', `${name}-heartbeat`, adopt)
+  await t.place.ready(name)
+}
+
 it('F10: a check that cannot be published is not armed, and is armed when it can be', async () => {
-  await occupy('blocked')
-  await t.place.apply('blocked')
-  await t.place.stalled('blocked', 'TargetNotOwned')
+  await applyBlocked('blocked')
   expect(await t.checkOf('blocked')).toMatchObject({ status: 'new', due_at: null, expected_at: null })
   expect((await t.place.condition('blocked', 'Up'))?.message).toContain('nothing is expected before its ping URL is')
   const created = (await t.place.event('blocked', 'Created')).note
   expect(created).toBe('the service watches over the job, as soon as its ping URL is published')
-  await t.place.patch('secrets', 'blocked-heartbeat', adopt)
-  await t.place.ready('blocked')
+  await free('blocked')
   expect(await t.checkOf('blocked')).toMatchObject({ status: 'new', due_at: expect.any(String) })
   expect((await t.place.condition('blocked', 'Up'))?.message).toContain('it counts as missed at')
 })
 
 it('stays unarmed however often it is tried, also with a changed spec and by another leader', async () => {
-  await occupy('changed')
-  await t.place.apply('changed')
-  await t.place.stalled('changed', 'TargetNotOwned')
+  await applyBlocked('changed')
   await t.place.change('changed', { spec: { periodSeconds: 60, graceSeconds: 60 } })
   await t.place.stalled('changed', 'TargetNotOwned')
   expect(await t.checkOf('changed')).toMatchObject({ period_seconds: 60, due_at: null })
@@ -43,14 +51,11 @@ it('stays unarmed however often it is tried, also with a changed spec and by ano
 })
 
 it('is disarmed when a call of the API armed it', async () => {
-  await occupy('older')
-  await t.place.apply('older')
-  await t.place.stalled('older', 'TargetNotOwned')
+  await applyBlocked('older')
   const { id } = await t.checkOf('older')
   for (const verb of ['pause', 'resume']) await t.app.call('PATCH', `/checks/${id}/${verb}`)
   await eventually('it is not armed', async () => (await t.checkOf('older')).due_at === null)
-  await t.place.patch('secrets', 'older-heartbeat', adopt)
-  await t.place.ready('older')
+  await free('older')
   expect(await t.checkOf('older')).toMatchObject({ due_at: expect.any(String) })
 })
 
@@ -70,14 +75,11 @@ it('is not armed while the API server rejects the Secret, and is when it takes i
 })
 
 it('a suspended one is not resumed before', async () => {
-  await occupy('suspended')
-  await t.place.apply('suspended', { ...HOURLY, suspend: true })
-  await t.place.stalled('suspended', 'TargetNotOwned')
+  await applyBlocked('suspended', { ...HOURLY, suspend: true })
   await t.place.change('suspended', { spec: { suspend: false } })
   await t.place.stalled('suspended', 'TargetNotOwned')
   expect(await t.checkOf('suspended')).toMatchObject({ status: 'paused', due_at: null })
-  await t.place.patch('secrets', 'suspended-heartbeat', adopt)
-  await t.place.ready('suspended')
+  await free('suspended')
   expect(await t.checkOf('suspended')).toMatchObject({ status: 'new', due_at: expect.any(String) })
 })
 
@@ -85,12 +87,9 @@ it('one that comes back is armed when its URL is back', async () => {
   await t.place.makeReady('revived')
   await fetch(await t.place.pingUrl('revived'))
   await t.place.delete('revived')
-  await occupy('revived')
-  await t.place.apply('revived')
-  await t.place.stalled('revived', 'TargetNotOwned')
+  await applyBlocked('revived')
   expect(await t.checkOf('revived')).toMatchObject({ status: 'new', due_at: null, last_ping_at: expect.any(String) })
-  await t.place.patch('secrets', 'revived-heartbeat', adopt)
-  await t.place.ready('revived')
+  await free('revived')
   expect(await t.checkOf('revived')).toMatchObject({ due_at: expect.any(String) })
 })
 

@@ -41,7 +41,7 @@ async function makeInOne(name: string, spec?: object): Promise<{ url: string; id
 
 describe('a resource of another installation', () => {
   it('F1: is left alone, with Stalled, an Event, an error in the log and a metric; its owner goes on', async () => {
-    await using _first = await start(one, { resyncMs: 60_000 })
+    await using _first = await start(one, { resyncMs: 600_000 })
     const { status } = await place.makeReady('nightly')
     const url = await place.pingUrl('nightly')
     const { said, log } = listen()
@@ -157,7 +157,7 @@ describe('a resource of another installation', () => {
 
 describe('a status that names another installation', () => {
   it('removes no check while the published object holds our URL, cannot be read or is gone', async () => {
-    await using first = await start(one, { resyncMs: 60_000, clock: fasterClock(8) })
+    await using first = await start(one, { resyncMs: 180_000, clock: fasterClock(8) })
     const { status } = await place.makeReady('forged')
     const url = await place.pingUrl('forged')
     await place.makeReady('bait')

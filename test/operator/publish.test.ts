@@ -190,18 +190,6 @@ describe('a target that is not ours', () => {
     ])
   })
 
-  it('keeps what others have in it when the check goes, although it was given away', async () => {
-    await t.place.put('secrets', {
-      metadata: { name: 'lent', annotations: { 'heartbeat-operator.io/adopt': 'true' } },
-      data: { OTHER: base64('theirs') },
-    })
-    await t.place.makeReady('borrower', spec({ name: 'lent' }))
-    await t.place.delete('borrower')
-    const left = await t.place.find('secrets', 'lent')
-    expect(left?.data).toEqual({ OTHER: base64('theirs') })
-    expect(left?.metadata.ownerReferences).toBeUndefined()
-  })
-
   it('is named with its owner when it has one: another check, or another controller', async () => {
     await t.place.makeReady('first', spec({ name: 'wanted-by-two' }))
     const before = await t.place.find('secrets', 'wanted-by-two')

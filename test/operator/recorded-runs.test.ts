@@ -6,11 +6,12 @@ import { follow, LABELLED } from '../support/cron-jobs.ts'
 import { type JobPing, readJobPings } from '../support/job-pings.ts'
 import { eventually } from '../support/until.ts'
 import { conditionOf } from '../support/workplace.ts'
-import { failed, running, succeeded, useCronJobs } from './cron-jobs.ts'
+import { failed, running, succeeded, useChecks, useCronJobs } from './cron-jobs.ts'
 import { useScene } from './scene.ts'
 
 const t = useScene({ resyncMs: 600_000, cronJobs: LABELLED })
 const cronJobs = useCronJobs(t)
+const { age, eventsOf, overrun } = useChecks(t)
 
 let base = 0
 /** So many seconds after a time that is long ago, and later than the creation of the last check. */
@@ -24,12 +25,7 @@ async function makeFollowed(
 ): Promise<{ id: string; owner: string }> {
   const { uid: owner } = await cronJobs.create(name, { schedule: '@hourly', ...ofCronJob })
   const { status } = await t.place.makeReady(name, { ...follow(name), ...spec })
-  // What ended before it was created would be its history.
-  await t.sql(
-    `with old as (update checks set created_at = created_at - interval '1 day' where id = $1 returning key)
-       update check_states set since = since - interval '1 day' where check_key in (select key from old)`,
-    status!.checkId,
-  )
+  await age(status!.checkId!)
   base = Date.now() - 3_600_000
   return { id: status!.checkId!, owner }
 }
@@ -83,11 +79,7 @@ it.each([
     await seen()
     await t.place.makeReady(name, follow(name))
     await t.place.inState(name, 'up')
-    const { rows } = await t.sql(
-      'select e.type from events e join checks c on c.key = e.check_key where c.id = $1 order by e.id',
-      id,
-    )
-    expect((rows as { type: string }[]).map(({ type }) => type)).toEqual(['check.down', 'check.paused', 'check.up'])
+    expect(await eventsOf(id)).toEqual(['check.down', 'check.paused', 'check.up'])
   },
 )
 
@@ -153,12 +145,7 @@ describe('a Job', () => {
     const containerStatuses = [{ name: 'main', state: { running: { startedAt: at(2) } } }]
     await cronJobs.createPod('long-1-x7k2p', job, { phase: 'Running', containerStatuses })
     await recorded(id, [`start ${job} ${at(1)}`])
-    // Its deadline is now, and so after all that was seen.
-    await t.sql(
-      `update check_states s set runs = jsonb_set(runs, '{0,deadlineAt}', to_jsonb(d.ms)), wake_at = to_timestamp(d.ms / 1000.0)
-         from checks c, (select floor(extract(epoch from clock_timestamp()) * 1000) as ms) d where c.key = s.check_key and c.id = $1`,
-      id,
-    )
+    await overrun(id)
     const object = await t.place.inState('long', 'down')
     const detail =
       'Job long-1 has run for longer than 7200 s (spec.maxRuntimeSeconds of its HeartbeatCheck): pod long-1-x7k2p on node worker-3'
@@ -170,48 +157,36 @@ describe('a Job', () => {
     expect(flips[0]).toMatchObject({ reason: 'overran', detail })
   })
 
-  describe('that goes on although its container has ended', () => {
-    const state = (exitCode: number) => ({ terminated: { exitCode, reason: 'Error', finishedAt: at(2) } })
-    const statuses = (main: object) => ({
-      phase: 'Running',
-      containerStatuses: [
-        { name: 'main', restartCount: 0, state: main },
-        { name: 'proxy', restartCount: 0, state: { running: { startedAt: at(1) } } },
-      ],
-    })
-    /** @param main the state of its container, beside a proxy that runs */
-    async function startKept(name: string, main: object) {
-      const { id, owner } = await makeFollowed(name)
-      const job = await cronJobs.createJob(`${name}-1`, owner, { status: running(at(1)) })
-      await recorded(id, [`start ${job} ${at(1)}`])
-      await cronJobs.createPod(`${name}-1-a`, job, statuses(main))
-      return { id, job }
-    }
-    const says = (name: string, id: string, detail: string) =>
+  it('that goes on although its container has ended is named with the code, and with what keeps the pod', async () => {
+    const { id, owner } = await makeFollowed('kept')
+    const job = await cronJobs.createJob('kept-1', owner, { status: running(at(1)) })
+    await recorded(id, [`start ${job} ${at(1)}`])
+    const terminated = { exitCode: 7, reason: 'Error', finishedAt: at(2) }
+    const containerStatuses = [
+      { name: 'main', restartCount: 0, state: { terminated } },
+      { name: 'proxy', restartCount: 0, state: { running: { startedAt: at(1) } } },
+    ]
+    await cronJobs.createPod('kept-1-a', job, { phase: 'Running', containerStatuses })
+    const detail = 'container main failed (exit code 7), and container proxy keeps the pod running'
+    const says = () =>
       eventually(`it says ${detail}`, async () => {
-        const object = await t.place.get(name)
+        const object = await t.place.get('kept')
         expect(await check(id)).toMatchObject({ status: 'new', status_detail: detail })
         expect(conditionOf(object, 'Up')?.message).toContain(`; a run in progress: ${detail}`)
         return object
       })
-
-    it('is named with the code, and with the container that keeps the pod', async () => {
-      const { id } = await startKept('kept', state(7))
-      const detail = 'container main failed (exit code 7), and container proxy keeps the pod running'
-      const object = await says('kept', id, detail)
-      const lastRun = { outcome: 'Running', exitCode: 7, reason: 'Error', message: detail }
-      expect(object.status?.lastRun).toMatchObject(lastRun)
-      expect((await check(id)).kubernetes.source.last_run).toMatchObject({ outcome: 'running', message: detail })
-      const { project_id } = await check(id)
-      const { body } = await t.app.call('GET', `/checks?slug=kept&project_id=${project_id}`)
-      expect(body).toMatchObject({ checks: [{ status_detail: detail }] })
-      await t.restart()
-      await says('kept', id, detail)
-      // Its end says why, and a Job that is gone is no run in progress.
-      await cronJobs.changeJob('kept-1', failed(at(1), at(9)))
-      await t.place.inState('kept', 'down')
-      expect((await check(id)).status_detail).toBe('container main failed (exit code 7)')
-    })
+    const lastRun = { outcome: 'Running', exitCode: 7, reason: 'Error', message: detail }
+    expect((await says()).status?.lastRun).toMatchObject(lastRun)
+    expect((await check(id)).kubernetes.source.last_run).toMatchObject({ outcome: 'running', message: detail })
+    const { project_id } = await check(id)
+    const { body } = await t.app.call('GET', `/checks?slug=kept&project_id=${project_id}`)
+    expect(body).toMatchObject({ checks: [{ status_detail: detail }] })
+    await t.restart()
+    await says()
+    // Its end says why, and a Job that is gone is no run in progress.
+    await cronJobs.changeJob('kept-1', failed(at(1), at(9)))
+    await t.place.inState('kept', 'down')
+    expect((await check(id)).status_detail).toBe('container main failed (exit code 7)')
   })
 })
 
@@ -241,23 +216,6 @@ describe('after a downtime', () => {
     await recorded(id, [...before, ...after])
     expect((await check(id)).status).toBe('down')
   })
-})
-
-it('nothing counts as seen while the HeartbeatChecks cannot be listed', async () => {
-  const { id, owner } = await makeFollowed('unlisted')
-  await seen()
-  await t.operator().stop()
-  const job = await cronJobs.createJob('unlisted-1', owner, { status: succeeded(at(1), at(8)) })
-  const { server } = t.cluster
-  const isOfChecks = ({ path }: { path: string }) => path.includes('/heartbeatchecks')
-  const heal = server.disturb(isOfChecks, { status: 500, reason: 'InternalError' }, Number.POSITIVE_INFINITY)
-  const [from, asked] = [await seenAt(), server.requests.length]
-  await t.restart()
-  await eventually('they are asked for four times', () => server.requests.slice(asked).filter(isOfChecks).length >= 4)
-  expect(await seenAt()).toEqual(from)
-  heal()
-  await recorded(id, [`start ${job} ${at(1)}`, `success ${job} ${at(8)}`])
-  await seen()
 })
 
 describe('a watch', () => {

@@ -127,16 +127,6 @@ describe('F8: a Secret without its owner reference', () => {
     expect(await t.place.stalled(name, 'TargetNotOwned')).toMatch(message)
     expect(await secretOf(name)).toEqual(before)
   })
-
-  it('is not ours when another controller owns it', async () => {
-    await t.place.makeReady('taken')
-    const { metadata } = await t.place.put('configmaps', { metadata: { name: 'web' } })
-    const owner = { apiVersion: 'v1', kind: 'ConfigMap', name: 'web', uid: metadata.uid, controller: true }
-    await t.place.patch('secrets', 'taken-heartbeat', { metadata: { ownerReferences: [owner] } })
-    await request('taken', 'now')
-    expect(await t.place.stalled('taken', 'TargetNotOwned')).toContain('belongs to ConfigMap web')
-    expect((await secretOf('taken')).metadata.ownerReferences).toEqual([owner])
-  })
 })
 
 describe('F3: a request to reconcile', () => {
