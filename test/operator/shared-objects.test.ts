@@ -143,19 +143,6 @@ describe('an object of others', () => {
 })
 
 describe('a publication that is not in the status', () => {
-  it.each(POLICIES)('takes no data of others along: %s', async (deletionPolicy) => {
-    const name = `unsaid-${deletionPolicy.toLowerCase()}`
-    await handOver(name)
-    const allow = forbid(isStatus)
-    await t.place.apply(`of-${name}`, spec(name, { deletionPolicy }))
-    await eventually('the URL is written', async () => 'HEARTBEAT_URL' in (await secret(name)).data!)
-    const written = (await secret(name)).data
-    expect((await t.place.get(`of-${name}`)).status).toBeUndefined()
-    await t.place.delete(`of-${name}`)
-    allow()
-    expect((await secret(name)).data).toEqual(deletionPolicy === 'Retain' ? written : NOTE)
-  })
-
   it('is withdrawn from where the specification and the status say', async () => {
     await handOver('first')
     await handOver('second')
