@@ -166,8 +166,8 @@ export async function connectionOf(kubeconfig: string): Promise<Connection> {
 }
 
 /** A client of its own, for a part of what an operator asks. */
-export function clientOf(connection: Connection): KubernetesClient & AsyncDisposable {
-  const client = createClient({ connection, clock: systemClock })
+export function clientOf(connection: Connection, random = Math.random): KubernetesClient & AsyncDisposable {
+  const client = createClient({ connection, clock: systemClock, random })
   return { ...client, [Symbol.asyncDispose]: client.close }
 }
 
