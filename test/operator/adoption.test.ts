@@ -50,13 +50,4 @@ describe('adoption', () => {
     await place.change('corrected', { metadata: adopting(id) })
     expect((await place.ready('corrected')).status?.checkId).toBe(id)
   })
-
-  it('is refused when the resource has a check already, which stays in use', async () => {
-    const { id } = await makeOfApi()
-    const { status } = await place.makeReady('settled')
-    await place.change('settled', { metadata: adopting(id) })
-    expect(await place.stalled('settled', 'AdoptionRefused')).toContain('this resource has the check')
-    expect((await place.get('settled')).status).toMatchObject({ checkId: status!.checkId, state: 'new' })
-    expect((await fetch(await place.pingUrl('settled'))).status).toBe(200)
-  })
 })

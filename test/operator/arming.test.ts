@@ -50,15 +50,6 @@ it('stays unarmed however often it is tried, also with a changed spec and by ano
   expect(await t.checkOf('changed')).toMatchObject({ due_at: null })
 })
 
-it('is disarmed when a call of the API armed it', async () => {
-  await applyBlocked('older')
-  const { id } = await t.checkOf('older')
-  for (const verb of ['pause', 'resume']) await t.app.call('PATCH', `/checks/${id}/${verb}`)
-  await eventually('it is not armed', async () => (await t.checkOf('older')).due_at === null)
-  await free('older')
-  expect(await t.checkOf('older')).toMatchObject({ due_at: expect.any(String) })
-})
-
 it('is not armed while the API server rejects the Secret, and is when it takes it', async () => {
   const isSecret = ({ path }: { path: string }) => path.includes('/secrets')
   const end = t.cluster.server.disturb(isSecret, { status: 500 }, 1_000)
@@ -72,25 +63,6 @@ it('is not armed while the API server rejects the Secret, and is when it takes i
   end()
   await t.place.ready('later')
   expect(await t.checkOf('later')).toMatchObject({ due_at: expect.any(String) })
-})
-
-it('a suspended one is not resumed before', async () => {
-  await applyBlocked('suspended', { ...HOURLY, suspend: true })
-  await t.place.change('suspended', { spec: { suspend: false } })
-  await t.place.stalled('suspended', 'TargetNotOwned')
-  expect(await t.checkOf('suspended')).toMatchObject({ status: 'paused', due_at: null })
-  await free('suspended')
-  expect(await t.checkOf('suspended')).toMatchObject({ status: 'new', due_at: expect.any(String) })
-})
-
-it('one that comes back is armed when its URL is back', async () => {
-  await t.place.makeReady('revived')
-  await fetch(await t.place.pingUrl('revived'))
-  await t.place.delete('revived')
-  await applyBlocked('revived')
-  expect(await t.checkOf('revived')).toMatchObject({ status: 'new', due_at: null, last_ping_at: expect.any(String) })
-  await free('revived')
-  expect(await t.checkOf('revived')).toMatchObject({ due_at: expect.any(String) })
 })
 
 it('one that was published stays armed when its next target is occupied: its job has the URL', async () => {

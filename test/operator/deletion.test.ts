@@ -88,29 +88,22 @@ describe('deletionPolicy Retain', () => {
     expect(secret?.metadata.annotations ?? {}).not.toHaveProperty('heartbeat-operator.io/adopt')
   })
 
-  it.each([
-    ['adopting', 'the resource adopts it'],
-    ['removing', 'it is removed through the API'],
-  ])('does not, once it was changed through the API, until %s: %s', async (solution) => {
-    const name = `changed-${solution}`
-    const { status } = await t.place.makeReady(name, retained)
+  it('does not, once it was changed through the API, until the resource adopts it', async () => {
+    const { status } = await t.place.makeReady('changed', retained)
     const id = status!.checkId!
-    const url = await t.place.pingUrl(name)
-    await t.place.delete(name)
+    const url = await t.place.pingUrl('changed')
+    await t.place.delete('changed')
     await t.app.call('PUT', `/checks/${id}`, { name: 'Ours now' })
-    await t.place.apply(name, retained)
-    const message = await t.place.stalled(name, 'RetainedCheckExists')
+    await t.place.apply('changed', retained)
+    const message = await t.place.stalled('changed', 'RetainedCheckExists')
     expect(message).toContain(`heartbeat-operator.io/adopt-check-id: "${id}"`)
     expect(message).toContain(`DELETE /api/v1/checks/${id}`)
-    expect(await t.place.pingUrl(name)).toBe(url)
+    expect(await t.place.pingUrl('changed')).toBe(url)
     expect((await check(id)).body).toMatchObject({ name: 'Ours now', managed_by: 'api' })
-    if (solution === 'adopting')
-      await t.place.change(name, { metadata: { annotations: { 'heartbeat-operator.io/adopt-check-id': id } } })
-    else await t.app.call('DELETE', `/checks/${id}`)
-    const now = await t.place.ready(name)
-    expect(now.status?.checkId === id).toBe(solution === 'adopting')
-    expect((await t.place.pingUrl(name)) === url).toBe(solution === 'adopting')
-    expect(await ping(await t.place.pingUrl(name))).toBe(200)
+    await t.place.change('changed', { metadata: { annotations: { 'heartbeat-operator.io/adopt-check-id': id } } })
+    expect((await t.place.ready('changed')).status?.checkId).toBe(id)
+    expect(await t.place.pingUrl('changed')).toBe(url)
+    expect(await ping(url)).toBe(200)
   })
 
   it('keeps the URL in its Secret: no other check is published there while the retained one lives', async () => {

@@ -46,23 +46,6 @@ describe('a flip', () => {
     await flip('flips', () => call('resume'), 'new', 'Resumed')
   })
 
-  it('is one Event although the operator died before it saved that and wrote the status, and the next one reported the flip again', async () => {
-    await t.place.makeReady('once')
-    await ping('once')
-    const { status } = await t.place.inState('once', 'up')
-    await flip('once', () => ping('once', '/fail'), 'down', 'Failed')
-    await t.operator().stop()
-    expect((await t.cluster.api('PATCH', `${t.place.pathOf('once')}/status`, { status })).status).toBe(200)
-    await t.sql(`delete from reported_flips where check_key = ${KEY}`, 'once')
-    await t.restart()
-    await t.place.inState('once', 'down')
-    await t.operator().stop()
-    const stories = (await t.place.events('once')).filter(({ reason }) => reason === 'Failed')
-    expect(stories).toEqual([expect.not.objectContaining({ series: expect.anything() })])
-    expect(stories[0]?.note).toMatch(/^the job reported a failure at 2/)
-    await t.restart()
-  })
-
   it('reads no published object: a resync does, a request, and a change of the resource', async () => {
     await t.place.makeReady('unread')
     const reads = () => {
@@ -94,23 +77,6 @@ describe('a flip', () => {
       return status?.observedGeneration === metadata.generation
     })
     expect(reads()).toBe(before + 2)
-  })
-
-  it('is reported alone: Events of earlier flips that have expired are not written again', async () => {
-    await t.place.makeReady('forgotten')
-    await ping('forgotten')
-    await flip('forgotten', () => ping('forgotten', '/fail'), 'down', 'Failed')
-    await reported('forgotten')
-    await t.operator().stop()
-    const events = `/apis/events.k8s.io/v1/namespaces/${t.place.name}/events`
-    for (const { metadata } of await t.place.events('forgotten'))
-      await t.cluster.api('DELETE', `${events}/${metadata.name}`)
-    await ping('forgotten')
-    await t.restart()
-    await eventually('its Event', async () => (await t.place.events('forgotten')).length > 0)
-    await t.operator().stop()
-    expect((await t.place.events('forgotten')).map(({ reason }) => reason)).toEqual(['Recovered'])
-    await t.restart()
   })
 
   it('has its Event although it came back within its second, unseen: the status is as before', async () => {

@@ -3,13 +3,10 @@
 import { describe, expect, it } from 'vitest'
 import type { HeartbeatCheck } from '../../src/operator/heartbeat-check.ts'
 import type { OperatorOptions } from '../../src/operator/operator.ts'
-import type { Service } from '../../src/operator/service.ts'
-import { systemClock } from '../../src/runtime/clock.ts'
 import { listDeclaredStates } from '../../src/store/checks/declared-checks.ts'
 import { startTestApp } from '../support/app.ts'
 import { startFakeCluster } from '../support/fake-cluster.ts'
-import { clientOf, readMetric, startTestOperator, testDatabaseOf, whenLeading } from '../support/operator.ts'
-import { serviceWith } from '../support/operator-service.ts'
+import { readMetric, startTestOperator, testDatabaseOf, whenLeading } from '../support/operator.ts'
 import { eventually } from '../support/until.ts'
 import { use, useEach } from '../support/use.ts'
 import { openWorkplace } from '../support/workplace.ts'
@@ -80,41 +77,5 @@ describe('a resource that was lost without its finalizer', () => {
     expect(await ping(url)).toBe(404)
     expect(await namesWithChecks()).toEqual(['kept'])
     expect(await readMetric(operator, 'heartbeat_orphans_total')).toBe(1)
-  })
-
-  it('keeps its check while the list of resources is not whole', async () => {
-    await using first = await startOperator()
-    for (const name of ['kept', 'lost']) await place.apply(name)
-    for (const name of ['kept', 'lost']) await place.ready(name)
-    await first.stop()
-    await place.forceAway('lost')
-
-    await using direct = clientOf(cluster.connection)
-    let isWhole = false
-    const client: typeof direct = {
-      ...direct,
-      // One object a page, and no second page.
-      async list(type, options) {
-        if (options?.continueToken !== undefined && !isWhole) throw new Error('the list broke off')
-        return direct.list(type, { ...options, limit: 1 })
-      },
-    }
-    await place.apply('another')
-    let polls = 0
-    const real = serviceWith({ database: app.database, clock: systemClock }, (await testDatabaseOf(app)).url)
-    const service: Service = {
-      ...real,
-      listStates(...call) {
-        polls += 1
-        return real.listStates(...call)
-      },
-    }
-    await using second = await startOperator({ client, service, orphanMs: 0, random: () => 0 })
-    await whenLeading(second)
-    await eventually('some polls', () => polls > 3)
-    expect(await namesWithChecks()).toEqual(['kept', 'lost'])
-    isWhole = true
-    await eventually('its check is collected', async () => !(await namesWithChecks()).includes('lost'))
-    expect(await namesWithChecks()).toContain('kept')
   })
 })

@@ -83,41 +83,14 @@ describe('suspend', () => {
     expect(await t.checkOf('suspended')).toMatchObject({ status: 'new', due_at: expect.any(String) })
     expect((await pause('suspended', 'pause')).status).toBe(409)
   })
-
-  it('leaves pausing and resuming to the API while it is unset', async () => {
-    await t.place.makeReady('unset', { periodSeconds: 3_600, suspend: true })
-    await t.place.change('unset', { spec: { suspend: null } })
-    await t.place.ready('unset')
-    expect(await t.checkOf('unset')).toMatchObject({ status: 'paused' })
-    expect((await pause('unset', 'resume')).body).toMatchObject({ status: 'new' })
-    await t.place.inState('unset', 'new')
-    expect((await pause('unset', 'pause')).body).toMatchObject({ status: 'paused' })
-    await t.place.inState('unset', 'paused')
-    // A change of something else, with its full pass, leaves it paused.
-    await t.place.change('unset', { spec: { graceSeconds: 5 } })
-    await t.place.ready('unset')
-    expect(await t.checkOf('unset')).toMatchObject({ status: 'paused', grace_seconds: 5 })
-  })
 })
 
 describe('a check that was changed in the database', () => {
   const drifts: [string, string, object][] = [
     ['its name', "update checks set name = 'other' where id = $1", { name: expect.stringMatching(/^drift-/) }],
     ['its description', "update checks set description = 'other' where id = $1", { description: null }],
-    ['its period', periodOf('period_seconds = 60'), { period_seconds: 3_600 }],
-    [
-      'a schedule for its period',
-      periodOf("period_seconds = null, schedule = '0 1 * * *', time_zone = 'UTC'"),
-      { period_seconds: 3_600 },
-    ],
     ['its grace', periodOf('grace_seconds = 1'), { grace_seconds: 360 }],
     ['its status, which is suspended', periodOf('status = 0'), { status: 'paused' }],
-    [
-      'that it is not armed',
-      periodOf('status = 0, expected_at = null, due_at = null, wake_at = null'),
-      { due_at: expect.any(String) },
-    ],
-    ['who manages it', "update checks set managed_by = 'api' where id = $1", { managed_by: 'kubernetes' }],
     [
       'whose it is',
       "update checks set managed_by = 'api', kubernetes_cluster = null, kubernetes_namespace = null, kubernetes_name = null, kubernetes_suspend = null where id = $1",
@@ -207,37 +180,14 @@ describe('a check that was changed in the database', () => {
     expect((await fetch(`${t.app.pingUrl}/ping/${publicId}`)).status).toBe(200)
   })
 
-  it('keeps it also when its Secret could not be read at first', async () => {
-    await t.place.makeReady('neighbour')
-    const { id, publicId } = await t.app.createCheck({ project_id: (await t.checkOf('neighbour')).project_id })
-    const annotations = { 'heartbeat-operator.io/adopt-check-id': id }
-    await t.place.makeReady('adopted-unread', { periodSeconds: 3_600 }, { annotations })
-    const isRead = ({ method, path }: { method: string; path: string }) =>
-      method === 'GET' && path.endsWith('/secrets/adopted-unread-heartbeat')
-    const end = t.cluster.server.disturb(isRead, { status: 403, reason: 'Forbidden', message: 'forbidden' }, 10_000)
-    await t.sql('delete from checks where id = $1', id)
-    await t.place.stalled('adopted-unread', 'PublishRefused')
-    end()
-    expect(await t.place.stalled('adopted-unread', 'AdoptionRefused')).toContain('remove the id to adopt')
-    expect(await t.checkOf('adopted-unread')).toMatchObject({ public_id: publicId })
-  })
-
-  it.each([
-    ['its Secret is gone too', 'gone', () => t.cluster.api('DELETE', secretPath('gone'))],
-    [
-      'its Secret has been changed',
-      'edited',
-      async () => {
-        const url = `http://evil/ping/0190b8a0-0000-4000-8000-00000000000a`
-        await t.place.patch('secrets', 'edited-heartbeat', { data: { HEARTBEAT_URL: btoa(url) } })
-      },
-    ],
-  ])('has another URL when its row is gone and %s', async (_, name, change) => {
+  it('has another URL when its row is gone and its Secret has been changed', async () => {
+    const name = 'edited'
     await t.place.makeReady(name)
     const before = await t.checkOf(name)
     const url = await t.place.pingUrl(name)
     await t.operator().stop()
-    await change()
+    const data = { HEARTBEAT_URL: btoa('http://evil/ping/0190b8a0-0000-4000-8000-00000000000a') }
+    await t.place.patch('secrets', `${name}-heartbeat`, { data })
     await t.sql('delete from checks where id = $1', before.id)
     await t.restart()
     const now = await whenReplaced(name, before.id)
@@ -250,7 +200,6 @@ describe('a check that was changed in the database', () => {
     })
   })
 
-  const secretPath = (name: string) => `/api/v1/namespaces/${t.place.name}/secrets/${name}-heartbeat`
   const whenReplaced = (name: string, id: string) =>
     eventually('the status names another check', async () => {
       const found = await t.place.get(name)

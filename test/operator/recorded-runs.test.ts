@@ -52,36 +52,28 @@ const closed = (id: string) =>
     return (rows as { runs: unknown }[])[0]!.runs === null
   })
 
-const seenAt = async () =>
-  ((await t.sql(`select seen_at as at from seen_areas where area = 'default'`)).rows as { at: number | null }[])[0]
-    ?.at ?? null
-
 /** Waits until all that is in the cluster now is recorded. */
 async function seen(): Promise<void> {
-  const from = ((await t.sql('select clock_timestamp() as at')).rows as { at: number }[])[0]!.at
-  await eventually('all Jobs are seen', async () => ((await seenAt()) ?? 0) > from)
+  const timeIn = async (sql: string) => ((await t.sql(sql)).rows as { at: number | null }[])[0]?.at ?? 0
+  const from = await timeIn('select clock_timestamp() as at')
+  const seenAt = `select seen_at as at from seen_areas where area = 'default'`
+  await eventually('all Jobs are seen', async () => (await timeIn(seenAt)) > from)
 }
 
-it.each([
-  ['a Job', 'fixed', (owner: string) => cronJobs.createJob('fixed-2', owner, { status: succeeded(at(100), at(131)) })],
-  ['a Job that is gone', 'limits', () => cronJobs.changeStatus('limits', { lastSuccessfulTime: at(131) })],
-])(
-  'a check that was down when it was deleted is not down again, if %s has succeeded meanwhile',
-  async (_, name, succeed) => {
-    const { id, owner } = await makeFollowed(name)
-    // While no check follows a CronJob, that all is seen is written seldom.
-    await makeFollowed(`beside-${name}`)
-    await cronJobs.createJob(`${name}-1`, owner, { status: failed(at(1), at(31)) })
-    await t.place.inState(name, 'down')
-    await t.place.delete(name)
-    await t.sql('update tombstones set deleted_at = $2 where id = $1', id, new Date(base + 60_000))
-    await succeed(owner)
-    await seen()
-    await t.place.makeReady(name, follow(name))
-    await t.place.inState(name, 'up')
-    expect(await eventsOf(id)).toEqual(['check.down', 'check.paused', 'check.up'])
-  },
-)
+it('a check that was down when it was deleted is not down again, if a Job has succeeded meanwhile', async () => {
+  const { id, owner } = await makeFollowed('fixed')
+  // While no check follows a CronJob, that all is seen is written seldom.
+  await makeFollowed('beside')
+  await cronJobs.createJob('fixed-1', owner, { status: failed(at(1), at(31)) })
+  await t.place.inState('fixed', 'down')
+  await t.place.delete('fixed')
+  await t.sql('update tombstones set deleted_at = $2 where id = $1', id, new Date(base + 60_000))
+  await cronJobs.createJob('fixed-2', owner, { status: succeeded(at(100), at(131)) })
+  await seen()
+  await t.place.makeReady('fixed', follow('fixed'))
+  await t.place.inState('fixed', 'up')
+  expect(await eventsOf(id)).toEqual(['check.down', 'check.paused', 'check.up'])
+})
 
 describe('a Job', () => {
   it('is recorded with its start and its end, at its own times, as one run', async () => {
