@@ -22,13 +22,6 @@ export function useChecks(t: Pick<Scene, 'sql'>) {
            update check_states set since = since - interval '1 day' where check_key in (select key from old)`,
         id,
       ),
-    /** The deadline of its run is now, and so after all that was seen. */
-    overrun: (id: string) =>
-      t.sql(
-        `update check_states s set runs = jsonb_set(runs, '{0,deadlineAt}', to_jsonb(d.ms)), wake_at = to_timestamp(d.ms / 1000.0)
-           from checks c, (select floor(extract(epoch from clock_timestamp()) * 1000) as ms) d where c.key = s.check_key and c.id = $1`,
-        id,
-      ),
     /** Types of its events, oldest first. */
     async eventsOf(id: string): Promise<string[]> {
       const sql = 'select e.type from events e join checks c on c.key = e.check_key where c.id = $1 order by e.id'

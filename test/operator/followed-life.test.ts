@@ -30,16 +30,6 @@ async function makeFollowed(name: string, spec: object = {}) {
 }
 
 describe('the deletion of the resource', () => {
-  it('removes the check, and a resource of its name has it back', async () => {
-    const id = await makeFollowed('deleted')
-    expect(await rowOf(id)).toEqual({ job_area: 'default', name: 'deleted' })
-    await t.place.delete('deleted')
-    expect(await rowOf(id)).toBeUndefined()
-    const { status } = await t.place.makeReady('deleted', follow('deleted'))
-    expect(status).toMatchObject({ checkId: id, source: { name: 'deleted' } })
-    expect(await rowOf(id)).toEqual({ job_area: 'default', name: 'deleted' })
-  })
-
   it('leaves a check down that was down, until a run succeeds: the Event says why again', async () => {
     const { uid } = await cronJobs.create('broken', { schedule: '@hourly' })
     const { status } = await t.place.makeReady('broken', follow('broken'))
@@ -86,15 +76,6 @@ describe('the deletion of the resource', () => {
     await eventually('the check is gone', async () => (await rowOf(status!.checkId!)) === undefined)
     const { body } = await t.app.call('GET', `/audit?target_id=${status!.checkId}`)
     expect(body.entries.map(({ action }: { action: string }) => action)).toEqual(['check.removed', 'check.created'])
-  })
-
-  it('gives up the source of a check when a resource without one has its name', async () => {
-    const id = await makeFollowed('plain')
-    await t.place.forceAway('plain')
-    const { status } = await t.place.makeReady('plain', { periodSeconds: 60 })
-    expect(status!.checkId).toBe(id)
-    expect(status).not.toHaveProperty('source')
-    expect(await rowOf(id)).toEqual({ job_area: null, name: null })
   })
 })
 

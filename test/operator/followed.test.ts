@@ -94,20 +94,6 @@ describe('a check that follows a CronJob', () => {
     await cronJobs.change('changing', { spec: { suspend: false } })
     await inTime('it is resumed', 'changing', ({ status }) => status?.state === 'new')
   })
-
-  it('is one of several that follow the same CronJob, each with its own grace time', async () => {
-    await cronJobs.create('shared', { schedule: '0 1 * * *' })
-    await t.place.makeReady('one', { ...follow('shared'), graceSeconds: 60 })
-    await t.place.makeReady('other', { ...follow('shared'), graceSeconds: 900 })
-    await cronJobs.change('shared', { spec: { schedule: '0 5 * * *' } })
-    for (const [name, graceSeconds] of [
-      ['one', 60],
-      ['other', 900],
-    ] as const) {
-      const { status } = await inTime('follows', name, (object) => object.status?.schedule === '0 5 * * *')
-      expect(status).toMatchObject({ graceSeconds, source: { name: 'shared' } })
-    }
-  })
 })
 
 describe('a CronJob that is not there', () => {

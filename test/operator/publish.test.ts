@@ -126,13 +126,6 @@ describe('a target that changes', () => {
     expect(left.metadata.labels).toEqual({ theirs: 'x' })
     expect(left.metadata.ownerReferences).toBeUndefined()
   })
-
-  it('loses the old key with the new one', async () => {
-    await t.place.makeReady('key')
-    await change('key', { key: 'NEW_URL' })
-    await t.place.ready('key')
-    expect((await t.place.find('secrets', 'key-heartbeat'))?.data).toEqual({ NEW_URL: base64(await urlOf('key')) })
-  })
 })
 
 describe('a former target that the API server does not let us release', () => {

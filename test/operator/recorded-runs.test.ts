@@ -11,7 +11,7 @@ import { useScene } from './scene.ts'
 
 const t = useScene({ resyncMs: 600_000, cronJobs: LABELLED })
 const cronJobs = useCronJobs(t)
-const { age, eventsOf, overrun } = useChecks(t)
+const { age, eventsOf } = useChecks(t)
 
 let base = 0
 /** So many seconds after a time that is long ago, and later than the creation of the last check. */
@@ -137,7 +137,12 @@ describe('a Job', () => {
     const containerStatuses = [{ name: 'main', state: { running: { startedAt: at(2) } } }]
     await cronJobs.createPod('long-1-x7k2p', job, { phase: 'Running', containerStatuses })
     await recorded(id, [`start ${job} ${at(1)}`])
-    await overrun(id)
+    // Its deadline is now, and so after all that was seen.
+    await t.sql(
+      `update check_states s set runs = jsonb_set(runs, '{0,deadlineAt}', to_jsonb(d.ms)), wake_at = to_timestamp(d.ms / 1000.0)
+         from checks c, (select floor(extract(epoch from clock_timestamp()) * 1000) as ms) d where c.key = s.check_key and c.id = $1`,
+      id,
+    )
     const object = await t.place.inState('long', 'down')
     const detail =
       'Job long-1 has run for longer than 7200 s (spec.maxRuntimeSeconds of its HeartbeatCheck): pod long-1-x7k2p on node worker-3'

@@ -10,7 +10,7 @@ import { useScene } from './scene.ts'
 
 const t = useScene({ resyncMs: 600_000, pollMs: 600_000, cronJobs: LABELLED })
 const cronJobs = useCronJobs(t)
-const { age, eventsOf, overrun } = useChecks(t)
+const { age, eventsOf } = useChecks(t)
 
 interface Template {
   readonly id: string
@@ -61,25 +61,6 @@ describe('a CronJob that is suspended as a template', () => {
     await cronJobs.createJob('template-3', template.owner, { status: failed(at(3_600), toTime(Date.now())) })
     await t.place.inState('template', 'down')
     expect(await eventsOf(template.id)).toEqual(['check.down', 'check.up', 'check.down'])
-  })
-
-  it('changes nothing by a run that succeeds', async () => {
-    const template = await makeTemplate('fine')
-    await cronJobs.createJob('fine-1', template.owner, { status: succeeded(at(1), at(2)) })
-    await eventually('it is recorded', async () => (await checkOf(template.id)).last_ping_at !== null)
-    expect((await checkOf(template.id)).status).toBe('paused')
-    expect(await eventsOf(template.id)).toEqual([])
-  })
-
-  it('takes its check down when a run of it takes too long', async () => {
-    const template = await makeTemplate('long', { maxRuntimeSeconds: 7_200 })
-    await cronJobs.createJob('long-1', template.owner, { status: running(at(1)) })
-    await eventually('it runs', async () => (await checkOf(template.id)).running === 1)
-    expect((await checkOf(template.id)).due_at).toBe(new Date(base + 7_201_000).toISOString())
-    await overrun(template.id)
-    const object = await t.place.inState('long', 'down')
-    expect(conditionOf(object, 'Up')).toMatchObject({ reason: 'Overran' })
-    expect(await eventsOf(template.id)).toEqual(['check.down'])
   })
 
   it('pauses its check, which is down, when it is deleted', async () => {
@@ -143,15 +124,4 @@ it('a check that follows a CronJob is paused and resumed by the CronJob alone', 
   }
   expect((await checkOf(template.id)).status).toBe('paused')
   expect(await eventsOf(template.id)).toEqual([])
-})
-
-it('a HeartbeatCheck that a person has suspended is not taken down by a ping', async () => {
-  await t.place.apply('quiet', { periodSeconds: 3_600, suspend: true })
-  const { status } = await t.place.inState('quiet', 'paused')
-  const id = status!.checkId!
-  const { public_id } = await checkOf(id)
-  await fetch(`${t.app.pingUrl}/ping/${public_id}/fail`, { method: 'POST' })
-  await eventually('it is recorded', async () => (await checkOf(id)).last_ping_at !== null)
-  expect((await checkOf(id)).status).toBe('paused')
-  expect(await eventsOf(id)).toEqual([])
 })
