@@ -65,13 +65,6 @@ describe('a check that follows a CronJob', () => {
       max_runtime_seconds: 660,
     })
     expect(await limitOf(object)).toBe('activeDeadlineSeconds of the Job and 60 s')
-    // The same limit, set elsewhere.
-    await t.place.apply('zoned', { ...follow('zoned'), maxRuntimeSeconds: 660 })
-    await t.place.ready('zoned')
-    expect(await limitOf(object)).toBe('spec.maxRuntimeSeconds of its HeartbeatCheck')
-    await t.place.apply('zoned', follow('zoned'))
-    await t.place.ready('zoned')
-    expect(await limitOf(object)).toBe('activeDeadlineSeconds of the Job and 60 s')
     await t.place.apply('zoned', { ...follow('zoned'), graceSeconds: 60, maxRuntimeSeconds: 120 })
     expect(await t.checkOf(await t.place.ready('zoned'))).toMatchObject({ grace_seconds: 60, max_runtime_seconds: 120 })
     expect(await limitOf(object)).toBe('spec.maxRuntimeSeconds of its HeartbeatCheck')

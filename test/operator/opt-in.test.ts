@@ -5,7 +5,7 @@ import type { CronJobSettings } from '../../src/domain/cron-job-settings.ts'
 import { type CronJobs, cronJobsIn, LABELLED, labelNamespace, WATCH_LABEL, WATCHED } from '../support/cron-jobs.ts'
 import { eventually } from '../support/until.ts'
 import { useEach } from '../support/use.ts'
-import { openWorkplace, workIn } from '../support/workplace.ts'
+import { openWorkplace } from '../support/workplace.ts'
 import { useScene } from './scene.ts'
 
 const watching = (watch: CronJobSettings['watch']) => ({ cronJobs: { ...LABELLED, watch } })
@@ -34,28 +34,6 @@ const writesTo = (from: number, at = place) =>
     .map(({ method, path }) => `${method} ${path.split('/heartbeatchecks')[1]}`)
 
 describe('the label of a CronJob', () => {
-  it('creates a HeartbeatCheck of its name, which the CronJob owns and which follows it', async () => {
-    const { metadata } = await cronJobs.create('backup', {
-      labels: { [WATCH_LABEL]: 'true', 'app.kubernetes.io/instance': 'shop' },
-      annotations: { 'argocd.argoproj.io/tracking-id': 'shop:batch/CronJob:shop/backup' },
-    })
-    const object = await created('backup')
-    expect(object.spec).toMatchObject({ sourceRef: { kind: 'CronJob', name: 'backup' } })
-    expect(object.metadata.labels).toEqual({ 'app.kubernetes.io/managed-by': 'heartbeat-operator' })
-    expect(object.metadata.annotations).toBeUndefined()
-    expect(object.metadata.ownerReferences).toEqual([
-      {
-        apiVersion: 'batch/v1',
-        kind: 'CronJob',
-        name: 'backup',
-        uid: metadata.uid,
-        controller: true,
-        blockOwnerDeletion: false,
-      },
-    ])
-    expect(await place.find('secrets', 'backup-heartbeat')).toBeNull()
-  })
-
   it('can be added later, and one that goes deletes the HeartbeatCheck; its tombstone gives id and history back', async () => {
     await cronJobs.create('backup')
     await caughtUp()
@@ -130,15 +108,6 @@ describe('the label of a Namespace', () => {
     await gone('others')
     await caughtUp()
     expect(await names()).toContain('own')
-  })
-
-  it('is known for a Namespace that was created with it', async () => {
-    const name = `labelled-${place.name}`
-    const metadata = { name, labels: { [WATCH_LABEL]: 'true' } }
-    await t.cluster.api('POST', '/api/v1/namespaces', { metadata })
-    const labelled = workIn(t.cluster, name)
-    await cronJobsIn(t.cluster, labelled).create('backup')
-    await created('backup', labelled)
   })
 })
 
@@ -258,22 +227,6 @@ describe('a HeartbeatCheck that others created', () => {
       async () => (await names()).includes('backup') && (await place.get('backup')).spec.sourceRef !== undefined,
     )
     await created('backup')
-  })
-})
-
-describe('a CronJob', () => {
-  it('that is deleted takes its HeartbeatCheck with it, and one of the same name has its check again', async () => {
-    await cronJobs.create('backup', WATCHED)
-    const first = await created('backup')
-    await cronJobs.delete('backup')
-    const { metadata } = await cronJobs.create('backup', WATCHED)
-    const second = await eventually('it belongs to the new one', async () => {
-      if (!(await names()).includes('backup')) return false
-      const object = await place.get('backup')
-      return object.metadata.ownerReferences![0]!.uid === metadata.uid && object.status?.checkId !== undefined && object
-    })
-    expect(second.metadata.uid).not.toBe(first.metadata.uid)
-    expect(second.status!.checkId).toBe(first.status!.checkId)
   })
 })
 
