@@ -147,21 +147,4 @@ describe('a namespace that was deleted, or has lost its Role', () => {
     await gone.ready('late')
     await eventually('the unseen one is removed', async () => (await statusOf(unseen)) === 404)
   })
-
-  it('does not make a process ready that may read nothing', async () => {
-    const places = [await openWorkplace(t.cluster), await openWorkplace(t.cluster)]
-    const requests = t.cluster.server.requests
-    const from = requests.length
-    const grant = t.cluster.server.forbid((path) => places.some(({ name }) => path === listOf(name)))
-    await t.restart({ namespaces: places.map(({ name }) => name) })
-    await eventually('both were tried', () =>
-      places.every(({ name }) => requests.slice(from).some(({ path }) => path === listOf(name))),
-    )
-    await eventually('the rejections have arrived', () =>
-      places.every(({ name }) => requests.slice(from).filter(({ path }) => path === listOf(name)).length >= 2),
-    )
-    expect(t.operator().operator.hasSynced()).toBe(false)
-    grant()
-    await eventually('it is ready', t.operator().operator.hasSynced)
-  })
 })

@@ -39,21 +39,6 @@ describe('deletionPolicy Delete', () => {
     expect(body.pings).toHaveLength(2)
     await t.place.event('back', 'Revived')
   })
-
-  it('does so for one that is created as soon as the API server lets it', async () => {
-    const { status, metadata } = await t.place.makeReady('at-once')
-    const url = await t.place.pingUrl('at-once')
-    await t.cluster.api('DELETE', t.place.pathOf('at-once'))
-    // The API server rejects it while the old one is being deleted.
-    const made = await eventually('it is there again', async () => {
-      const body = { metadata: { name: 'at-once' }, spec: { periodSeconds: 60 } }
-      const response = await t.cluster.api('POST', t.place.pathOf('').slice(0, -1), body)
-      return response.status === 201 && response.body
-    })
-    expect(made.metadata.uid).not.toBe(metadata.uid)
-    expect((await t.place.ready('at-once')).status?.checkId).toBe(status?.checkId)
-    expect(await t.place.pingUrl('at-once')).toBe(url)
-  })
 })
 
 describe('deletionPolicy Retain', () => {

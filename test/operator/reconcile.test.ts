@@ -159,27 +159,6 @@ describe('a check that was changed in the database', () => {
     expect((await t.place.event('unread', 'CheckLost')).note).toContain('the same ping URL')
   })
 
-  it('keeps the URL of an adopted check too, although the annotation names the lost one', async () => {
-    await t.place.makeReady('neighbour')
-    const { id, publicId } = await t.app.createCheck({ project_id: (await t.checkOf('neighbour')).project_id })
-    const annotations = { 'heartbeat-operator.io/adopt-check-id': id }
-    await t.place.makeReady('adopted-lost', { periodSeconds: 3_600 }, { annotations })
-    await t.sql('delete from checks where id = $1', id)
-    const now = await whenReplaced('adopted-lost', id)
-    expect(now).toMatchObject({ public_id: publicId })
-    await t.place.event('adopted-lost', 'CheckLost')
-    expect(await t.place.stalled('adopted-lost', 'AdoptionRefused')).toContain('remove the id to adopt')
-    // From the start: it never was Ready with the new check.
-    const statuses = t.cluster.server.requests.filter(({ path }) => path.endsWith('/adopted-lost/status'))
-    const ofNew = statuses.filter(({ body }) => body.includes(now.id))
-    expect(ofNew).not.toEqual([])
-    expect(ofNew.filter(({ body }) => body.includes('"Synced"'))).toEqual([])
-    expect(now.status).toBe('new')
-    await t.place.change('adopted-lost', { metadata: { annotations: null } })
-    await t.place.ready('adopted-lost')
-    expect((await fetch(`${t.app.pingUrl}/ping/${publicId}`)).status).toBe(200)
-  })
-
   it('has another URL when its row is gone and its Secret has been changed', async () => {
     const name = 'edited'
     await t.place.makeReady(name)
