@@ -148,9 +148,12 @@ describe('a check that was changed in the database', () => {
       request.method === 'GET' && request.path.endsWith('/secrets/unread-heartbeat')
     const end = t.cluster.server.disturb(isRead, { status: 403, reason: 'Forbidden', message }, 10_000)
     await t.sql('delete from checks where id = $1', before.id)
-    expect(await t.place.stalled('unread', 'PublishRefused')).toContain(
-      `cannot be read without the right to; an administrator of the namespace grants it with: kubectl create rolebinding heartbeat-operator-publisher -n ${t.place.name} --clusterrole=<fullname>-<namespace>-publisher --serviceaccount=monitoring:heartbeat;`,
-    )
+    const says = `cannot be read without the right to; an administrator of the namespace grants it with: kubectl create rolebinding heartbeat-operator-publisher -n ${t.place.name} --clusterrole=<fullname>-<namespace>-publisher --serviceaccount=monitoring:heartbeat;`
+    // A resync in between has found that it could not write.
+    await eventually('it is not made again', async () => {
+      expect(await t.place.stalled('unread', 'PublishRefused')).toContain(says)
+      return true
+    })
     const { rows } = await t.sql('select from checks where kubernetes_name = $1', 'unread')
     expect(rows).toEqual([])
     end()
