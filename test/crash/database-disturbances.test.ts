@@ -49,12 +49,7 @@ describe('another client', () => {
 
   it('cancels a statement of ours', async () => {
     const startedAt = performance.now()
-    await holdUp(async (admin) => {
-      const { rows } = await admin.query(
-        `select pg_cancel_backend(pid) from pg_stat_activity where application_name = 'heartbeat-operator pings' and wait_event_type = 'Lock'`,
-      )
-      return rows.length > 0
-    })
+    await holdUp('pg_cancel_backend')
     await eventually('a ping has been refused', () =>
       life.trickle.since(startedAt).some(({ status }) => status === 503),
     )
@@ -62,12 +57,7 @@ describe('another client', () => {
   })
 
   it('terminates a connection of ours in the middle of a group', async () => {
-    await holdUp(async (admin) => {
-      const { rows } = await admin.query(
-        `select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'heartbeat-operator pings' and wait_event_type = 'Lock'`,
-      )
-      return rows.length > 0
-    })
+    await holdUp('pg_terminate_backend')
     await life.assertServing()
   })
 
@@ -95,13 +85,16 @@ describe('another client', () => {
     await life.assertServing()
   })
 
-  /** While the row of the first check is held, until `act` has found a statement of ours that waits for it. */
-  async function holdUp(act: (admin: pg.Client) => Promise<boolean>) {
+  /** Holds the row of the first check until this function has met a statement of ours that waits for it. */
+  async function holdUp(act: 'pg_cancel_backend' | 'pg_terminate_backend') {
     await using stack = new AsyncDisposableStack()
     await lockRow(stack)
     const admin = await connect(life.server.adminUrl)
     stack.defer(() => admin.end())
-    await eventually('a statement of ours waits for the row', () => act(admin), { retryErrors: false })
+    const met = `select ${act}(pid) from pg_stat_activity where application_name = 'heartbeat-operator pings' and wait_event_type = 'Lock'`
+    await eventually('a statement of ours waits for the row', async () => (await admin.query(met)).rows.length > 0, {
+      retryErrors: false,
+    })
   }
 
   /** Locks the row of the first check until its client rolls back. The end of the test ends the client, also after a failure. */

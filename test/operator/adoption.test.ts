@@ -50,36 +50,4 @@ describe('adoption', () => {
     await place.change('corrected', { metadata: adopting(id) })
     expect((await place.ready('corrected')).status?.checkId).toBe(id)
   })
-
-  it.each([
-    ['no check has the id', async () => 'f0000000-0000-7000-8000-000000000001', 'there is no check with the id'],
-    ['the id is none', async () => 'nonsense', 'there is no check with the id'],
-    [
-      'the check is in a project that the namespace may not use',
-      async () => (await t.app.createCheck()).id,
-      'belongs to another project',
-    ],
-    [
-      'the check is managed by another resource',
-      async () => (await place.makeReady('owner')).status!.checkId!,
-      'is managed by HeartbeatCheck',
-    ],
-  ])('is refused when %s, and leaves the check unchanged', async (what, find, said) => {
-    const id = await find()
-    const before = await check(id)
-    const name = `refused-${what.replaceAll(/\W+/g, '-').slice(0, 30)}`
-    await place.apply(name, undefined, adopting(id))
-    expect(await place.stalled(name, 'AdoptionRefused')).toContain(said)
-    expect((await place.get(name)).status).not.toHaveProperty('checkId')
-    expect(await check(id)).toEqual(before)
-  })
-
-  it('is refused when the resource has a check already, which stays in use', async () => {
-    const { id } = await makeOfApi()
-    const { status } = await place.makeReady('settled')
-    await place.change('settled', { metadata: adopting(id) })
-    expect(await place.stalled('settled', 'AdoptionRefused')).toContain('this resource has the check')
-    expect((await place.get('settled')).status).toMatchObject({ checkId: status!.checkId, state: 'new' })
-    expect((await fetch(await place.pingUrl('settled'))).status).toBe(200)
-  })
 })

@@ -48,11 +48,7 @@ it('a namespace that may not be read keeps no other waiting, and is evaluated wh
   await t.restart({ namespaces: [shop.name, bank.name] })
   await eventually('both are seen', async () => expect(await seenAreas()).toHaveLength(2) ?? true)
   expect([await areaOf(ofShop), await areaOf(ofBank)]).toEqual([`default/${shop.name}`, `default/${bank.name}`])
-  const grant = t.cluster.server.disturb(
-    ({ path }) => path === `/apis/batch/v1/namespaces/${bank.name}/jobs`,
-    { status: 403, reason: 'Forbidden', message: 'jobs.batch is forbidden' },
-    Number.POSITIVE_INFINITY,
-  )
+  const grant = t.cluster.server.forbid((path) => path === `/apis/batch/v1/namespaces/${bank.name}/jobs`)
   await bank.stalled('nightly', 'SourceForbidden')
   const dueAt = await makeDue(ofBank)
   await makeDue(ofShop)
@@ -68,10 +64,8 @@ it('a namespace whose HeartbeatChecks may not be listed keeps no other waiting, 
   await t.restart()
   const [ofShop, ofBank] = [await makeFollowed(shop, 'weekly'), await makeFollowed(bank, 'weekly')]
   // As of a namespace that was deleted, or has lost its Role.
-  const grant = t.cluster.server.disturb(
-    ({ path }) => path === `/apis/heartbeat-operator.io/v1/namespaces/${bank.name}/heartbeatchecks`,
-    { status: 403, reason: 'Forbidden', message: 'heartbeatchecks is forbidden' },
-    Number.POSITIVE_INFINITY,
+  const grant = t.cluster.server.forbid(
+    (path) => path === `/apis/heartbeat-operator.io/v1/namespaces/${bank.name}/heartbeatchecks`,
   )
   await t.restart({ namespaces: [shop.name, bank.name] })
   await makeDue(ofShop)
@@ -85,11 +79,7 @@ it('a namespace whose HeartbeatChecks may not be listed keeps no other waiting, 
 
 it('a namespace whose Jobs may not be read from the beginning is listed since it is watched, for the alert', async () => {
   const place = await openWorkplace(t.cluster)
-  t.cluster.server.disturb(
-    ({ path }) => path === `/apis/batch/v1/namespaces/${place.name}/jobs`,
-    { status: 403, reason: 'Forbidden', message: 'jobs.batch is forbidden' },
-    Number.POSITIVE_INFINITY,
-  )
+  t.cluster.server.forbid((path) => path === `/apis/batch/v1/namespaces/${place.name}/jobs`)
   await useCronJobs({ cluster: t.cluster, place }).create('nightly', { schedule: '@hourly' })
   const from = Date.now()
   await t.restart({ namespaces: [place.name] })
@@ -127,12 +117,6 @@ it('where the watches are changed, each check is declared in its new area, and w
 
 describe('a namespace that was deleted, or has lost its Role', () => {
   const listOf = (name: string) => `/apis/heartbeat-operator.io/v1/namespaces/${name}/heartbeatchecks`
-  const forbid = (isRejected: (path: string) => boolean) =>
-    t.cluster.server.disturb(
-      ({ path }) => isRejected(path),
-      { status: 403, reason: 'Forbidden', message: 'forbidden' },
-      Number.POSITIVE_INFINITY,
-    )
 
   async function optIn(place: Workplace, name: string): Promise<void> {
     const cronJobs = useCronJobs({ cluster: t.cluster, place })
@@ -148,7 +132,7 @@ describe('a namespace that was deleted, or has lost its Role', () => {
     await t.operator().stop()
     await shop.forceAway('lost')
     await gone.forceAway('unseen')
-    const grant = forbid((path) => path === listOf(gone.name))
+    const grant = t.cluster.server.forbid((path) => path === listOf(gone.name))
     await t.restart({ namespaces: [shop.name, gone.name], orphanMs: 0 })
     await eventually('it is ready', t.operator().operator.hasSynced)
     await optIn(shop, 'opted-in')
@@ -162,22 +146,5 @@ describe('a namespace that was deleted, or has lost its Role', () => {
     grant()
     await gone.ready('late')
     await eventually('the unseen one is removed', async () => (await statusOf(unseen)) === 404)
-  })
-
-  it('does not make a process ready that may read nothing', async () => {
-    const places = [await openWorkplace(t.cluster), await openWorkplace(t.cluster)]
-    const requests = t.cluster.server.requests
-    const from = requests.length
-    const grant = forbid((path) => places.some(({ name }) => path === listOf(name)))
-    await t.restart({ namespaces: places.map(({ name }) => name) })
-    await eventually('both were tried', () =>
-      places.every(({ name }) => requests.slice(from).some(({ path }) => path === listOf(name))),
-    )
-    await eventually('the rejections have arrived', () =>
-      places.every(({ name }) => requests.slice(from).filter(({ path }) => path === listOf(name)).length >= 2),
-    )
-    expect(t.operator().operator.hasSynced()).toBe(false)
-    grant()
-    await eventually('it is ready', t.operator().operator.hasSynced)
   })
 })

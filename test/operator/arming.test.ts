@@ -2,7 +2,6 @@
 
 import { expect, it } from 'vitest'
 import { eventually } from '../support/until.ts'
-import { conditionOf } from '../support/workplace.ts'
 import { useScene } from './scene.ts'
 
 const t = useScene()
@@ -10,64 +9,52 @@ const t = useScene()
 const HOURLY = { periodSeconds: 3_600 }
 const adopt = { metadata: { annotations: { 'heartbeat-operator.io/adopt': 'true' } } }
 
-async function checkOf(name: string) {
-  const { status } = await t.place.get(name)
-  const { body } = await t.app.call('GET', `/checks/${status!.checkId}`)
-  return body
-}
-
 /** A Secret that is not ours, where the check wants its URL. */
 async function occupy(name: string): Promise<void> {
   await t.place.put('secrets', { metadata: { name: `${name}-heartbeat` } })
 }
 
+/** A HeartbeatCheck whose URL has no place. */
+async function applyBlocked(name: string, spec?: object): Promise<void> {
+  await occupy(name)
+  await t.place.apply(name, spec)
+  await t.place.stalled(name, 'TargetNotOwned')
+}
+
+/** Gives it that place. */
+async function free(name: string): Promise<void> {
+  await t.place.patch('secrets', `${name}-heartbeat`, adopt)
+  await t.place.ready(name)
+}
+
 it('F10: a check that cannot be published is not armed, and is armed when it can be', async () => {
-  await occupy('blocked')
-  await t.place.apply('blocked')
-  await t.place.stalled('blocked', 'TargetNotOwned')
-  expect(await checkOf('blocked')).toMatchObject({ status: 'new', due_at: null, expected_at: null })
-  expect(conditionOf(await t.place.get('blocked'), 'Up')?.message).toContain(
-    'nothing is expected before its ping URL is',
-  )
+  await applyBlocked('blocked')
+  expect(await t.checkOf('blocked')).toMatchObject({ status: 'new', due_at: null, expected_at: null })
+  expect((await t.place.condition('blocked', 'Up'))?.message).toContain('nothing is expected before its ping URL is')
   const created = (await t.place.event('blocked', 'Created')).note
   expect(created).toBe('the service watches over the job, as soon as its ping URL is published')
-  await t.place.patch('secrets', 'blocked-heartbeat', adopt)
-  await t.place.ready('blocked')
-  expect(await checkOf('blocked')).toMatchObject({ status: 'new', due_at: expect.any(String) })
-  expect(conditionOf(await t.place.get('blocked'), 'Up')?.message).toContain('it counts as missed at')
+  await free('blocked')
+  expect(await t.checkOf('blocked')).toMatchObject({ status: 'new', due_at: expect.any(String) })
+  expect((await t.place.condition('blocked', 'Up'))?.message).toContain('it counts as missed at')
 })
 
 it('stays unarmed however often it is tried, also with a changed spec and by another leader', async () => {
-  await occupy('changed')
-  await t.place.apply('changed')
-  await t.place.stalled('changed', 'TargetNotOwned')
+  await applyBlocked('changed')
   await t.place.change('changed', { spec: { periodSeconds: 60, graceSeconds: 60 } })
   await t.place.stalled('changed', 'TargetNotOwned')
-  expect(await checkOf('changed')).toMatchObject({ period_seconds: 60, due_at: null })
+  expect(await t.checkOf('changed')).toMatchObject({ period_seconds: 60, due_at: null })
   await t.restart()
   const requests = { 'heartbeat-operator.io/reconcile-requested-at': 'now' }
   await t.place.change('changed', { metadata: { annotations: requests } })
   await eventually('it was tried again', async () => (await t.place.get('changed')).status?.lastHandledReconcileTime)
-  expect(await checkOf('changed')).toMatchObject({ due_at: null })
-})
-
-it('is disarmed when a call of the API armed it', async () => {
-  await occupy('older')
-  await t.place.apply('older')
-  await t.place.stalled('older', 'TargetNotOwned')
-  const { id } = await checkOf('older')
-  for (const verb of ['pause', 'resume']) await t.app.call('PATCH', `/checks/${id}/${verb}`)
-  await eventually('it is not armed', async () => (await checkOf('older')).due_at === null)
-  await t.place.patch('secrets', 'older-heartbeat', adopt)
-  await t.place.ready('older')
-  expect(await checkOf('older')).toMatchObject({ due_at: expect.any(String) })
+  expect(await t.checkOf('changed')).toMatchObject({ due_at: null })
 })
 
 it('is not armed while the API server rejects the Secret, and is when it takes it', async () => {
   const isSecret = ({ path }: { path: string }) => path.includes('/secrets')
   const end = t.cluster.server.disturb(isSecret, { status: 500 }, 1_000)
   await t.place.apply('later')
-  await eventually('it is tried again', async () => conditionOf(await t.place.get('later'), 'Reconciling'))
+  await eventually('it is tried again', () => t.place.condition('later', 'Reconciling'))
   const { rows } = await t.sql(
     'select s.due_at from check_states s join checks c on c.key = s.check_key where c.kubernetes_name = $1',
     'later',
@@ -75,41 +62,16 @@ it('is not armed while the API server rejects the Secret, and is when it takes i
   expect(rows).toEqual([{ due_at: null }])
   end()
   await t.place.ready('later')
-  expect(await checkOf('later')).toMatchObject({ due_at: expect.any(String) })
-})
-
-it('a suspended one is not resumed before', async () => {
-  await occupy('suspended')
-  await t.place.apply('suspended', { ...HOURLY, suspend: true })
-  await t.place.stalled('suspended', 'TargetNotOwned')
-  await t.place.change('suspended', { spec: { suspend: false } })
-  await t.place.stalled('suspended', 'TargetNotOwned')
-  expect(await checkOf('suspended')).toMatchObject({ status: 'paused', due_at: null })
-  await t.place.patch('secrets', 'suspended-heartbeat', adopt)
-  await t.place.ready('suspended')
-  expect(await checkOf('suspended')).toMatchObject({ status: 'new', due_at: expect.any(String) })
-})
-
-it('one that comes back is armed when its URL is back', async () => {
-  await t.place.makeReady('revived')
-  await fetch(await t.place.pingUrl('revived'))
-  await t.place.delete('revived')
-  await occupy('revived')
-  await t.place.apply('revived')
-  await t.place.stalled('revived', 'TargetNotOwned')
-  expect(await checkOf('revived')).toMatchObject({ status: 'new', due_at: null, last_ping_at: expect.any(String) })
-  await t.place.patch('secrets', 'revived-heartbeat', adopt)
-  await t.place.ready('revived')
-  expect(await checkOf('revived')).toMatchObject({ due_at: expect.any(String) })
+  expect(await t.checkOf('later')).toMatchObject({ due_at: expect.any(String) })
 })
 
 it('one that was published stays armed when its next target is occupied: its job has the URL', async () => {
   await t.place.makeReady('stays')
-  const { due_at } = await checkOf('stays')
+  const { due_at } = await t.checkOf('stays')
   await t.place.put('secrets', { metadata: { name: 'occupied' } })
   await t.place.change('stays', { spec: { publish: { name: 'occupied' } } })
   await t.place.stalled('stays', 'TargetNotOwned')
-  expect(await checkOf('stays')).toMatchObject({ due_at })
+  expect(await t.checkOf('stays')).toMatchObject({ due_at })
 })
 
 it('one that was made through the API, armed, stays armed when a resource adopts it: its job has the URL', async () => {
@@ -124,5 +86,5 @@ it('one that was made through the API, armed, stays armed when a resource adopts
   await occupy('adopter')
   await t.place.apply('adopter', HOURLY, { annotations: { 'heartbeat-operator.io/adopt-check-id': id } })
   await t.place.stalled('adopter', 'TargetNotOwned')
-  expect(await checkOf('adopter')).toMatchObject({ id, due_at: expect.any(String) })
+  expect(await t.checkOf('adopter')).toMatchObject({ id, due_at: expect.any(String) })
 })

@@ -12,6 +12,24 @@ export interface CronJobSpec {
   readonly activeDeadlineSeconds?: number
 }
 
+/** What is asked and changed in the database of a check that follows a CronJob. */
+export function useChecks(t: Pick<Scene, 'sql'>) {
+  return {
+    /** As if the check had been so for a day: what ended before it was created would be its history. */
+    age: (id: string) =>
+      t.sql(
+        `with old as (update checks set created_at = created_at - interval '1 day' where id = $1 returning key)
+           update check_states set since = since - interval '1 day' where check_key in (select key from old)`,
+        id,
+      ),
+    /** Types of its events, oldest first. */
+    async eventsOf(id: string): Promise<string[]> {
+      const sql = 'select e.type from events e join checks c on c.key = e.check_key where c.id = $1 order by e.id'
+      return ((await t.sql(sql, id)).rows as { type: string }[]).map(({ type }) => type)
+    },
+  }
+}
+
 export function useCronJobs(t: Pick<Scene, 'cluster' | 'place'>) {
   const cronJobs = () => cronJobsIn(t.cluster, t.place)
   const jobs = () => `/apis/batch/v1/namespaces/${t.place.name}/jobs`

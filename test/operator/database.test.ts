@@ -10,7 +10,7 @@ import { silentLog } from '../support/silent-log.ts'
 import { startTcpProxy, type TcpProxy } from '../support/tcp-proxy.ts'
 import { eventually } from '../support/until.ts'
 import { use, useEach } from '../support/use.ts'
-import { conditionOf, openWorkplace } from '../support/workplace.ts'
+import { openWorkplace } from '../support/workplace.ts'
 
 let proxy: TcpProxy
 let testDatabase: TestDatabase
@@ -55,16 +55,14 @@ describe('a database that hangs, and then is away', () => {
     await place.apply('changed', { periodSeconds: 7200 })
     await place.apply('new')
     await cluster.api('DELETE', place.pathOf('removed'))
-    await eventually('the status says that it is retried', async () =>
-      conditionOf(await place.get('new'), 'Reconciling'),
-    )
+    await eventually('the status says that it is retried', () => place.condition('new', 'Reconciling'))
     proxy.refuse()
     proxy.resume()
     proxy.reset()
     await eventually('it has failed often enough', () => failures >= FAILURES)
     expect((await place.get('removed')).metadata.finalizers).toEqual(['heartbeat-operator.io/cleanup'])
     expect(operator.operator.isLeader()).toBe(true)
-    expect(conditionOf(await place.get('kept'), 'Ready')?.status).toBe('True')
+    expect((await place.condition('kept', 'Ready'))?.status).toBe('True')
 
     await proxy.accept()
     const backAt = clock.now()

@@ -1,12 +1,10 @@
 /** What becomes of the check, its URL and its history when a HeartbeatCheck is deleted (design, section 6, "Deleting"). */
 
 import { describe, expect, it } from 'vitest'
-import { createFinalizer, MAX_CLEANUP_MS } from '../../src/operator/deletion/finalize.ts'
-import { systemClock } from '../../src/runtime/clock.ts'
-import { clientOf } from '../support/operator.ts'
-import { serviceWith } from '../support/operator-service.ts'
+import { MAX_CLEANUP_MS } from '../../src/operator/deletion/finalize.ts'
 import { eventually } from '../support/until.ts'
 import { workIn } from '../support/workplace.ts'
+import { aFinalizer } from './finalizer.ts'
 import { useScene } from './scene.ts'
 
 const t = useScene()
@@ -40,21 +38,6 @@ describe('deletionPolicy Delete', () => {
     const { body } = await t.app.call('GET', `/checks/${now!.checkId}/pings`)
     expect(body.pings).toHaveLength(2)
     await t.place.event('back', 'Revived')
-  })
-
-  it('does so for one that is created as soon as the API server lets it', async () => {
-    const { status, metadata } = await t.place.makeReady('at-once')
-    const url = await t.place.pingUrl('at-once')
-    await t.cluster.api('DELETE', t.place.pathOf('at-once'))
-    // The API server rejects it while the old one is being deleted.
-    const made = await eventually('it is there again', async () => {
-      const body = { metadata: { name: 'at-once' }, spec: { periodSeconds: 60 } }
-      const response = await t.cluster.api('POST', t.place.pathOf('').slice(0, -1), body)
-      return response.status === 201 && response.body
-    })
-    expect(made.metadata.uid).not.toBe(metadata.uid)
-    expect((await t.place.ready('at-once')).status?.checkId).toBe(status?.checkId)
-    expect(await t.place.pingUrl('at-once')).toBe(url)
   })
 })
 
@@ -90,29 +73,22 @@ describe('deletionPolicy Retain', () => {
     expect(secret?.metadata.annotations ?? {}).not.toHaveProperty('heartbeat-operator.io/adopt')
   })
 
-  it.each([
-    ['adopting', 'the resource adopts it'],
-    ['removing', 'it is removed through the API'],
-  ])('does not, once it was changed through the API, until %s: %s', async (solution) => {
-    const name = `changed-${solution}`
-    const { status } = await t.place.makeReady(name, retained)
+  it('does not, once it was changed through the API, until the resource adopts it', async () => {
+    const { status } = await t.place.makeReady('changed', retained)
     const id = status!.checkId!
-    const url = await t.place.pingUrl(name)
-    await t.place.delete(name)
+    const url = await t.place.pingUrl('changed')
+    await t.place.delete('changed')
     await t.app.call('PUT', `/checks/${id}`, { name: 'Ours now' })
-    await t.place.apply(name, retained)
-    const message = await t.place.stalled(name, 'RetainedCheckExists')
+    await t.place.apply('changed', retained)
+    const message = await t.place.stalled('changed', 'RetainedCheckExists')
     expect(message).toContain(`heartbeat-operator.io/adopt-check-id: "${id}"`)
     expect(message).toContain(`DELETE /api/v1/checks/${id}`)
-    expect(await t.place.pingUrl(name)).toBe(url)
+    expect(await t.place.pingUrl('changed')).toBe(url)
     expect((await check(id)).body).toMatchObject({ name: 'Ours now', managed_by: 'api' })
-    if (solution === 'adopting')
-      await t.place.change(name, { metadata: { annotations: { 'heartbeat-operator.io/adopt-check-id': id } } })
-    else await t.app.call('DELETE', `/checks/${id}`)
-    const now = await t.place.ready(name)
-    expect(now.status?.checkId === id).toBe(solution === 'adopting')
-    expect((await t.place.pingUrl(name)) === url).toBe(solution === 'adopting')
-    expect(await ping(await t.place.pingUrl(name))).toBe(200)
+    await t.place.change('changed', { metadata: { annotations: { 'heartbeat-operator.io/adopt-check-id': id } } })
+    expect((await t.place.ready('changed')).status?.checkId).toBe(id)
+    expect(await t.place.pingUrl('changed')).toBe(url)
+    expect(await ping(url)).toBe(200)
   })
 
   it('keeps the URL in its Secret: no other check is published there while the retained one lives', async () => {
@@ -126,16 +102,6 @@ describe('deletionPolicy Retain', () => {
     await t.app.call('DELETE', `/checks/${status!.checkId}`)
     await t.place.ready('intruder')
     expect(await t.place.pingUrl('keeper')).not.toBe(url)
-  })
-
-  it('is undone by a resource that adopts the check', async () => {
-    const { status } = await t.place.makeReady('handed', retained)
-    const url = await t.place.pingUrl('handed')
-    await t.place.delete('handed')
-    const metadata = { annotations: { 'heartbeat-operator.io/adopt-check-id': status!.checkId } }
-    const { status: now } = await t.place.makeReady('handed', { periodSeconds: 60 }, metadata)
-    expect(now).toMatchObject({ checkId: status!.checkId, slug: 'handed' })
-    expect(await t.place.pingUrl('handed')).toBe(url)
   })
 
   /** Waits until the follower has polled: it has seen a later change of another check. */
@@ -181,40 +147,20 @@ describe('the finalizer', () => {
   it('holds the resource while its check cannot be removed, for ten minutes at most, under any number of leaders', async () => {
     await t.place.makeReady('held')
     await t.operator().stop()
-    await using client = clientOf(t.cluster.connection)
-    const written: string[] = []
-    let forced = 0
-    let now = 0
-    // Each leader begins with no memory.
-    const lead = () =>
-      createFinalizer({
-        client,
-        service: serviceWith({ database: t.app.database, clock: systemClock }),
-        cluster: 'default',
-        recorder: { record: (_, { type, reason }) => written.push(`${type} ${reason}`) },
-        now: () => now,
-        onFinalizerForced: () => {
-          forced += 1
-        },
-      })
+    await using finalizer = aFinalizer(t)
     const path = t.place.pathOf('held')
     await t.cluster.api('DELETE', path)
-    const { metadata } = await t.place.get('held')
-    const deletedAt = Date.parse(metadata.deletionTimestamp!)
     await t.sql('alter table tombstones rename to gone')
     try {
-      for (const afterMs of [-60_000, 0, MAX_CLEANUP_MS / 2, MAX_CLEANUP_MS - 1]) {
-        now = deletedAt + afterMs
-        await expect(lead()(await t.place.get('held'))).rejects.toThrow('tombstones')
-      }
-      expect({ written, forced }).toEqual({ written: [], forced: 0 })
-      now = deletedAt + MAX_CLEANUP_MS
-      await lead()(await t.place.get('held'))
+      for (const afterMs of [-60_000, 0, MAX_CLEANUP_MS / 2, MAX_CLEANUP_MS - 1])
+        await expect(finalizer.finalize('held', afterMs)).rejects.toThrow('tombstones')
+      expect(finalizer.said).toEqual([])
+      await finalizer.finalize('held', MAX_CLEANUP_MS)
     } finally {
       await t.sql('alter table gone rename to tombstones')
     }
     expect((await t.cluster.api('GET', path)).status).toBe(404)
-    expect({ written, forced }).toEqual({ written: ['Warning CleanupTimeout'], forced: 1 })
+    expect(finalizer.said).toEqual(['forced', 'Warning CleanupTimeout'])
     // The sweep of orphans collects what is left.
     await t.restart({ orphanMs: 0 })
     await eventually('the check is gone', async () => {
@@ -227,16 +173,9 @@ describe('the finalizer', () => {
     const { status } = await t.place.makeReady('slow', retained)
     await t.operator().stop()
     await t.cluster.api('DELETE', t.place.pathOf('slow'))
-    await using client = clientOf(t.cluster.connection)
-    const finalize = createFinalizer({
-      client,
-      service: serviceWith({ database: t.app.database, clock: systemClock }),
-      cluster: 'default',
-      recorder: { record: (_, { reason }) => expect.unreachable(reason) },
-      now: () => systemClock.now() + 3_600_000,
-      onFinalizerForced: () => expect.unreachable('forced'),
-    })
-    await finalize(await t.place.get('slow'))
+    await using finalizer = aFinalizer(t)
+    await finalizer.finalize('slow', 3_600_000)
+    expect(finalizer.said).toEqual([])
     expect((await check(status!.checkId!)).body).toMatchObject({ managed_by: 'api' })
     await t.restart()
   })

@@ -2,7 +2,6 @@
 
 import { describe, expect, it } from 'vitest'
 import { eventually } from '../support/until.ts'
-import { conditionOf } from '../support/workplace.ts'
 import { useScene } from './scene.ts'
 
 // The poll is so rare that only a notice can be in time.
@@ -47,47 +46,6 @@ describe('a flip', () => {
     await flip('flips', () => call('resume'), 'new', 'Resumed')
   })
 
-  it('changes the condition Up, and never Ready', async () => {
-    await t.place.makeReady('job', { periodSeconds: 3_600, maxRuntimeSeconds: 60 })
-    const up = async (state: string) => {
-      const object = await t.place.inState('job', state)
-      expect(conditionOf(object, 'Ready')).toMatchObject({ status: 'True', reason: 'Synced' })
-      return conditionOf(object, 'Up')
-    }
-    expect(await up('new')).toMatchObject({
-      status: 'Unknown',
-      reason: 'New',
-      message: expect.stringMatching(/counts as missed at 2/),
-    })
-    await ping('job')
-    expect(await up('up')).toMatchObject({ status: 'True', reason: 'OnTime' })
-    await ping('job', '/fail')
-    expect(await up('down')).toMatchObject({ status: 'False', reason: 'JobFailed' })
-    await ping('job')
-    await up('up')
-    await ping('job', '/start')
-    await t.sql(`update check_states set runs = jsonb_set(jsonb_set(runs, '{0,deadlineAt}', '1000'), '{0,startedAt}', '500'), wake_at = now()
-      where check_key = (select key from checks where slug = 'job')`)
-    expect(await up('down')).toMatchObject({ status: 'False', reason: 'Overran' })
-  })
-
-  it('is one Event although the operator died before it saved that and wrote the status, and the next one reported the flip again', async () => {
-    await t.place.makeReady('once')
-    await ping('once')
-    const { status } = await t.place.inState('once', 'up')
-    await flip('once', () => ping('once', '/fail'), 'down', 'Failed')
-    await t.operator().stop()
-    expect((await t.cluster.api('PATCH', `${t.place.pathOf('once')}/status`, { status })).status).toBe(200)
-    await t.sql(`delete from reported_flips where check_key = ${KEY}`, 'once')
-    await t.restart()
-    await t.place.inState('once', 'down')
-    await t.operator().stop()
-    const stories = (await t.place.events('once')).filter(({ reason }) => reason === 'Failed')
-    expect(stories).toEqual([expect.not.objectContaining({ series: expect.anything() })])
-    expect(stories[0]?.note).toMatch(/^the job reported a failure at 2/)
-    await t.restart()
-  })
-
   it('reads no published object: a resync does, a request, and a change of the resource', async () => {
     await t.place.makeReady('unread')
     const reads = () => {
@@ -119,23 +77,6 @@ describe('a flip', () => {
       return status?.observedGeneration === metadata.generation
     })
     expect(reads()).toBe(before + 2)
-  })
-
-  it('is reported alone: Events of earlier flips that have expired are not written again', async () => {
-    await t.place.makeReady('forgotten')
-    await ping('forgotten')
-    await flip('forgotten', () => ping('forgotten', '/fail'), 'down', 'Failed')
-    await reported('forgotten')
-    await t.operator().stop()
-    const events = `/apis/events.k8s.io/v1/namespaces/${t.place.name}/events`
-    for (const { metadata } of await t.place.events('forgotten'))
-      await t.cluster.api('DELETE', `${events}/${metadata.name}`)
-    await ping('forgotten')
-    await t.restart()
-    await eventually('its Event', async () => (await t.place.events('forgotten')).length > 0)
-    await t.operator().stop()
-    expect((await t.place.events('forgotten')).map(({ reason }) => reason)).toEqual(['Recovered'])
-    await t.restart()
   })
 
   it('has its Event although it came back within its second, unseen: the status is as before', async () => {

@@ -1,7 +1,6 @@
 /** What becomes of a check that follows a CronJob when its resource, its right or its database goes; and what its status says of the runs. */
 
 import { describe, expect, it } from 'vitest'
-import type { LastRun } from '../../src/domain/last-run.ts'
 import { follow, LABELLED } from '../support/cron-jobs.ts'
 import { createTestDatabase } from '../support/database.ts'
 import { startTestOperator } from '../support/operator.ts'
@@ -31,16 +30,6 @@ async function makeFollowed(name: string, spec: object = {}) {
 }
 
 describe('the deletion of the resource', () => {
-  it('removes the check, and a resource of its name has it back', async () => {
-    const id = await makeFollowed('deleted')
-    expect(await rowOf(id)).toEqual({ job_area: 'default', name: 'deleted' })
-    await t.place.delete('deleted')
-    expect(await rowOf(id)).toBeUndefined()
-    const { status } = await t.place.makeReady('deleted', follow('deleted'))
-    expect(status).toMatchObject({ checkId: id, source: { name: 'deleted' } })
-    expect(await rowOf(id)).toEqual({ job_area: 'default', name: 'deleted' })
-  })
-
   it('leaves a check down that was down, until a run succeeds: the Event says why again', async () => {
     const { uid } = await cronJobs.create('broken', { schedule: '@hourly' })
     const { status } = await t.place.makeReady('broken', follow('broken'))
@@ -88,15 +77,6 @@ describe('the deletion of the resource', () => {
     const { body } = await t.app.call('GET', `/audit?target_id=${status!.checkId}`)
     expect(body.entries.map(({ action }: { action: string }) => action)).toEqual(['check.removed', 'check.created'])
   })
-
-  it('gives up the source of a check when a resource without one has its name', async () => {
-    const id = await makeFollowed('plain')
-    await t.place.forceAway('plain')
-    const { status } = await t.place.makeReady('plain', { periodSeconds: 60 })
-    expect(status!.checkId).toBe(id)
-    expect(status).not.toHaveProperty('source')
-    expect(await rowOf(id)).toEqual({ job_area: null, name: null })
-  })
 })
 
 describe('a check that the database has lost', () => {
@@ -115,37 +95,6 @@ describe('a check that the database has lost', () => {
 })
 
 describe('a run', () => {
-  const RUN: LastRun = {
-    job: 'backup-1',
-    startTime: '2026-01-02T03:04:05Z',
-    completionTime: null,
-    outcome: 'Running',
-    exitCode: null,
-    reason: null,
-    message: null,
-  }
-  const store = (id: string, run: LastRun) =>
-    t.sql('update cron_jobs set last_run = $2 where check_key = (select key from checks where id = $1)', id, run)
-  const shows = (name: string, run: object) =>
-    eventually(`${name} shows ${JSON.stringify(run)}`, async () => {
-      const { status } = await t.place.get(name)
-      expect(status?.lastRun).toEqual(run)
-      return true
-    })
-
-  it('is in the status while the database holds it, from its start to its end', async () => {
-    const id = await makeFollowed('backup')
-    await store(id, RUN)
-    const { job: name, startTime } = RUN
-    await shows('backup', { name, startTime, outcome: 'Running' })
-    const end = { completionTime: '2026-01-02T03:05:05Z' }
-    await store(id, { ...RUN, ...end, outcome: 'Succeeded' })
-    await shows('backup', { name, startTime, ...end, outcome: 'Succeeded' })
-    const failed = { ...end, exitCode: 137, reason: 'OOMKilled', message: 'container backup was OOMKilled' }
-    await store(id, { ...RUN, ...failed, outcome: 'Failed' })
-    await shows('backup', { name, startTime, ...failed, outcome: 'Failed' })
-  })
-
   it('is what the CronJob says of it, at the latest after a poll', async () => {
     await makeFollowed('active')
     await cronJobs.change('active', {
@@ -165,11 +114,7 @@ describe('a right that is missing', () => {
   it('stalls what needs it, with the verb and the resource, and all else goes on', async () => {
     const id = await makeFollowed('blind')
     const isOfJobs = (path: string) => /^\/apis\/batch\/v1\/(namespaces\/[^/]+\/)?jobs$/.test(path)
-    const grant = t.cluster.server.disturb(
-      ({ path }) => isOfJobs(path),
-      { status: 403, reason: 'Forbidden', message: 'jobs.batch is forbidden' },
-      Number.POSITIVE_INFINITY,
-    )
+    const grant = t.cluster.server.forbid(isOfJobs)
     await t.restart()
     const message = await t.place.stalled('blind', 'SourceForbidden')
     expect(message).toContain('the operator may not list jobs.batch')
@@ -193,11 +138,7 @@ describe('a right that is missing', () => {
 
   it('that only reasons need is in the message of Ready, and stalls nothing', async () => {
     await makeFollowed('unexplained')
-    const grant = t.cluster.server.disturb(
-      ({ path }) => path === '/api/v1/events',
-      { status: 403, reason: 'Forbidden', message: 'events is forbidden' },
-      Number.POSITIVE_INFINITY,
-    )
+    const grant = t.cluster.server.forbid((path) => path === '/api/v1/events')
     await t.restart()
     const object = await eventually('the status says it', async () => {
       const object = await t.place.get('unexplained')
@@ -208,7 +149,7 @@ describe('a right that is missing', () => {
     grant()
     await t.restart()
     await eventually('the status is as before', async () => {
-      const { message } = conditionOf(await t.place.get('unexplained'), 'Ready')!
+      const { message } = (await t.place.condition('unexplained', 'Ready'))!
       return message === 'the service holds this specification'
     })
   })
@@ -246,6 +187,6 @@ describe('a takeover', () => {
     const { status } = await t.place.ready('taken')
     expect(status).toMatchObject({ installation: await idOf(second.testDatabase), source: { name: 'taken' } })
     expect(status!.checkId).not.toBe(id)
-    expect(conditionOf(await t.place.get('taken'), 'Published')).toBeUndefined()
+    expect(await t.place.condition('taken', 'Published')).toBeUndefined()
   })
 })

@@ -6,15 +6,11 @@ import { useScene } from './scene.ts'
 
 const t = useScene({ pollMs: 600_000, resyncMs: 600_000 })
 
-const checkOf = async (name: string) => {
-  const { status } = await t.place.get(name)
-  return (await t.app.call('GET', `/checks/${status!.checkId}`)).body
-}
 /** Before any resync or poll: these are ten minutes away. */
 const inTime = (name: string, labels: object) =>
   eventually(
     `${name} has ${JSON.stringify(labels)}`,
-    async () => JSON.stringify((await checkOf(name)).labels) === JSON.stringify(labels),
+    async () => JSON.stringify((await t.checkOf(name)).labels) === JSON.stringify(labels),
   )
 const manyLabels = (count: number) =>
   Object.fromEntries(Array.from({ length: count }, (_, index) => [`label-${10 + index}`, `${index}`]))
@@ -24,7 +20,7 @@ const droppedOf = async (name: string) =>
 it('F9: they do at once, and so does each change of them, without a new generation', async () => {
   const labels = { 'app.kubernetes.io/part-of': 'web', team: 'shop' }
   const { metadata } = await t.place.makeReady('nightly', undefined, { labels })
-  expect(await checkOf('nightly')).toMatchObject({ labels, tags: [] })
+  expect(await t.checkOf('nightly')).toMatchObject({ labels, tags: [] })
 
   const { metadata: changed } = await t.place.change('nightly', {
     metadata: { labels: { team: 'payments', tier: 'gold' } },
@@ -33,13 +29,13 @@ it('F9: they do at once, and so does each change of them, without a new generati
   await inTime('nightly', { ...labels, team: 'payments', tier: 'gold' })
   await t.place.change('nightly', { metadata: { labels: null } })
   await inTime('nightly', {})
-  const { body } = await t.app.call('GET', `/audit?target_id=${(await checkOf('nightly')).id}`)
+  const { body } = await t.app.call('GET', `/audit?target_id=${(await t.checkOf('nightly')).id}`)
   expect(body.entries[0]).toMatchObject({ action: 'check.changed', detail: { changed: ['labels'] } })
 })
 
 it('F9: of more than 32 the first by name do, with a Warning that the next leader does not repeat', async () => {
   await t.place.makeReady('many', undefined, { labels: manyLabels(33) })
-  expect(await checkOf('many')).toMatchObject({ labels: manyLabels(32) })
+  expect(await t.checkOf('many')).toMatchObject({ labels: manyLabels(32) })
   const { type, note } = await t.place.event('many', 'LabelsDropped')
   expect({ type, note }).toMatchObject({ type: 'Warning', note: expect.stringContaining('lacks label-42:') })
 

@@ -100,28 +100,35 @@ describe('two operators', () => {
 })
 
 describe('a stop in the middle of a reconcile', () => {
-  it('lets it finish, gives the lease back, and the next one leads within five seconds', async () => {
-    await using direct = clientOf(cluster.connection)
-    const held = Promise.withResolvers<void>()
+  /** The first one leads by a client whose creation of a Secret is `create`; the second one waits. */
+  async function reconcileHalf(
+    stack: AsyncDisposableStack,
+    create: (signal: AbortSignal | undefined, go: () => Promise<unknown>) => Promise<unknown>,
+  ) {
+    const direct = stack.use(clientOf(cluster.connection))
     const begun = Promise.withResolvers<void>()
     const client: KubernetesClient = {
       ...direct,
-      async create(type, object, options) {
-        if (type.plural === 'secrets') {
-          begun.resolve()
-          await held.promise
-        }
-        return direct.create(type, object, options)
+      async create<T>(...[type, object, options]: Parameters<KubernetesClient['create']>) {
+        const go = () => direct.create(type, object, options)
+        if (type.plural !== 'secrets') return (await go()) as T
+        begun.resolve()
+        return (await create(options?.signal, go)) as T
       },
     }
     const identity = randomUUID()
-    await using first = await startOperator({ client, identity })
+    const first = stack.use(await startOperator({ client, identity }))
     await whenLeading(first)
-    await using second = await startOperator()
+    const second = stack.use(await startOperator())
     await place.apply('halfway')
     await begun.promise
+    return { first, second, identity, stoppedAt: performance.now() }
+  }
 
-    const stoppedAt = performance.now()
+  it('lets it finish, gives the lease back, and the next one leads within five seconds', async () => {
+    await using stack = new AsyncDisposableStack()
+    const held = Promise.withResolvers<void>()
+    const { first, second, identity, stoppedAt } = await reconcileHalf(stack, (_, go) => held.promise.then(go))
     const stopped = first.stop()
     expect(await holderOf()).toBe(identity)
     held.resolve()
@@ -135,25 +142,10 @@ describe('a stop in the middle of a reconcile', () => {
   })
 
   it('breaks off what hangs, and the next one brings it in line', async () => {
-    await using direct = clientOf(cluster.connection)
-    const begun = Promise.withResolvers<void>()
-    const client: KubernetesClient = {
-      ...direct,
-      create<T>(...[type, object, options]: Parameters<KubernetesClient['create']>): Promise<T> {
-        if (type.plural !== 'secrets') return direct.create(type, object, options) as Promise<T>
-        return new Promise((_, reject) => {
-          begun.resolve()
-          options?.signal?.addEventListener('abort', () => reject(options.signal?.reason))
-        })
-      },
-    }
-    await using first = await startOperator({ client })
-    await whenLeading(first)
-    await using second = await startOperator()
-    await place.apply('halfway')
-    await begun.promise
-
-    const stoppedAt = performance.now()
+    await using stack = new AsyncDisposableStack()
+    const hang = (signal?: AbortSignal) =>
+      new Promise((_, reject) => signal?.addEventListener('abort', () => reject(signal.reason)))
+    const { first, second, stoppedAt } = await reconcileHalf(stack, hang)
     await first.stop()
     expect(sinceMs(stoppedAt)).toBeLessThan(6_000)
     await place.ready('halfway')

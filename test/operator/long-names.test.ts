@@ -2,7 +2,6 @@
 
 import { expect, it } from 'vitest'
 import { labelValueOf, targetNameOf } from '../../src/operator/publish/long-names.ts'
-import { eventually } from '../support/until.ts'
 import { urlIn } from '../support/workplace.ts'
 import { useScene } from './scene.ts'
 
@@ -39,13 +38,4 @@ it('two of 253 characters with one beginning have a check, a Secret, a label, th
   await t.place.delete(names[0]!)
   expect(await t.place.find('secrets', targetNameOf(names[0]!))).toBeNull()
   expect(await t.place.find('secrets', targetNameOf(names[1]!))).not.toBeNull()
-})
-
-it('one that is renamed by a shorter publish.name keeps its URL', async () => {
-  const name = `${'n'.repeat(250)}`
-  await t.place.makeReady(name)
-  const url = urlIn(await t.place.find('secrets', targetNameOf(name)))
-  await t.place.change(name, { spec: { publish: { name: 'short' } } })
-  await eventually('it moved', async () => (await t.place.find('secrets', targetNameOf(name))) === null)
-  expect(urlIn(await t.place.find('secrets', 'short'))).toBe(url)
 })

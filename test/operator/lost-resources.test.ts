@@ -3,13 +3,10 @@
 import { describe, expect, it } from 'vitest'
 import type { HeartbeatCheck } from '../../src/operator/heartbeat-check.ts'
 import type { OperatorOptions } from '../../src/operator/operator.ts'
-import type { Service } from '../../src/operator/service.ts'
-import { systemClock } from '../../src/runtime/clock.ts'
 import { listDeclaredStates } from '../../src/store/checks/declared-checks.ts'
 import { startTestApp } from '../support/app.ts'
 import { startFakeCluster } from '../support/fake-cluster.ts'
-import { clientOf, readMetric, startTestOperator, testDatabaseOf, whenLeading } from '../support/operator.ts'
-import { serviceWith } from '../support/operator-service.ts'
+import { readMetric, startTestOperator, testDatabaseOf, whenLeading } from '../support/operator.ts'
 import { eventually } from '../support/until.ts'
 import { use, useEach } from '../support/use.ts'
 import { openWorkplace } from '../support/workplace.ts'
@@ -42,23 +39,6 @@ function whenOwnedBy(name: string, { metadata: { uid } }: HeartbeatCheck) {
 }
 
 describe('a resource that is deleted and applied again at once', () => {
-  it('keeps its check, and its Secret is not collected with the old one', async () => {
-    await using _ = await startOperator()
-    await place.apply('nightly')
-    const before = await place.ready('nightly')
-    const url = await place.pingUrl('nightly')
-    expect(await ping(url)).toBe(200)
-
-    await place.delete('nightly')
-    const again = await place.apply('nightly')
-    expect(again.metadata.uid).not.toBe(before.metadata.uid)
-    const after = await place.ready('nightly')
-    expect(after.status?.checkId).toBe(before.status?.checkId)
-    expect(await ping(url)).toBe(200)
-    await whenOwnedBy('nightly', again)
-    expect(await place.pingUrl('nightly')).toBe(url)
-  })
-
   it('a resource that is removed by force and applied again while no operator leads keeps even the state of its check', async () => {
     await using first = await startOperator()
     await place.apply('nightly')
@@ -97,55 +77,5 @@ describe('a resource that was lost without its finalizer', () => {
     expect(await ping(url)).toBe(404)
     expect(await namesWithChecks()).toEqual(['kept'])
     expect(await readMetric(operator, 'heartbeat_orphans_total')).toBe(1)
-  })
-
-  it('keeps its check while the list of resources is not whole', async () => {
-    await using first = await startOperator()
-    for (const name of ['kept', 'lost']) await place.apply(name)
-    for (const name of ['kept', 'lost']) await place.ready(name)
-    await first.stop()
-    await place.forceAway('lost')
-
-    await using direct = clientOf(cluster.connection)
-    let isWhole = false
-    const client: typeof direct = {
-      ...direct,
-      // One object a page, and no second page.
-      async list(type, options) {
-        if (options?.continueToken !== undefined && !isWhole) throw new Error('the list broke off')
-        return direct.list(type, { ...options, limit: 1 })
-      },
-    }
-    await place.apply('another')
-    let polls = 0
-    const real = serviceWith({ database: app.database, clock: systemClock }, (await testDatabaseOf(app)).url)
-    const service: Service = {
-      ...real,
-      listStates(...call) {
-        polls += 1
-        return real.listStates(...call)
-      },
-    }
-    await using second = await startOperator({ client, service, orphanMs: 0, random: () => 0 })
-    await whenLeading(second)
-    await eventually('some polls', () => polls > 3)
-    expect(await namesWithChecks()).toEqual(['kept', 'lost'])
-    isWhole = true
-    await eventually('its check is collected', async () => !(await namesWithChecks()).includes('lost'))
-    expect(await namesWithChecks()).toContain('kept')
-  })
-})
-
-describe('a check that was lost from the database', () => {
-  it('is made again within a poll', async () => {
-    await using _ = await startOperator()
-    await place.apply('nightly')
-    const { status } = await place.ready('nightly')
-    await app.database.query('delete from checks where id = $1', [status?.checkId])
-    await eventually('there is another', async () => {
-      const found = await place.get('nightly')
-      return found?.status?.checkId !== undefined && found.status.checkId !== status?.checkId
-    })
-    expect(await ping(await place.pingUrl('nightly'))).toBe(200)
   })
 })

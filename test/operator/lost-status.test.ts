@@ -5,7 +5,7 @@ import type { HeartbeatCheck } from '../../src/operator/heartbeat-check.ts'
 import { createTestDatabase } from '../support/database.ts'
 import { startTestOperator } from '../support/operator.ts'
 import { eventually } from '../support/until.ts'
-import { callerOf, openWorkplace, type Published } from '../support/workplace.ts'
+import { callerOf, type Published } from '../support/workplace.ts'
 import { useScene } from './scene.ts'
 import { checksIn, idOf } from './two-installations.ts'
 
@@ -48,18 +48,6 @@ it.each([
     await t.place.ready(name)
     expect(await seen(name)).toEqual(before)
   }
-})
-
-it('an adopted check stays adopted, while its annotation is there', async () => {
-  const place = await openWorkplace(t.cluster, { 'heartbeat-operator.io/projects': 'adopting' })
-  const { body: project } = await t.app.call('POST', '/projects', { name: 'adopting', slug: 'adopting' })
-  const { id } = await t.app.createCheck({ project_id: project.id, name: 'By hand', period_seconds: 3_600 })
-  await place.makeReady('adopting', undefined, { annotations: { 'heartbeat-operator.io/adopt-check-id': id } })
-  const before = await seen('adopting', place)
-  expect(before.checkId).toBe(id)
-  await wipe('adopting', place)
-  await place.ready('adopting')
-  expect(await seen('adopting', place)).toEqual(before)
 })
 
 it('a resource that is restored with its Secret, and without its status, has its check and its URL', async () => {

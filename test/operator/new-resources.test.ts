@@ -10,7 +10,7 @@ const { cluster, one, two, place, start, checkOf } = useTwoInstallations()
 describe('a new resource that two installations watch', () => {
   it('belongs to the installation that writes its first status, which has its URL, and to no other', async () => {
     // No resync and no poll puts right what the first reconcile left.
-    const unaided = { resyncMs: 600_000, pollMs: 15_000 }
+    const unaided = { resyncMs: 600_000, pollMs: 600_000 }
     await using first = await start(one, unaided)
     await using second = await start(two, unaided)
     const [idOfOne, idOfTwo] = [await idOf(one), await idOf(two)]

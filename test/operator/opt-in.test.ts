@@ -2,21 +2,10 @@
 
 import { beforeEach, describe, expect, it } from 'vitest'
 import type { CronJobSettings } from '../../src/domain/cron-job-settings.ts'
-import { keyOf } from '../../src/kubernetes/objects.ts'
-import type { HeartbeatCheck } from '../../src/operator/heartbeat-check.ts'
-import {
-  type CronJobs,
-  cronJobsIn,
-  follow,
-  LABELLED,
-  labelNamespace,
-  WATCH_LABEL,
-  WATCHED,
-} from '../support/cron-jobs.ts'
-import { readMetric } from '../support/operator.ts'
+import { type CronJobs, cronJobsIn, LABELLED, labelNamespace, WATCH_LABEL, WATCHED } from '../support/cron-jobs.ts'
 import { eventually } from '../support/until.ts'
 import { useEach } from '../support/use.ts'
-import { openWorkplace, workIn } from '../support/workplace.ts'
+import { openWorkplace } from '../support/workplace.ts'
 import { useScene } from './scene.ts'
 
 const watching = (watch: CronJobSettings['watch']) => ({ cronJobs: { ...LABELLED, watch } })
@@ -45,28 +34,6 @@ const writesTo = (from: number, at = place) =>
     .map(({ method, path }) => `${method} ${path.split('/heartbeatchecks')[1]}`)
 
 describe('the label of a CronJob', () => {
-  it('creates a HeartbeatCheck of its name, which the CronJob owns and which follows it', async () => {
-    const { metadata } = await cronJobs.create('backup', {
-      labels: { [WATCH_LABEL]: 'true', 'app.kubernetes.io/instance': 'shop' },
-      annotations: { 'argocd.argoproj.io/tracking-id': 'shop:batch/CronJob:shop/backup' },
-    })
-    const object = await created('backup')
-    expect(object.spec).toMatchObject({ sourceRef: { kind: 'CronJob', name: 'backup' } })
-    expect(object.metadata.labels).toEqual({ 'app.kubernetes.io/managed-by': 'heartbeat-operator' })
-    expect(object.metadata.annotations).toBeUndefined()
-    expect(object.metadata.ownerReferences).toEqual([
-      {
-        apiVersion: 'batch/v1',
-        kind: 'CronJob',
-        name: 'backup',
-        uid: metadata.uid,
-        controller: true,
-        blockOwnerDeletion: false,
-      },
-    ])
-    expect(await place.find('secrets', 'backup-heartbeat')).toBeNull()
-  })
-
   it('can be added later, and one that goes deletes the HeartbeatCheck; its tombstone gives id and history back', async () => {
     await cronJobs.create('backup')
     await caughtUp()
@@ -95,15 +62,6 @@ describe('the label of a CronJob', () => {
       return object.metadata.uid !== metadata.uid && object
     })
     expect(again.status!.checkId).toBe(status!.checkId)
-  })
-
-  it('with another value is none, and the CronJob has a Warning', async () => {
-    await cronJobs.create('backup', { labels: { [WATCH_LABEL]: 'yes' } })
-    await caughtUp()
-    expect(await names()).not.toContain('backup')
-    expect(await cronJobs.warnings('backup', 'InvalidLabel')).toEqual([
-      'label heartbeat-operator.io/watch must be "true" or "false", and is "yes": it has no effect until it is corrected',
-    ])
   })
 })
 
@@ -150,15 +108,6 @@ describe('the label of a Namespace', () => {
     await gone('others')
     await caughtUp()
     expect(await names()).toContain('own')
-  })
-
-  it('is known for a Namespace that was created with it', async () => {
-    const name = `labelled-${place.name}`
-    const metadata = { name, labels: { [WATCH_LABEL]: 'true' } }
-    await t.cluster.api('POST', '/api/v1/namespaces', { metadata })
-    const labelled = workIn(t.cluster, name)
-    await cronJobsIn(t.cluster, labelled).create('backup')
-    await created('backup', labelled)
   })
 })
 
@@ -233,21 +182,6 @@ describe('the annotations', () => {
     )
   })
 
-  it('that are invalid leave the default, with a Warning on the CronJob, and act when they are corrected', async () => {
-    await cronJobs.create('backup', {
-      ...WATCHED,
-      annotations: { 'heartbeat-operator.io/grace-seconds': '5m', 'heartbeat-operator.io/max-runtime-seconds': '60' },
-    })
-    expect((await created('backup')).spec).not.toHaveProperty('graceSeconds')
-    expect(await cronJobs.warnings('backup', 'InvalidAnnotation')).toEqual([
-      expect.stringMatching(
-        /^annotation heartbeat-operator\.io\/grace-seconds must be an integer from \d+ to \d+, such as "600", and is "5m": the default is used/,
-      ),
-    ])
-    await cronJobs.annotate('backup', { 'grace-seconds': '300' })
-    await eventually('it is copied', async () => (await place.get('backup')).spec.graceSeconds === 300)
-  })
-
   it('project is for a new HeartbeatCheck; a change of it is a Warning, and deleting the HeartbeatCheck applies it', async () => {
     for (const slug of ['one', 'two']) await t.app.call('POST', '/projects', { name: slug, slug })
     await t.cluster.api('PATCH', `/api/v1/namespaces/${place.name}`, {
@@ -283,29 +217,6 @@ describe('a project that the namespace may not use', () => {
 })
 
 describe('a HeartbeatCheck that others created', () => {
-  it('of the name of the CronJob: the CronJob has a Warning, and the resource is never changed', async () => {
-    const before = await place.makeReady('backup', { periodSeconds: 60 })
-    await cronJobs.create('backup', { ...WATCHED, annotations: { 'heartbeat-operator.io/grace-seconds': '600' } })
-    expect(await cronJobs.warnings('backup', 'NameTaken')).toEqual([
-      expect.stringContaining('the HeartbeatCheck backup exists'),
-    ])
-    await cronJobs.label('backup', null)
-    await caughtUp()
-    const after = await place.get('backup')
-    expect([after.metadata.uid, after.spec]).toEqual([before.metadata.uid, before.spec])
-  })
-
-  it('that follows the CronJob is enough', async () => {
-    await place.apply('backup', follow('backup'))
-    await cronJobs.create('backup', { ...WATCHED, annotations: { 'heartbeat-operator.io/grace-seconds': '600' } })
-    await caughtUp()
-    await cronJobs.label('backup', 'false')
-    await caughtUp()
-    const { spec } = await place.get('backup')
-    expect(spec).not.toHaveProperty('graceSeconds')
-    expect(await place.events('backup').then((all) => all.filter(({ reason }) => reason === 'NameTaken'))).toEqual([])
-  })
-
   it('that is deleted makes room', async () => {
     await place.makeReady('backup', { periodSeconds: 60 })
     await cronJobs.create('backup', WATCHED)
@@ -316,36 +227,6 @@ describe('a HeartbeatCheck that others created', () => {
       async () => (await names()).includes('backup') && (await place.get('backup')).spec.sourceRef !== undefined,
     )
     await created('backup')
-  })
-})
-
-describe('a CronJob', () => {
-  it('that is deleted takes its HeartbeatCheck with it, and one of the same name has its check again', async () => {
-    await cronJobs.create('backup', WATCHED)
-    const first = await created('backup')
-    await cronJobs.delete('backup')
-    const { metadata } = await cronJobs.create('backup', WATCHED)
-    const second = await eventually('it belongs to the new one', async () => {
-      if (!(await names()).includes('backup')) return false
-      const object = await place.get('backup')
-      return object.metadata.ownerReferences![0]!.uid === metadata.uid && object.status?.checkId !== undefined && object
-    })
-    expect(second.metadata.uid).not.toBe(first.metadata.uid)
-    expect(second.status!.checkId).toBe(first.status!.checkId)
-  })
-
-  it('that is renamed has a HeartbeatCheck of the new name', async () => {
-    await cronJobs.create('before', WATCHED)
-    await created('before')
-    await cronJobs.create('after', WATCHED)
-    await cronJobs.delete('before')
-    await Promise.all([created('after'), gone('before')])
-  })
-
-  it('may have a name of 253 characters', async () => {
-    const name = `${'n'.repeat(250)}.ab`
-    await cronJobs.create(name, WATCHED)
-    expect((await created(name)).spec.sourceRef).toEqual({ kind: 'CronJob', name })
   })
 })
 
@@ -361,28 +242,4 @@ it('a resource that is as it should be is not written again, whatever happens to
   expect(
     writesTo(from).filter((write) => write === 'POST' || write === 'PATCH /backup' || write === 'DELETE /backup'),
   ).toEqual([])
-})
-
-it('counts the CronJobs by whether a HeartbeatCheck follows them, of any name', async () => {
-  await cronJobs.create('watched', WATCHED)
-  await cronJobs.create('unwatched')
-  await cronJobs.create('followed')
-  await place.apply('other', follow('followed'))
-  await created('watched')
-  const listOf = async (path: string) => (await t.cluster.api('GET', path)).body.items as HeartbeatCheck[]
-  const keys = (await listOf('/apis/batch/v1/cronjobs')).map(({ metadata }) => keyOf(metadata))
-  const followed = (await listOf('/apis/heartbeat-operator.io/v1/heartbeatchecks')).flatMap(({ metadata, spec }) =>
-    spec.sourceRef === undefined ? [] : `${metadata.namespace}/${spec.sourceRef.name}`,
-  )
-  expect([followed.includes(`${place.name}/followed`), followed.includes(`${place.name}/unwatched`)]).toEqual([
-    true,
-    false,
-  ])
-  const yes = keys.filter((key) => followed.includes(key)).length
-  const count = (watched: string) => readMetric(t.operator(), 'heartbeat_cronjobs', { watched })
-  await eventually(
-    'all are counted',
-    async () =>
-      (await count('true')) === yes && (await count('false')) + (await count('rejected')) === keys.length - yes,
-  )
 })

@@ -2,7 +2,7 @@
 
 import { describe, expect, it } from 'vitest'
 import { eventually } from '../support/until.ts'
-import { openWorkplace, urlIn, type Workplace, workIn } from '../support/workplace.ts'
+import { openWorkplace, type Workplace } from '../support/workplace.ts'
 import { useScene } from './scene.ts'
 
 const t = useScene()
@@ -33,15 +33,6 @@ describe('without an annotation and PROJECTS', () => {
     expect(await projectOf(shop, 'a')).toBe(shop.name)
     expect(await projectOf(shop, 'b')).toBe(shop.name)
     expect(await projectOf(stock, 'a')).toBe(stock.name)
-  })
-
-  it('a namespace does not get into a project of its name that is not its own', async () => {
-    const place = await openWorkplace(t.cluster)
-    await makeProject(place.name)
-    await place.makeReady('a')
-    expect(await projectOf(place, 'a')).toBe(`${place.name}-2`)
-    await place.apply('b', hourly(place.name))
-    expect(await place.stalled('b', 'ProjectNotAllowed')).toContain(`may not use the project "${place.name}"`)
   })
 })
 
@@ -91,11 +82,7 @@ describe('the annotation of the Namespace', () => {
     await makeProject('unreadable')
     const place = await openWorkplace(t.cluster, { [ANNOTATION]: 'unreadable' })
     const message = 'namespaces is forbidden: no such right'
-    const grant = t.cluster.server.disturb(
-      ({ method, path }) => method === 'GET' && /^\/api\/v1\/namespaces(\/[^/]+)?$/.test(path),
-      { status: 403, reason: 'Forbidden', message },
-      Number.POSITIVE_INFINITY,
-    )
+    const grant = t.cluster.server.forbid((path) => /^\/api\/v1\/namespaces(\/[^/]+)?$/.test(path), message)
     await t.restart()
     await place.apply('a', hourly('unreadable'))
     const said = await place.stalled('a', 'ProjectNotAllowed')
@@ -104,41 +91,6 @@ describe('the annotation of the Namespace', () => {
     expect(said).toContain(message)
     grant()
     await place.ready('a')
-  })
-
-  it('that was read before, and may not be read now, is awaited, and the condition says why', async () => {
-    const [read, unread] = [await openWorkplace(t.cluster), await openWorkplace(t.cluster)]
-    const paths = [read, unread].map(({ name }) => `/api/v1/namespaces/${name}`)
-    const forbid = (isRejected: (path: string) => boolean) =>
-      t.cluster.server.disturb(
-        ({ path }) => isRejected(path),
-        { status: 403, reason: 'Forbidden', message: 'no such right' },
-        Number.POSITIVE_INFINITY,
-      )
-    const forbidWatch = forbid((path) => path === '/api/v1/namespaces')
-    await t.restart()
-    await read.makeReady('a')
-    const grant = forbid((path) => paths.includes(path))
-    await unread.apply('b')
-    const condition = await eventually('it says why', async () => {
-      const { status } = await unread.get('b')
-      return status?.conditions?.find(({ reason }) => reason === 'ProgressingWithRetry')
-    })
-    expect(condition.message).toContain(`the Namespace ${unread.name} cannot be read: `)
-    expect(condition.message).toContain('no such right')
-    grant()
-    forbidWatch()
-    await unread.ready('b')
-    await t.restart()
-  })
-
-  it('makes its first project the one of checks that name none', async () => {
-    await makeProject('one')
-    await makeProject('two')
-    const place = await openWorkplace(t.cluster, { [ANNOTATION]: 'one,two' })
-    await Promise.all([place.makeReady('a'), place.makeReady('b', hourly('two'))])
-    expect(await projectOf(place, 'a')).toBe('one')
-    expect(await projectOf(place, 'b')).toBe('two')
   })
 })
 
@@ -185,38 +137,4 @@ describe('the configuration', () => {
     expect(await projectOf(place, 'a')).toBe(place.name)
     await t.restart()
   })
-})
-
-describe('the namespace default', () => {
-  it('has the project of the first start, which is unused', async () => {
-    await t.cluster.api('POST', '/api/v1/namespaces', { metadata: { name: 'default' } })
-    const place = workIn(t.cluster, 'default')
-    await place.makeReady('a')
-    expect(await projectOf(place, 'a')).toBe('default')
-  })
-})
-
-describe('L2: adoption', () => {
-  const adopting = (id: string) => ({ annotations: { 'heartbeat-operator.io/adopt-check-id': id } })
-
-  it.each(['Delete', 'Retain'])(
-    'never moves a check out of its project, with deletionPolicy %s',
-    async (deletionPolicy) => {
-      const project = `shared-${deletionPolicy.toLowerCase()}`
-      const projectId = await makeProject(project)
-      const { id, publicId } = await t.app.createCheck({ project_id: projectId })
-      const tenant = await openWorkplace(t.cluster, { [ANNOTATION]: project })
-      const spec = { periodSeconds: 60, deletionPolicy }
-      const { status } = await tenant.makeReady('thief', { ...spec, project }, adopting(id))
-      expect(status?.checkId).toBe(id)
-      await tenant.delete('thief')
-      // The Secret of a retained check keeps its URL.
-      const own = { ...spec, project: tenant.name, publish: { name: 'again' } }
-      const again = await tenant.makeReady('thief', own)
-      expect(again.status?.checkId).not.toBe(id)
-      expect(urlIn(await tenant.find('secrets', 'again'))).not.toContain(publicId)
-      const kept = (await t.app.call('GET', `/checks/${id}`)).body
-      if (deletionPolicy === 'Retain') expect(kept).toMatchObject({ public_id: publicId, project_id: projectId })
-    },
-  )
 })

@@ -126,13 +126,6 @@ describe('a target that changes', () => {
     expect(left.metadata.labels).toEqual({ theirs: 'x' })
     expect(left.metadata.ownerReferences).toBeUndefined()
   })
-
-  it('loses the old key with the new one', async () => {
-    await t.place.makeReady('key')
-    await change('key', { key: 'NEW_URL' })
-    await t.place.ready('key')
-    expect((await t.place.find('secrets', 'key-heartbeat'))?.data).toEqual({ NEW_URL: base64(await urlOf('key')) })
-  })
 })
 
 describe('a former target that the API server does not let us release', () => {
@@ -190,18 +183,6 @@ describe('a target that is not ours', () => {
     ])
   })
 
-  it('keeps what others have in it when the check goes, although it was given away', async () => {
-    await t.place.put('secrets', {
-      metadata: { name: 'lent', annotations: { 'heartbeat-operator.io/adopt': 'true' } },
-      data: { OTHER: base64('theirs') },
-    })
-    await t.place.makeReady('borrower', spec({ name: 'lent' }))
-    await t.place.delete('borrower')
-    const left = await t.place.find('secrets', 'lent')
-    expect(left?.data).toEqual({ OTHER: base64('theirs') })
-    expect(left?.metadata.ownerReferences).toBeUndefined()
-  })
-
   it('is named with its owner when it has one: another check, or another controller', async () => {
     await t.place.makeReady('first', spec({ name: 'wanted-by-two' }))
     const before = await t.place.find('secrets', 'wanted-by-two')
@@ -232,20 +213,6 @@ describe('a target that is not ours', () => {
 })
 
 describe('a Secret that others changed', () => {
-  it('is set right within a resync when it was edited, relabelled or deleted', async () => {
-    await Promise.all(['edited', 'relabelled', 'deleted', 'emptied'].map((name) => t.place.makeReady(name)))
-    await t.place.patch('secrets', 'edited-heartbeat', { data: { HEARTBEAT_URL: base64('http://evil') } })
-    await t.place.patch('secrets', 'relabelled-heartbeat', { metadata: { labels: null } })
-    await t.place.patch('secrets', 'emptied-heartbeat', { data: null })
-    await t.cluster.api('DELETE', `/api/v1/namespaces/${t.place.name}/secrets/deleted-heartbeat`)
-    for (const name of ['edited', 'relabelled', 'deleted', 'emptied']) {
-      const url = await urlOf(name)
-      const isRight = (secret: Published) =>
-        urlIn(secret) === url && secret.metadata.labels?.['heartbeat-operator.io/check'] === name
-      await waitForSecret(`${name}-heartbeat`, `the ${name} one is set right`, isRight)
-    }
-  })
-
   it('an immutable Secret is reported once it would have to change, and is left for another name', async () => {
     await t.place.makeReady('immutable')
     await t.place.patch('secrets', 'immutable-heartbeat', { immutable: true })

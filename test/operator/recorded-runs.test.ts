@@ -6,11 +6,12 @@ import { follow, LABELLED } from '../support/cron-jobs.ts'
 import { type JobPing, readJobPings } from '../support/job-pings.ts'
 import { eventually } from '../support/until.ts'
 import { conditionOf } from '../support/workplace.ts'
-import { failed, ownedBy, running, succeeded, useCronJobs } from './cron-jobs.ts'
+import { failed, running, succeeded, useChecks, useCronJobs } from './cron-jobs.ts'
 import { useScene } from './scene.ts'
 
 const t = useScene({ resyncMs: 600_000, cronJobs: LABELLED })
 const cronJobs = useCronJobs(t)
+const { age, eventsOf } = useChecks(t)
 
 let base = 0
 /** So many seconds after a time that is long ago, and later than the creation of the last check. */
@@ -24,12 +25,7 @@ async function makeFollowed(
 ): Promise<{ id: string; owner: string }> {
   const { uid: owner } = await cronJobs.create(name, { schedule: '@hourly', ...ofCronJob })
   const { status } = await t.place.makeReady(name, { ...follow(name), ...spec })
-  // What ended before it was created would be its history.
-  await t.sql(
-    `with old as (update checks set created_at = created_at - interval '1 day' where id = $1 returning key)
-       update check_states set since = since - interval '1 day' where check_key in (select key from old)`,
-    status!.checkId,
-  )
+  await age(status!.checkId!)
   base = Date.now() - 3_600_000
   return { id: status!.checkId!, owner }
 }
@@ -56,40 +52,28 @@ const closed = (id: string) =>
     return (rows as { runs: unknown }[])[0]!.runs === null
   })
 
-const seenAt = async () =>
-  ((await t.sql(`select seen_at as at from seen_areas where area = 'default'`)).rows as { at: number | null }[])[0]
-    ?.at ?? null
-
 /** Waits until all that is in the cluster now is recorded. */
 async function seen(): Promise<void> {
-  const from = ((await t.sql('select clock_timestamp() as at')).rows as { at: number }[])[0]!.at
-  await eventually('all Jobs are seen', async () => ((await seenAt()) ?? 0) > from)
+  const timeIn = async (sql: string) => ((await t.sql(sql)).rows as { at: number | null }[])[0]?.at ?? 0
+  const from = await timeIn('select clock_timestamp() as at')
+  const seenAt = `select seen_at as at from seen_areas where area = 'default'`
+  await eventually('all Jobs are seen', async () => (await timeIn(seenAt)) > from)
 }
 
-it.each([
-  ['a Job', 'fixed', (owner: string) => cronJobs.createJob('fixed-2', owner, { status: succeeded(at(100), at(131)) })],
-  ['a Job that is gone', 'limits', () => cronJobs.changeStatus('limits', { lastSuccessfulTime: at(131) })],
-])(
-  'a check that was down when it was deleted is not down again, if %s has succeeded meanwhile',
-  async (_, name, succeed) => {
-    const { id, owner } = await makeFollowed(name)
-    // While no check follows a CronJob, that all is seen is written seldom.
-    await makeFollowed(`beside-${name}`)
-    await cronJobs.createJob(`${name}-1`, owner, { status: failed(at(1), at(31)) })
-    await t.place.inState(name, 'down')
-    await t.place.delete(name)
-    await t.sql('update tombstones set deleted_at = $2 where id = $1', id, new Date(base + 60_000))
-    await succeed(owner)
-    await seen()
-    await t.place.makeReady(name, follow(name))
-    await t.place.inState(name, 'up')
-    const { rows } = await t.sql(
-      'select e.type from events e join checks c on c.key = e.check_key where c.id = $1 order by e.id',
-      id,
-    )
-    expect((rows as { type: string }[]).map(({ type }) => type)).toEqual(['check.down', 'check.paused', 'check.up'])
-  },
-)
+it('a check that was down when it was deleted is not down again, if a Job has succeeded meanwhile', async () => {
+  const { id, owner } = await makeFollowed('fixed')
+  // While no check follows a CronJob, that all is seen is written seldom.
+  await makeFollowed('beside')
+  await cronJobs.createJob('fixed-1', owner, { status: failed(at(1), at(31)) })
+  await t.place.inState('fixed', 'down')
+  await t.place.delete('fixed')
+  await t.sql('update tombstones set deleted_at = $2 where id = $1', id, new Date(base + 60_000))
+  await cronJobs.createJob('fixed-2', owner, { status: succeeded(at(100), at(131)) })
+  await seen()
+  await t.place.makeReady('fixed', follow('fixed'))
+  await t.place.inState('fixed', 'up')
+  expect(await eventsOf(id)).toEqual(['check.down', 'check.paused', 'check.up'])
+})
 
 describe('a Job', () => {
   it('is recorded with its start and its end, at its own times, as one run', async () => {
@@ -103,16 +87,6 @@ describe('a Job', () => {
     expect(success).toMatchObject({ duration: 30_000 })
     expect(await check(id)).toMatchObject({ status: 'up', running: 0 })
     await t.place.inState('backup', 'up')
-  })
-
-  it('that succeeds with its third pod is one success', async () => {
-    const { id, owner } = await makeFollowed('retried')
-    const job = await cronJobs.createJob('retried-1', owner, { status: running(at(1), { failed: 1 }) })
-    await recorded(id, [`start ${job} ${at(1)}`])
-    await cronJobs.changeJob('retried-1', running(at(1), { failed: 2 }))
-    await cronJobs.changeJob('retried-1', succeeded(at(1), at(40), { failed: 2 }))
-    await recorded(id, [`start ${job} ${at(1)}`, `success ${job} ${at(40)}`])
-    expect((await check(id)).status).toBe('up')
   })
 
   it('that fails says why, although its pods go with it at once', async () => {
@@ -145,21 +119,6 @@ describe('a Job', () => {
     expect(flips.at(-1)).toMatchObject({ reason: 'created', detail: null })
   })
 
-  it('that is suspended is no run in progress until it starts again, and is recorded once', async () => {
-    const { id, owner } = await makeFollowed('queued')
-    const job = await cronJobs.createJob('queued-1', owner, { status: running(at(1)) })
-    await recorded(id, [`start ${job} ${at(1)}`])
-    const suspended = (status: string) => ({ type: 'Suspended', status, lastTransitionTime: at(10) })
-    await cronJobs.changeJob('queued-1', { startTime: null, active: 0, ready: 0, conditions: [suspended('True')] })
-    await closed(id)
-    await cronJobs.changeJob('queued-1', running(at(20), { conditions: [suspended('False')] }))
-    await eventually('its run is open', async () => (await check(id)).running === 1)
-    await cronJobs.changeJob('queued-1', succeeded(at(20), at(31)))
-    const [, success] = await recorded(id, [`start ${job} ${at(1)}`, `success ${job} ${at(31)}`])
-    expect(success).toMatchObject({ duration: 11_000 })
-    await closed(id)
-  })
-
   it('that runs is watched by a check that is deleted and made again', async () => {
     const { id, owner } = await makeFollowed('again')
     const job = await cronJobs.createJob('again-1', owner, { status: running(at(1)) })
@@ -169,20 +128,6 @@ describe('a Job', () => {
     await t.place.makeReady('again', follow('again'))
     await eventually('its run is open', async () => (await check(id)).running === 1)
     await recorded(id, [`start ${job} ${at(1)}`])
-  })
-
-  it('that is deleted before it ended is a log, and its run is closed', async () => {
-    const { id, owner } = await makeFollowed('cut')
-    const job = await cronJobs.createJob('cut-1', owner, { status: running(at(-5)) })
-    await recorded(id, [`start ${job} ${at(-5)}`])
-    await cronJobs.deleteJob('cut-1')
-    await eventually('it is recorded', async () => (await pingsOf(id)).at(-1)?.type === 'log')
-    expect(await check(id)).toMatchObject({ running: 0, status: 'new' })
-    const lastRun = { outcome: 'Deleted', message: 'Job cut-1 was deleted before it ended' }
-    await eventually('the status says so', async () => {
-      expect((await t.place.get('cut')).status?.lastRun).toMatchObject(lastRun)
-      return true
-    })
   })
 
   it('that takes too long is named with its limit, its pod and its node', async () => {
@@ -209,166 +154,36 @@ describe('a Job', () => {
     expect(flips[0]).toMatchObject({ reason: 'overran', detail })
   })
 
-  it('that its CronJob replaces overran: the check goes down, and says which Job replaced it', async () => {
-    const { id, owner } = await makeFollowed('hang', {}, { concurrencyPolicy: 'Replace' })
-    const slot = (minutes: number) => ({
-      annotations: { 'batch.kubernetes.io/cronjob-scheduled-timestamp': at(minutes * 60) },
-    })
-    const first = await cronJobs.createJob('hang-1', owner, { status: running(at(1)), ...slot(0) })
-    await recorded(id, [`start ${first} ${at(1)}`])
-    await cronJobs.deleteJob('hang-1')
-    await cronJobs.createJob('hang-2', owner, slot(1))
-    const detail = 'Job hang-1 had not ended when Job hang-2 replaced it'
-    const object = await t.place.inState('hang', 'down')
-    expect(conditionOf(object, 'Up')).toMatchObject({ reason: 'Overran' })
-    expect(conditionOf(object, 'Up')?.message).toMatch(new RegExp(`^a run had not ended by .*: ${detail}$`))
-    expect((await pingsOf(id)).map(({ type }) => type)).toEqual(['start', 'log'])
-    const { flips } = (await t.app.call('GET', `/checks/${id}/flips`)).body
-    expect(flips[0]).toMatchObject({ reason: 'overran', detail })
-    await eventually('the status has the run', async () => {
-      const { lastRun } = (await t.place.get('hang')).status!
-      expect(lastRun).toMatchObject({ name: 'hang-1', outcome: 'Deleted', message: detail })
-      return true
-    })
-  })
-
-  it('whose container fails again and again has started, though its Job counts no pod', async () => {
-    const { id, owner } = await makeFollowed('loop')
-    const job = await cronJobs.createJob('loop-1', owner, { status: { startTime: at(1), active: 1, ready: 0 } })
-    const waiting = { reason: 'CrashLoopBackOff', message: 'back-off 10s restarting failed container' }
-    const lastState = { terminated: { exitCode: 8, reason: 'Error', finishedAt: at(2) } }
-    const containerStatuses = [{ name: 'main', restartCount: 1, state: { waiting }, lastState }]
-    await cronJobs.createPod('loop-1-a', job, { phase: 'Running', containerStatuses })
+  it('that goes on although its container has ended is named with the code, and with what keeps the pod', async () => {
+    const { id, owner } = await makeFollowed('kept')
+    const job = await cronJobs.createJob('kept-1', owner, { status: running(at(1)) })
     await recorded(id, [`start ${job} ${at(1)}`])
-    expect(await check(id)).toMatchObject({ running: 1 })
-  })
-
-  it('of another CronJob, of none, and of one that only names it, is not its own', async () => {
-    const { id } = await makeFollowed('alone')
-    const other = await makeFollowed('other')
-    const job = await cronJobs.createJob('other-1', other.owner, { status: succeeded(at(1), at(2)) })
-    await cronJobs.createJob('alone-1', other.id, { status: succeeded(at(1), at(2)) })
-    const later = await cronJobs.createJob('other-2', other.owner, { status: running(at(3)) })
-    await recorded(other.id, [`start ${job} ${at(1)}`, `success ${job} ${at(2)}`, `start ${later} ${at(3)}`])
-    expect(await pingsOf(id)).toEqual([])
-  })
-
-  describe('that goes on although its container has ended', () => {
-    const state = (exitCode: number) => ({ terminated: { exitCode, reason: 'Error', finishedAt: at(2) } })
-    const statuses = (main: object) => ({
-      phase: 'Running',
-      containerStatuses: [
-        { name: 'main', restartCount: 0, state: main },
-        { name: 'proxy', restartCount: 0, state: { running: { startedAt: at(1) } } },
-      ],
-    })
-    /** @param main the state of its container, beside a proxy that runs */
-    async function startKept(name: string, main: object) {
-      const { id, owner } = await makeFollowed(name)
-      const job = await cronJobs.createJob(`${name}-1`, owner, { status: running(at(1)) })
-      await recorded(id, [`start ${job} ${at(1)}`])
-      await cronJobs.createPod(`${name}-1-a`, job, statuses(main))
-      return { id, job }
-    }
-    const says = (name: string, id: string, detail: string) =>
+    const terminated = { exitCode: 7, reason: 'Error', finishedAt: at(2) }
+    const containerStatuses = [
+      { name: 'main', restartCount: 0, state: { terminated } },
+      { name: 'proxy', restartCount: 0, state: { running: { startedAt: at(1) } } },
+    ]
+    await cronJobs.createPod('kept-1-a', job, { phase: 'Running', containerStatuses })
+    const detail = 'container main failed (exit code 7), and container proxy keeps the pod running'
+    const says = () =>
       eventually(`it says ${detail}`, async () => {
-        const object = await t.place.get(name)
+        const object = await t.place.get('kept')
         expect(await check(id)).toMatchObject({ status: 'new', status_detail: detail })
         expect(conditionOf(object, 'Up')?.message).toContain(`; a run in progress: ${detail}`)
         return object
       })
-
-    it('is named with the code, and with the container that keeps the pod', async () => {
-      const { id } = await startKept('kept', state(7))
-      const detail = 'container main failed (exit code 7), and container proxy keeps the pod running'
-      const object = await says('kept', id, detail)
-      const lastRun = { outcome: 'Running', exitCode: 7, reason: 'Error', message: detail }
-      expect(object.status?.lastRun).toMatchObject(lastRun)
-      expect((await check(id)).kubernetes.source.last_run).toMatchObject({ outcome: 'running', message: detail })
-      const { project_id } = await check(id)
-      const { body } = await t.app.call('GET', `/checks?slug=kept&project_id=${project_id}`)
-      expect(body).toMatchObject({ checks: [{ status_detail: detail }] })
-      await t.restart()
-      await says('kept', id, detail)
-      // Its end says why, and a Job that is gone is no run in progress.
-      await cronJobs.changeJob('kept-1', failed(at(1), at(9)))
-      await t.place.inState('kept', 'down')
-      expect((await check(id)).status_detail).toBe('container main failed (exit code 7)')
-    })
-
-    it('is named if it has ended with 0, and no more when the run ends', async () => {
-      const { id } = await startKept('done', state(0))
-      await says('done', id, 'container main has ended (exit code 0), and container proxy keeps the pod running')
-      await cronJobs.changeJob('done-1', succeeded(at(1), at(9)))
-      const object = await t.place.inState('done', 'up')
-      expect(conditionOf(object, 'Up')?.message).toBe('the job reports on time')
-      expect((await check(id)).status_detail).toBeNull()
-    })
-  })
-
-  describe('that a tool made from its CronJob', () => {
-    const annotations = { 'cronjob.kubernetes.io/instantiate': 'manual' }
-
-    it('counts, although the CronJob does not control it', async () => {
-      const { id, owner } = await makeFollowed('triggered')
-      const ownerReferences = [ownedBy(owner)]
-      const job = await cronJobs.createJob('triggered-manual-x7k', owner, {
-        ownerReferences,
-        status: failed(at(1), at(2)),
-      })
-      await recorded(id, [`start ${job} ${at(1)}`, `fail ${job} ${at(2)}`])
-      await t.place.inState('triggered', 'down')
-    })
-
-    it('counts, although it names no owner, for the CronJob with the longest name in front of its own', async () => {
-      const { id } = await makeFollowed('stock')
-      const { id: longer } = await makeFollowed('stock-db')
-      const status = succeeded(at(1), at(2))
-      const parts = { annotations, ownerReferences: [], status }
-      const first = await cronJobs.createJob('stock-manual-x7k', '', parts)
-      const second = await cronJobs.createJob('stock-db-manual-x7k', '', parts)
-      await recorded(id, [`start ${first} ${at(1)}`, `success ${first} ${at(2)}`])
-      await recorded(longer, [`start ${second} ${at(1)}`, `success ${second} ${at(2)}`])
-      // Also when it is listed.
-      await t.operator().stop()
-      const third = await cronJobs.createJob('stock-db-manual-y8l', '', { ...parts, status: failed(at(3), at(4)) })
-      await t.restart()
-      await recorded(longer, [
-        `start ${second} ${at(1)}`,
-        `success ${second} ${at(2)}`,
-        `start ${third} ${at(3)}`,
-        `fail ${third} ${at(4)}`,
-      ])
-      await seen()
-      expect(await pingsOf(id)).toHaveLength(2)
-    })
-
-    it('does not count without the annotation, of another owner, or of a CronJob of its name that is gone', async () => {
-      const { id, owner } = await makeFollowed('strict')
-      const status = failed(at(1), at(2))
-      await cronJobs.createJob('strict-1', '', { ownerReferences: [], status })
-      await cronJobs.createJob('strict-2', '', { annotations, ownerReferences: [ownedBy('former')], status })
-      const workflow = { apiVersion: 'v1', kind: 'Workflow', name: 'x', uid: 'w', controller: true }
-      await cronJobs.createJob('strict-3', '', { annotations, ownerReferences: [ownedBy(owner), workflow], status })
-      const last = await cronJobs.createJob('strict-4', owner, { status: succeeded(at(3), at(4)) })
-      await recorded(id, [`start ${last} ${at(3)}`, `success ${last} ${at(4)}`])
-      expect(await check(id)).toMatchObject({ status: 'up' })
-    })
-  })
-
-  it('that ended before its check existed is its history', async () => {
-    const { uid: owner } = await cronJobs.create('before', { schedule: '@hourly' })
-    base = Date.now() - 3_600_000
-    const first = await cronJobs.createJob('before-1', owner, { status: failed(at(-7_200), at(-7_100)) })
-    const second = await cronJobs.createJob('before-2', owner, { status: succeeded(at(-3_600), at(-3_500)) })
-    const { status } = await t.place.makeReady('before', follow('before'))
-    await recorded(status!.checkId!, [
-      `start ${first} ${at(-7_200)}`,
-      `fail ${first} ${at(-7_100)}`,
-      `start ${second} ${at(-3_600)}`,
-      `success ${second} ${at(-3_500)}`,
-    ])
-    await t.place.inState('before', 'up')
+    const lastRun = { outcome: 'Running', exitCode: 7, reason: 'Error', message: detail }
+    expect((await says()).status?.lastRun).toMatchObject(lastRun)
+    expect((await check(id)).kubernetes.source.last_run).toMatchObject({ outcome: 'running', message: detail })
+    const { project_id } = await check(id)
+    const { body } = await t.app.call('GET', `/checks?slug=kept&project_id=${project_id}`)
+    expect(body).toMatchObject({ checks: [{ status_detail: detail }] })
+    await t.restart()
+    await says()
+    // Its end says why, and a Job that is gone is no run in progress.
+    await cronJobs.changeJob('kept-1', failed(at(1), at(9)))
+    await t.place.inState('kept', 'down')
+    expect((await check(id)).status_detail).toBe('container main failed (exit code 7)')
   })
 })
 
@@ -398,39 +213,6 @@ describe('after a downtime', () => {
     await recorded(id, [...before, ...after])
     expect((await check(id)).status).toBe('down')
   })
-
-  it('an open run whose Job is gone is closed without a record, and the last success is that of the CronJob', async () => {
-    const { id, owner } = await makeFollowed('limited')
-    const first = await cronJobs.createJob('limited-1', owner, { status: running(at(1)) })
-    await recorded(id, [`start ${first} ${at(1)}`])
-    await t.operator().stop()
-    await cronJobs.deleteJob('limited-1')
-    await cronJobs.changeStatus('limited', { lastSuccessfulTime: at(7) })
-    await t.restart()
-    await recorded(id, [`start ${first} ${at(1)}`, `success null ${at(7)}`])
-    await closed(id)
-    expect((await check(id)).status).toBe('up')
-    await t.restart()
-    await seen()
-    expect(await pingsOf(id)).toHaveLength(2)
-  })
-})
-
-it('nothing counts as seen while the HeartbeatChecks cannot be listed', async () => {
-  const { id, owner } = await makeFollowed('unlisted')
-  await seen()
-  await t.operator().stop()
-  const job = await cronJobs.createJob('unlisted-1', owner, { status: succeeded(at(1), at(8)) })
-  const { server } = t.cluster
-  const isOfChecks = ({ path }: { path: string }) => path.includes('/heartbeatchecks')
-  const heal = server.disturb(isOfChecks, { status: 500, reason: 'InternalError' }, Number.POSITIVE_INFINITY)
-  const [from, asked] = [await seenAt(), server.requests.length]
-  await t.restart()
-  await eventually('they are asked for four times', () => server.requests.slice(asked).filter(isOfChecks).length >= 4)
-  expect(await seenAt()).toEqual(from)
-  heal()
-  await recorded(id, [`start ${job} ${at(1)}`, `success ${job} ${at(8)}`])
-  await seen()
 })
 
 describe('a watch', () => {
@@ -449,23 +231,5 @@ describe('a watch', () => {
     await recorded(id, [`start ${first} ${at(1)}`, `start ${second} ${at(2)}`, `success ${first} ${at(9)}`])
     await closed(id)
     expect(await pingsOf(id)).toHaveLength(3)
-  })
-
-  it('without its right stops the time up to which all is seen, and all is recorded when the right is back', async () => {
-    const { id, owner } = await makeFollowed('forbidden')
-    await seen()
-    const isJobs = ({ path }: { path: string }) => path.includes('/batch/v1/jobs')
-    const grant = t.cluster.server.disturb(isJobs, { status: 403, reason: 'Forbidden' }, Number.POSITIVE_INFINITY)
-    for (const watch of t.cluster.server.watches) watch.reset()
-    expect(await t.place.stalled('forbidden', 'SourceForbidden')).toContain('jobs.batch')
-    const from = await seenAt()
-    const job = await cronJobs.createJob('forbidden-1', owner, { status: succeeded(at(1), at(8)) })
-    await t.place.makeReady('unconcerned', { periodSeconds: 3_600 })
-    expect(await seenAt()).toEqual(from)
-    grant()
-    await t.restart()
-    await recorded(id, [`start ${job} ${at(1)}`, `success ${job} ${at(8)}`])
-    await t.place.ready('forbidden')
-    await eventually('the time moves on', async () => ((await seenAt()) ?? 0) > from!)
   })
 })

@@ -17,6 +17,6 @@ export const FASTER = 3
  */
 export function useScene(changes: Partial<OperatorOptions> = {}): Scene<FakeCluster> {
   const cluster = use(() => startFakeCluster({ secondMs: 1_000 / FASTER }))
-  const often = { pollMs: 500, resyncMs: 2_500, seenEveryMs: 1_500 }
+  const often = { pollMs: 500, resyncMs: 2_500, seenEveryMs: 450 }
   return use(() => startScene(cluster, { clock: fasterClock(FASTER), ...often, ...changes }))
 }

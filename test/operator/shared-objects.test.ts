@@ -6,14 +6,12 @@
 import { describe, expect, it } from 'vitest'
 import type { KubernetesClient } from '../../src/kubernetes/client.ts'
 import type { ResourceType } from '../../src/kubernetes/objects.ts'
-import { createFinalizer, MAX_CLEANUP_MS } from '../../src/operator/deletion/finalize.ts'
+import { MAX_CLEANUP_MS } from '../../src/operator/deletion/finalize.ts'
 import type { HeartbeatCheck } from '../../src/operator/heartbeat-check.ts'
-import type { Service } from '../../src/operator/service.ts'
-import { systemClock } from '../../src/runtime/clock.ts'
 import { clientOf, startTestOperator } from '../support/operator.ts'
-import { serviceWith } from '../support/operator-service.ts'
 import { eventually } from '../support/until.ts'
 import { conditionOf, urlIn, workIn } from '../support/workplace.ts'
+import { aFinalizer, serviceOf } from './finalizer.ts'
 import { useScene } from './scene.ts'
 
 const t = useScene()
@@ -145,19 +143,6 @@ describe('an object of others', () => {
 })
 
 describe('a publication that is not in the status', () => {
-  it.each(POLICIES)('takes no data of others along: %s', async (deletionPolicy) => {
-    const name = `unsaid-${deletionPolicy.toLowerCase()}`
-    await handOver(name)
-    const allow = forbid(isStatus)
-    await t.place.apply(`of-${name}`, spec(name, { deletionPolicy }))
-    await eventually('the URL is written', async () => 'HEARTBEAT_URL' in (await secret(name)).data!)
-    const written = (await secret(name)).data
-    expect((await t.place.get(`of-${name}`)).status).toBeUndefined()
-    await t.place.delete(`of-${name}`)
-    allow()
-    expect((await secret(name)).data).toEqual(deletionPolicy === 'Retain' ? written : NOTE)
-  })
-
   it('is withdrawn from where the specification and the status say', async () => {
     await handOver('first')
     await handOver('second')
@@ -171,7 +156,7 @@ describe('a publication that is not in the status', () => {
     release()
     await t.cluster.api('DELETE', t.place.pathOf('mover'))
     await t.restart()
-    await eventually('it is gone', () => isGone('mover'))
+    await t.place.gone('mover')
     allow()
     expect([(await secret('first')).data, (await secret('second')).data]).toEqual([NOTE, NOTE])
   })
@@ -199,7 +184,7 @@ describe('a publication that is not in the status', () => {
     await t.place.change('stays', { spec: { schedule: '0 0 31 2 *' } })
     await t.cluster.api('DELETE', t.place.pathOf('stays'))
     await t.restart()
-    await eventually('it is gone', () => isGone('stays'))
+    await t.place.gone('stays')
     allow()
     expect(await t.place.pingUrl('stays')).toBe(url)
     expect((await fetch(url, { method: 'POST' })).status).toBe(200)
@@ -268,7 +253,7 @@ describe('a process that dies between two writes of a publication', () => {
     const left = (await secret(name)).data
     await t.cluster.api('DELETE', t.place.pathOf(`of-${name}`))
     await t.restart()
-    await eventually('it is gone', () => isGone(`of-${name}`))
+    await t.place.gone(`of-${name}`)
     return { left, writes: writes() }
   }
 
@@ -313,7 +298,7 @@ describe('an object with our owner reference and data of others', () => {
       await t.place.patch('secrets', `${name}-heartbeat`, { metadata: { managedFields: [] } })
       await t.cluster.api('DELETE', t.place.pathOf(name))
       await t.restart()
-      await eventually('it is gone', () => isGone(name))
+      await t.place.gone(name)
       const { metadata, data } = await secret(`${name}-heartbeat`)
       expect(metadata.ownerReferences ?? []).toEqual([])
       expect(data).toMatchObject(NOTE)
@@ -323,37 +308,25 @@ describe('an object with our owner reference and data of others', () => {
   it('keeps its resource until it can be released, for longer than ten minutes too', async () => {
     await share('endangered')
     await t.operator().stop()
-    await using client = clientOf(t.cluster.connection)
-    const events: string[] = []
-    let now = systemClock.now()
     let isDatabaseAway = false
-    const service: Pick<Service, 'retireCheck'> = {
+    await using finalizer = aFinalizer(t, {
       async retireCheck(...call) {
         if (isDatabaseAway) throw new Error('the database is away')
-        return serviceWith({ database: t.app.database, clock: systemClock }).retireCheck(...call)
+        return serviceOf(t).retireCheck(...call)
       },
-    }
-    const finalize = createFinalizer({
-      client,
-      service,
-      cluster: 'default',
-      recorder: { record: (_, { reason, note }) => events.push(`${reason}: ${note}`) },
-      now: () => now,
-      onFinalizerForced: () => events.push('forced'),
     })
-    const attempt = async () => finalize(await t.place.get('endangered'))
+    const attempt = (afterMs: number) => finalizer.finalize('endangered', afterMs)
     await t.cluster.api('DELETE', t.place.pathOf('endangered'))
     const allow = forbid(isWriteOf('endangered-heartbeat'), 422)
-    await expect(attempt()).rejects.toThrow('Secret endangered-heartbeat cannot be released')
-    now += 2 * MAX_CLEANUP_MS
-    await expect(attempt()).rejects.toThrow('with all its data')
+    await expect(attempt(0)).rejects.toThrow('Secret endangered-heartbeat cannot be released')
+    await expect(attempt(2 * MAX_CLEANUP_MS)).rejects.toThrow('with all its data')
     isDatabaseAway = true
-    await expect(attempt()).rejects.toThrow('with all its data')
-    expect(events.map((event) => event.split(':')[0])).toEqual(Array.from({ length: 3 }, () => 'CleanupRejected'))
-    expect(events[0]).not.toContain('/ping/')
+    await expect(attempt(2 * MAX_CLEANUP_MS)).rejects.toThrow('with all its data')
+    expect(finalizer.said).toEqual(Array(3).fill('Warning CleanupRejected'))
+    expect(finalizer.notes[0]).not.toContain('/ping/')
     allow()
-    await attempt()
-    expect(events.at(-1)).toContain('CleanupTimeout')
+    await attempt(2 * MAX_CLEANUP_MS)
+    expect(finalizer.said.at(-1)).toBe('Warning CleanupTimeout')
     expect(await isGone('endangered')).toBe(true)
     expect((await secret('endangered-heartbeat')).data).toEqual(NOTE)
     isDatabaseAway = false
@@ -368,25 +341,11 @@ describe('an object with our owner reference and data of others', () => {
     expect((await t.place.event(name, 'CleanupRejected')).note).toContain('10 minutes after its deletion')
     expect(await isGone(name)).toBe(false)
     await t.operator().stop()
-    await using client = clientOf(t.cluster.connection)
-    const events: string[] = []
-    const finalizeAfter = async (ms: number) => {
-      const object = await t.place.get(name)
-      const now = Date.parse(object.metadata.deletionTimestamp!) + ms
-      const finalize = createFinalizer({
-        client,
-        service: serviceWith({ database: t.app.database, clock: systemClock }),
-        cluster: 'default',
-        recorder: { record: (_, { reason }) => events.push(reason) },
-        now: () => now,
-        onFinalizerForced: () => events.push('forced'),
-      })
-      await finalize(object)
-    }
-    await expect(finalizeAfter(MAX_CLEANUP_MS - 1)).rejects.toThrow('cannot be read')
+    await using finalizer = aFinalizer(t)
+    await expect(finalizer.finalize(name, MAX_CLEANUP_MS - 1)).rejects.toThrow('cannot be read')
     allow()
-    await finalizeAfter(MAX_CLEANUP_MS - 1)
-    expect(events).toEqual(['CleanupRejected'])
+    await finalizer.finalize(name, MAX_CLEANUP_MS - 1)
+    expect(finalizer.said).toEqual(['Warning CleanupRejected'])
     expect(await isGone(name)).toBe(true)
     expect((await secret(`${name}-heartbeat`)).data).toMatchObject(NOTE)
     expect((await secret(`${name}-heartbeat`)).metadata.ownerReferences ?? []).toEqual([])
@@ -398,19 +357,10 @@ describe('an object with our owner reference and data of others', () => {
     await t.operator().stop()
     await t.cluster.api('DELETE', t.place.pathOf('never-read'))
     const allow = forbid((_, path) => path.endsWith('/never-read-heartbeat'))
-    await using client = clientOf(t.cluster.connection)
-    const events: string[] = []
-    const object = await t.place.get('never-read')
-    await createFinalizer({
-      client,
-      service: serviceWith({ database: t.app.database, clock: systemClock }),
-      cluster: 'default',
-      recorder: { record: (_, { reason }) => events.push(reason) },
-      now: () => Date.parse(object.metadata.deletionTimestamp!) + MAX_CLEANUP_MS,
-      onFinalizerForced: () => events.push('forced'),
-    })(object)
+    await using finalizer = aFinalizer(t)
+    await finalizer.finalize('never-read', MAX_CLEANUP_MS)
     allow()
-    expect(events).toEqual(['CleanupRejected', 'forced', 'CleanupTimeout'])
+    expect(finalizer.said).toEqual(['Warning CleanupRejected', 'forced', 'Warning CleanupTimeout'])
     expect(await isGone('never-read')).toBe(true)
     await t.restart()
   })
@@ -449,7 +399,7 @@ describe('an object with our owner reference and data of others', () => {
     expect((await place.event('a', 'CleanupRejected')).note).toContain('Secret a-heartbeat')
     allow()
     await t.cluster.api('DELETE', `${path}/secrets/a-heartbeat`)
-    await eventually('it is gone', async () => (await t.cluster.api('GET', place.pathOf('a'))).status === 404)
+    await place.gone('a')
     await t.cluster.api('DELETE', path)
   })
 

@@ -116,7 +116,7 @@ describe('the status', () => {
       )
     const says = (message: string) =>
       eventually(`it says ${message}`, async () => {
-        const said = conditionOf(await t.place.get('rejected'), 'Reconciling')?.message
+        const said = (await t.place.condition('rejected', 'Reconciling'))?.message
         return said === `this specification is not in effect yet, and the operator tries again: ${message}`
       })
     const request = `patch secrets ${t.place.name}/rejected-heartbeat`

@@ -11,13 +11,13 @@ import { conflicts, idOf, useTwoInstallations } from './two-installations.ts'
 
 const { cluster, one, two, place, checkOf, ...installations } = useTwoInstallations()
 
-/** The first one resyncs all the time, and the second one repairs nothing for a minute. Each request names its installation. */
+/** The first one resyncs all the time, and the second one never. Each request names its installation. */
 function start(testDatabase: TestDatabase, changes: Partial<OperatorOptions> = {}): Promise<TestOperator> {
   const name = testDatabase === one ? 'one' : 'two'
   const readCredentials = async () => ({ headers: { installation: name }, tls: {} })
   return installations.start(
     testDatabase,
-    { resyncMs: name === 'one' ? 300 : 60_000, ...changes },
+    { resyncMs: name === 'one' ? 900 : 600_000, ...changes },
     { connection: { ...cluster.connection, readCredentials, renewCredentials: readCredentials } },
   )
 }

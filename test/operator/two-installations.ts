@@ -3,13 +3,21 @@
 import type { OperatorOptions } from '../../src/operator/operator.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'
 import { startFakeCluster } from '../support/fake-cluster.ts'
-import { readMetric, startTestOperator, type TestOperator, type TestOperatorOptions } from '../support/operator.ts'
+import {
+  fasterClock,
+  readMetric,
+  startTestOperator,
+  type TestOperator,
+  type TestOperatorOptions,
+} from '../support/operator.ts'
 import { use, useEach } from '../support/use.ts'
 import { openWorkplace, type Workplace } from '../support/workplace.ts'
+import { FASTER } from './scene.ts'
 
-/** Each publishes URLs of its own, and has its own Lease. */
+/** Each publishes URLs of its own, and has its own Lease. Both have one clock, which is `FASTER`. */
 export function useTwoInstallations() {
-  const cluster = use(startFakeCluster)
+  const cluster = use(() => startFakeCluster({ secondMs: 1_000 / FASTER }))
+  const clock = fasterClock(FASTER)
   const one = use(createTestDatabase)
   const two = use(createTestDatabase)
   const place = useEach(() => openWorkplace(cluster))
@@ -28,7 +36,14 @@ export function useTwoInstallations() {
         connection: cluster.connection,
         testDatabase,
         leaseNamespace: changes.leaseNamespace ?? `${place.name}-${name}`,
-        changes: { namespaces: [place.name], pingUrl: () => `http://${name}`, pollMs: 100, resyncMs: 300, ...changes },
+        changes: {
+          namespaces: [place.name],
+          pingUrl: () => `http://${name}`,
+          clock,
+          pollMs: 300,
+          resyncMs: 900,
+          ...changes,
+        },
         ...options,
       })
     },

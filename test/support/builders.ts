@@ -4,6 +4,7 @@ import fc from 'fast-check'
 import { NO_SPEC } from '../../src/checks/read-spec.ts'
 import type { CheckSpec, CheckState } from '../../src/domain/check.ts'
 import { parseCron } from '../../src/domain/cron.ts'
+import { ApiError } from '../../src/kubernetes/errors.ts'
 import type { HeartbeatCheck } from '../../src/operator/heartbeat-check.ts'
 import type { Source } from '../../src/operator/sources/source-kind.ts'
 import type { LockedCheck } from '../../src/store/checks/states.ts'
@@ -93,4 +94,10 @@ export function aSource({ metadata, ...given }: Given<Source> = {}): Source {
     active: [],
     ...given,
   }
+}
+
+/** What an API server answers that does not do what it is asked for. */
+export function anApiError(status: number, fields: Partial<ConstructorParameters<typeof ApiError>[0]> = {}): ApiError {
+  const nothing = { request: 'a request', reason: 'Rejected', message: 'no', details: null, retryAfterSeconds: null }
+  return new ApiError({ ...nothing, status, ...fields })
 }

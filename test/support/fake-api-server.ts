@@ -48,6 +48,8 @@ export interface FakeApiServer extends AsyncDisposable {
   connections(): { readonly accepted: number; readonly open: number }
   /** The next `times` requests for which `when` holds are disturbed; the result ends it. */
   disturb(when: (request: SeenRequest) => boolean, how: Disturbance, times?: number): () => void
+  /** Requests to these paths are forbidden until the result is called. */
+  forbid(isForbidden: (path: string) => boolean, message?: string): () => void
   /** The next request for which `when` holds waits for `release`, and is carried out then. */
   hold(when: (request: SeenRequest) => boolean): HeldRequest
   /** Writes as another client would, past all faults. */
@@ -330,6 +332,12 @@ export async function startFakeApiServer(options: FakeApiServerOptions = {}): Pr
 
   const tls: TlsMaterial = {}
   const credentials = { headers: {}, tls }
+  const disturb: FakeApiServer['disturb'] = (when, how, times = 1) => {
+    const disturbance = { when, how, left: times }
+    disturbances.add(disturbance)
+    return () => disturbances.delete(disturbance)
+  }
+
   return {
     url,
     connection: {
@@ -345,11 +353,9 @@ export async function startFakeApiServer(options: FakeApiServerOptions = {}): Pr
       return [...watches]
     },
     connections: () => ({ accepted, open: sockets.size }),
-    disturb(when, how, times = 1) {
-      const disturbance = { when, how, left: times }
-      disturbances.add(disturbance)
-      return () => disturbances.delete(disturbance)
-    },
+    disturb,
+    forbid: (isForbidden, message = 'it is forbidden') =>
+      disturb(({ path }) => isForbidden(path), { status: 403, reason: 'Forbidden', message }, Number.POSITIVE_INFINITY),
     hold(when) {
       const { promise, resolve } = Promise.withResolvers<() => void>()
       holds.add({ when, arrive: resolve })

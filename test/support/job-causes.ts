@@ -95,39 +95,35 @@ const NO_NODE =
 const PULL =
   'Back-off pulling image "example.com/backup:1": ErrImagePull: failed to resolve reference "example.com/backup:1": not found'
 
-/** The Job ends. */
-export const FAILURES: readonly Cause[] = [
+const BACKED_OFF = `Job JOB failed: ${BACKOFF.reason}: ${BACKOFF.message}`
+const CANNOT_REACH = ['--- termination message', 'cannot reach db:5432']
+const EXIT_3 = { says: 'container backup failed (exit code 3)', reason: 'Error', exitCode: 3 }
+const RESTARTED = {
+  ...ON_FAILURE,
+  ...EXIT_3,
+  status: runsAgain,
+  body: [BACKED_OFF, 'pod POD on node worker-3, attempt 4 of 4', ...CANNOT_REACH],
+}
+
+const FAILED: readonly Cause[] = [
   {
     title: 'killed for memory',
     status: endsWith(137, 'OOMKilled'),
     node: NODE,
-    condition: BACKOFF,
     says: 'container backup was OOMKilled (exit code 137)',
     reason: 'OOMKilled',
     exitCode: 137,
-    body: [
-      'Job JOB failed: BackoffLimitExceeded: Job has reached the specified backoff limit',
-      'pod POD on node worker-3, attempt 1 of 1',
-    ],
+    body: [BACKED_OFF, 'pod POD on node worker-3, attempt 1 of 1'],
   },
   {
     title: 'exit code',
     status: endsWith(3, 'Error', { message: 'cannot reach db:5432\n' }),
-    condition: BACKOFF,
-    says: 'container backup failed (exit code 3)',
-    reason: 'Error',
-    exitCode: 3,
-    body: [
-      'Job JOB failed: BackoffLimitExceeded: Job has reached the specified backoff limit',
-      'pod POD, attempt 1 of 1',
-      '--- termination message',
-      'cannot reach db:5432',
-    ],
+    ...EXIT_3,
+    body: [BACKED_OFF, 'pod POD, attempt 1 of 1', ...CANNOT_REACH],
   },
   {
     title: 'signal',
     status: endsWith(139),
-    condition: BACKOFF,
     says: 'container backup was killed by signal 11 (exit code 139)',
     reason: 'Error',
     exitCode: 139,
@@ -140,7 +136,6 @@ export const FAILURES: readonly Cause[] = [
       initContainerStatuses: [statusOf('migrate', terminated(7))],
       containerStatuses: [waiting('PodInitializing')],
     },
-    condition: BACKOFF,
     says: 'init container migrate failed (exit code 7)',
     reason: 'Error',
     exitCode: 7,
@@ -149,42 +144,19 @@ export const FAILURES: readonly Cause[] = [
     title: 'any code, beside a sidecar that ends after it',
     podSpec: { initContainers: [{ name: 'proxy', image: 'example.com/proxy:1', restartPolicy: 'Always' }] },
     status: { ...endsWith(5), initContainerStatuses: [statusOf('proxy', terminated(143))] },
-    condition: BACKOFF,
     says: 'container backup failed (exit code 5)',
     reason: 'Error',
     exitCode: 5,
   },
   {
     title: '`restartPolicy: OnFailure`, killed while it ran again',
-    ...ON_FAILURE,
-    status: runsAgain,
+    ...RESTARTED,
     killedStatus: endsAgain('Failed', 137, 'Error'),
-    condition: BACKOFF,
-    says: 'container backup failed (exit code 3)',
-    reason: 'Error',
-    exitCode: 3,
-    body: [
-      'Job JOB failed: BackoffLimitExceeded: Job has reached the specified backoff limit',
-      'pod POD on node worker-3, attempt 4 of 4',
-      '--- termination message',
-      'cannot reach db:5432',
-    ],
   },
   {
     title: '`restartPolicy: OnFailure`, ended with 0 when it was asked to end',
-    ...ON_FAILURE,
-    status: runsAgain,
+    ...RESTARTED,
     killedStatus: endsAgain('Succeeded', 0, 'Completed'),
-    condition: BACKOFF,
-    says: 'container backup failed (exit code 3)',
-    reason: 'Error',
-    exitCode: 3,
-    body: [
-      'Job JOB failed: BackoffLimitExceeded: Job has reached the specified backoff limit',
-      'pod POD on node worker-3, attempt 4 of 4',
-      '--- termination message',
-      'cannot reach db:5432',
-    ],
   },
   {
     title: 'a command that does not exist',
@@ -192,7 +164,6 @@ export const FAILURES: readonly Cause[] = [
       message: 'exec: "backup": executable file not found in $PATH',
       startedAt: '1970-01-01T00:00:00Z',
     }),
-    condition: BACKOFF,
     says: 'container backup could not start: StartError: exec: "backup": executable file not found in $PATH',
     reason: 'StartError',
     exitCode: 128,
@@ -206,18 +177,13 @@ export const FAILURES: readonly Cause[] = [
       conditions: [disruptedBy('TerminationByKubelet', 'The node was low on resource: memory.')],
     },
     node: NODE,
-    condition: BACKOFF,
     says: 'pod POD was evicted: The node was low on resource: memory. Threshold quantity: 100Mi, available: 84Mi.',
     reason: 'Evicted',
-    body: [
-      'Job JOB failed: BackoffLimitExceeded: Job has reached the specified backoff limit',
-      'pod POD on node worker-3, attempt 1 of 1',
-    ],
+    body: [BACKED_OFF, 'pod POD on node worker-3, attempt 1 of 1'],
   },
   {
     title: 'evicted by a drain',
     status: { ...endsWith(143), conditions: [disruptedBy('EvictionByEvictionAPI', 'Eviction API: evicting')] },
-    condition: BACKOFF,
     says: 'pod POD was evicted: Eviction API: evicting',
     reason: 'Error',
     exitCode: 143,
@@ -230,7 +196,6 @@ export const FAILURES: readonly Cause[] = [
         disruptedBy('PreemptionByScheduler', 'default-scheduler: preempting to accommodate a higher priority pod'),
       ],
     },
-    condition: BACKOFF,
     says: 'pod POD was preempted: default-scheduler: preempting to accommodate a higher priority pod',
     reason: 'PreemptionByScheduler',
   },
@@ -238,7 +203,6 @@ export const FAILURES: readonly Cause[] = [
     title: 'node lost',
     status: { phase: 'Failed', conditions: [disruptedBy('DeletionByPodGC', 'PodGC: node no longer exists')] },
     node: NODE,
-    condition: BACKOFF,
     says: 'pod POD was lost with node worker-3: PodGC: node no longer exists',
     reason: 'DeletionByPodGC',
   },
@@ -250,14 +214,12 @@ export const FAILURES: readonly Cause[] = [
       message: 'Pod was terminated in response to imminent node shutdown.',
       conditions: [disruptedBy('TerminationByKubelet', 'Pod was terminated in response to imminent node shutdown.')],
     },
-    condition: BACKOFF,
     says: 'pod POD was ended by its node: Pod was terminated in response to imminent node shutdown.',
     reason: 'Terminated',
   },
   {
     title: 'rejected by its node',
     status: { phase: 'Failed', reason: 'OutOfcpu', message: "Pod was rejected: Node didn't have enough resource: cpu" },
-    condition: BACKOFF,
     says: "pod POD failed: OutOfcpu: Pod was rejected: Node didn't have enough resource: cpu",
     reason: 'OutOfcpu',
   },
@@ -268,7 +230,6 @@ export const FAILURES: readonly Cause[] = [
       reason: 'DeadlineExceeded',
       message: 'Pod was active on the node longer than the specified deadline',
     },
-    condition: BACKOFF,
     says: 'pod POD failed: DeadlineExceeded: Pod was active on the node longer than the specified deadline',
     reason: 'DeadlineExceeded',
     exitCode: 137,
@@ -280,10 +241,7 @@ export const FAILURES: readonly Cause[] = [
     condition: DEADLINE,
     says: 'Job JOB ran longer than activeDeadlineSeconds',
     reason: 'DeadlineExceeded',
-    body: [
-      'Job JOB failed: DeadlineExceeded: Job was active longer than specified deadline',
-      'pod POD, attempt 1 of 1',
-    ],
+    body: [`Job JOB failed: ${DEADLINE.reason}: ${DEADLINE.message}`, 'pod POD, attempt 1 of 1'],
   },
   {
     title: 'no image until `activeDeadlineSeconds`',
@@ -306,8 +264,7 @@ export const FAILURES: readonly Cause[] = [
   {
     title: 'no pod says why',
     status: { phase: 'Failed' },
-    condition: BACKOFF,
-    says: 'Job JOB failed: BackoffLimitExceeded: Job has reached the specified backoff limit',
+    says: BACKED_OFF,
     reason: 'BackoffLimitExceeded',
     body: ['pod POD, attempt 1 of 1'],
   },
@@ -338,12 +295,13 @@ export const FAILURES: readonly Cause[] = [
     podAnnotations: { 'batch.kubernetes.io/job-completion-index': '0' },
     status: endsWith(3),
     condition: { reason: 'FailedIndexes', message: 'Job has failed indexes' },
-    says: 'container backup failed (exit code 3)',
-    reason: 'Error',
-    exitCode: 3,
+    ...EXIT_3,
     body: ['Job JOB failed: FailedIndexes: Job has failed indexes', 'failed indexes: 0', 'pod POD (index 0)'],
   },
 ]
+
+/** The Job ends: by its `backoffLimit`, unless a cause says otherwise. */
+export const FAILURES: readonly Cause[] = FAILED.map((cause) => ({ condition: BACKOFF, ...cause }))
 
 /** The Job has a pod that does not start: `says` is the detail of the missed run. */
 export const WAITS: readonly Cause[] = [

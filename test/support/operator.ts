@@ -5,6 +5,7 @@ import { inject } from 'vitest'
 import { createClient, type KubernetesClient } from '../../src/kubernetes/client.ts'
 import { type Connection, findConnection } from '../../src/kubernetes/connection.ts'
 import { createKubernetesMetrics } from '../../src/kubernetes/metrics.ts'
+import type { HeartbeatCheck } from '../../src/operator/heartbeat-check.ts'
 import { createOperator, type Operator, type OperatorOptions } from '../../src/operator/operator.ts'
 import { createMetrics, type Metrics } from '../../src/roles/metrics.ts'
 import { type Clock, systemClock } from '../../src/runtime/clock.ts'
@@ -97,6 +98,9 @@ export interface Scene<C extends TestCluster = TestCluster> extends AsyncDisposa
   /** Stops the operator and starts another, which knows nothing of what this one has seen. */
   restart(changes?: Partial<OperatorOptions>): Promise<void>
   sql(text: string, ...values: unknown[]): ReturnType<TestDatabase['database']['query']>
+  /** The check of a HeartbeatCheck, of this name or as it was read, as the management API shows it. */
+  // biome-ignore lint/suspicious/noExplicitAny: a test asserts the shape by reading it
+  checkOf(of: string | HeartbeatCheck): Promise<any>
 }
 
 /** The operator polls often and resyncs soon, unless `changes` say otherwise. */
@@ -115,17 +119,22 @@ export async function startScene<C extends TestCluster>(
       changes: { pollMs: 500, resyncMs: 2_000, pingUrl: () => app.pingUrl, ...changes, ...more },
     })
   let operator = await start()
+  const place = await openWorkplace(cluster)
   return {
     cluster,
     app,
     testDatabase,
-    place: await openWorkplace(cluster),
+    place,
     operator: () => operator,
     async restart(more) {
       await operator.stop()
       operator = await start(more)
     },
     sql: (text, ...values) => app.database.query(text, values),
+    async checkOf(of) {
+      const { status } = typeof of === 'string' ? await place.get(of) : of
+      return (await app.call('GET', `/checks/${status!.checkId}`)).body
+    },
     async [Symbol.asyncDispose]() {
       await operator.stop()
       await app.close()
@@ -157,8 +166,8 @@ export async function connectionOf(kubeconfig: string): Promise<Connection> {
 }
 
 /** A client of its own, for a part of what an operator asks. */
-export function clientOf(connection: Connection): KubernetesClient & AsyncDisposable {
-  const client = createClient({ connection, clock: systemClock })
+export function clientOf(connection: Connection, random = Math.random): KubernetesClient & AsyncDisposable {
+  const client = createClient({ connection, clock: systemClock, random })
   return { ...client, [Symbol.asyncDispose]: client.close }
 }
 

@@ -40,3 +40,10 @@ export async function eventually<T>(
 export function settle(): Promise<void> {
   return new Promise((resolve) => setImmediate(resolve))
 }
+
+/** Whether it has neither resolved nor rejected, once all has run that needs no more time. */
+export async function isPending(promise: Promise<unknown>): Promise<boolean> {
+  const pending = Symbol()
+  await settle()
+  return (await Promise.race([promise.catch(() => {}), pending])) === pending
+}

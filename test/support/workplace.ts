@@ -48,6 +48,10 @@ export interface Workplace {
   stalled(name: string, reason: string): Promise<string>
   /** Waits until the status says this state. */
   inState(name: string, state: string): Promise<HeartbeatCheck>
+  /** Its condition of this type. */
+  condition(name: string, type: string): Promise<ReturnType<typeof conditionOf>>
+  /** Waits until there is none of the name. */
+  gone(name: string): Promise<unknown>
   /** Deletes it, and waits until it is gone. */
   delete(name: string): Promise<void>
   /** Deletes it, and takes its finalizers off, as a person does after a long wait. */
@@ -88,6 +92,7 @@ export function workIn(cluster: TestCluster, namespace: string): Workplace {
   const call = callerOf(cluster)
   const get = (name: string) => call<HeartbeatCheck>('GET', pathOf(name))
   const isGone = async (name: string) => (await cluster.api('GET', pathOf(name))).status === 404
+  const gone = (name: string) => eventually(`${name} is gone`, () => isGone(name))
   const apply = (name: string, spec: object = HOURLY, metadata: object = {}) =>
     call<HeartbeatCheck>(
       'PATCH',
@@ -133,6 +138,8 @@ export function workIn(cluster: TestCluster, namespace: string): Workplace {
     ready,
     find,
     events,
+    gone,
+    condition: async (name, type) => conditionOf(await get(name), type),
     list: async () => (await call<{ items: HeartbeatCheck[] }>('GET', checks)).items,
     change: (name, patch) => call('PATCH', pathOf(name), patch),
     stalled: (name, reason) =>
@@ -151,13 +158,13 @@ export function workIn(cluster: TestCluster, namespace: string): Workplace {
     },
     async delete(name) {
       await call('DELETE', pathOf(name))
-      await eventually(`${name} is gone`, () => isGone(name))
+      await gone(name)
     },
     async forceAway(name) {
       // The operator may put its finalizer back on one that lives, and never on one that is being deleted.
       await call('DELETE', pathOf(name))
       await call('PATCH', pathOf(name), { metadata: { finalizers: null } })
-      await eventually(`${name} is gone`, () => isGone(name))
+      await gone(name)
     },
     put: (plural, object) => call('POST', `${core}/${plural}`, object),
     patch: (plural, name, patch) => call('PATCH', `${core}/${plural}/${name}`, patch),

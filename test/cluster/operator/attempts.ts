@@ -22,8 +22,10 @@ export interface Attempt {
   readonly path?: (namespace: string) => string
   /** The object, or for POST the namespace alone. */
   readonly name?: string
-  readonly body?: (kind: Kind) => object
+  readonly body?: Body
 }
+
+type Body = (kind: Kind) => object
 
 const URL_VALUE = 'http://ping.example.com/ping/0d9af4bb-0c3f-4f0e-9e0a-3b8f3a1c2d10'
 const OURS = { 'app.kubernetes.io/managed-by': 'heartbeat-operator', 'heartbeat-operator.io/check': 'a' }
@@ -115,175 +117,93 @@ export const listChecks = (cronJobUid: string) => [
 export function listAttempts({ a, b, other }: Owners): Readonly<Record<string, readonly Attempt[]>> {
   const change = (metadata: object) => () => ({ metadata })
   const write = (kind: Kind) => ({ data: holding(kind, `${URL_VALUE}0`) })
-  const create = (what: string, body: (kind: Kind) => object, kinds?: readonly Kind[]): Attempt => ({
-    what,
-    method: 'POST',
-    body,
-    ...(kinds === undefined ? {} : { kinds }),
+  const read = (what: string, name?: string): Attempt => ({ what, method: 'GET', ...(name && { name }) })
+  const create = (what: string, body: Body, kinds = KINDS): Attempt => ({ what, method: 'POST', body, kinds })
+  const patch = (what: string, name: string, body: Body, kinds = KINDS): Attempt => ({
+    ...create(what, body, kinds),
+    method: 'PATCH',
+    name,
   })
+  const remove = (what: string, name: string): Attempt => ({ what, method: 'DELETE', name })
   const secret: readonly Kind[] = ['Secret']
   const configMap: readonly Kind[] = ['ConfigMap']
   const owned = { labels: OURS, ownerReferences: [a] }
   return {
     'what it published': [
       create('create it', (kind) => ({ metadata: { name: 'new', ...owned }, data: holding(kind) })),
-      { what: 'read it', method: 'GET', name: 'own' },
-      { what: 'write another URL', method: 'PATCH', name: 'own', body: write },
-      {
-        what: 'restore its owner reference',
-        method: 'PATCH',
-        name: 'ownerless',
-        body: change({ ownerReferences: [a] }),
-      },
-      {
-        what: 'give it back: without owner and labels',
-        method: 'PATCH',
-        name: 'own',
-        body: change({ ownerReferences: null, labels: null, annotations: HANDED_OVER }),
-      },
-      { what: 'delete it', method: 'DELETE', name: 'own' },
-      {
-        what: 'hand it to another HeartbeatCheck',
-        method: 'PATCH',
-        name: 'own',
-        body: change({ ownerReferences: [b] }),
-      },
-      { what: 'take its owner away', method: 'PATCH', name: 'own', body: change({ ownerReferences: null }) },
-      {
-        what: 'then give it to another HeartbeatCheck',
-        method: 'PATCH',
-        name: 'ownerless',
-        body: change({ ownerReferences: [b] }),
-      },
-      {
-        what: 'then label it for another HeartbeatCheck',
-        method: 'PATCH',
-        name: 'ownerless',
-        body: change({ labels: OF_B }),
-      },
-      {
-        what: 'then label it for another HeartbeatCheck, and give it to that one',
-        method: 'PATCH',
-        name: 'ownerless',
-        body: change({ labels: OF_B, ownerReferences: [b] }),
-      },
-      {
-        what: 'then name another HeartbeatCheck in its annotation',
-        method: 'PATCH',
-        name: 'ownerless',
-        body: change({ annotations: { 'heartbeat-operator.io/check-name': 'b'.repeat(64) } }),
-      },
-      {
-        what: 'label it for another HeartbeatCheck',
-        method: 'PATCH',
-        name: 'own',
-        body: change({ labels: OF_B }),
-      },
-      {
-        what: 'correct its label and its annotation',
-        method: 'PATCH',
-        name: 'mislabelled',
-        body: change({ labels: OURS, annotations: null }),
-      },
-      { what: 'add a finalizer', method: 'PATCH', name: 'own', body: change({ finalizers: ['example.com/stay'] }) },
-      { what: 'make it immutable', method: 'PATCH', name: 'own', body: () => ({ immutable: true }) },
-      { what: 'change its type', kinds: secret, method: 'PATCH', name: 'own', body: () => ({ type: TOKEN }) },
-      {
-        what: 'write a configuration',
-        kinds: configMap,
-        method: 'PATCH',
-        name: 'own',
-        body: () => ({ data: { Corefile: '.:53 { forward . 192.0.2.1 }' } }),
-      },
-      {
-        what: 'write binary data',
-        kinds: configMap,
-        method: 'PATCH',
-        name: 'own',
-        body: () => ({ binaryData: { x: 'AAAA' } }),
-      },
+      read('read it', 'own'),
+      patch('write another URL', 'own', write),
+      patch('restore its owner reference', 'ownerless', change({ ownerReferences: [a] })),
+      patch(
+        'give it back: without owner and labels',
+        'own',
+        change({ ownerReferences: null, labels: null, annotations: HANDED_OVER }),
+      ),
+      remove('delete it', 'own'),
+      patch('hand it to another HeartbeatCheck', 'own', change({ ownerReferences: [b] })),
+      patch('take its owner away', 'own', change({ ownerReferences: null })),
+      patch('then give it to another HeartbeatCheck', 'ownerless', change({ ownerReferences: [b] })),
+      patch('then label it for another HeartbeatCheck', 'ownerless', change({ labels: OF_B })),
+      patch(
+        'then label it for another HeartbeatCheck, and give it to that one',
+        'ownerless',
+        change({ labels: OF_B, ownerReferences: [b] }),
+      ),
+      patch(
+        'then name another HeartbeatCheck in its annotation',
+        'ownerless',
+        change({ annotations: { 'heartbeat-operator.io/check-name': 'b'.repeat(64) } }),
+      ),
+      patch('label it for another HeartbeatCheck', 'own', change({ labels: OF_B })),
+      patch('correct its label and its annotation', 'mislabelled', change({ labels: OURS, annotations: null })),
+      patch('add a finalizer', 'own', change({ finalizers: ['example.com/stay'] })),
+      patch('make it immutable', 'own', () => ({ immutable: true })),
+      patch('change its type', 'own', () => ({ type: TOKEN }), secret),
+      patch('write a configuration', 'own', () => ({ data: { Corefile: '.:53 { forward . 192.0.2.1 }' } }), configMap),
+      patch('write binary data', 'own', () => ({ binaryData: { x: 'AAAA' } }), configMap),
     ],
     'one of these without our label': [
-      { what: 'write another URL', method: 'PATCH', name: 'unlabelled', body: write },
-      { what: 'delete it', method: 'DELETE', name: 'unlabelled' },
+      patch('write another URL', 'unlabelled', write),
+      remove('delete it', 'unlabelled'),
     ],
     'what is of others': [
-      { what: 'read it, by name', method: 'GET', name: 'foreign' },
-      { what: 'list all', method: 'GET' },
-      { what: 'change it', method: 'PATCH', name: 'foreign', body: write },
-      {
-        what: 'label and own it first',
-        method: 'PATCH',
-        name: 'foreign',
-        body: change(owned),
-      },
-      {
-        what: 'annotate it as handed over',
-        method: 'PATCH',
-        name: 'foreign',
-        body: change({ annotations: HANDED_OVER }),
-      },
-      { what: 'delete it', method: 'DELETE', name: 'foreign' },
+      read('read it, by name', 'foreign'),
+      read('list all'),
+      patch('change it', 'foreign', write),
+      patch('label and own it first', 'foreign', change(owned)),
+      patch('annotate it as handed over', 'foreign', change({ annotations: HANDED_OVER })),
+      remove('delete it', 'foreign'),
     ],
     'what was handed over': [
-      {
-        what: 'write a URL',
-        method: 'PATCH',
-        name: 'handed-over',
-        body: (kind) => ({ metadata: { labels: { 'heartbeat-operator.io/check': 'a' } }, ...write(kind) }),
-      },
-      {
-        what: 'own it, so that it goes with a HeartbeatCheck',
-        method: 'PATCH',
-        name: 'handed-over',
-        body: (kind) => ({ metadata: owned, ...write(kind) }),
-      },
-      {
-        what: 'label it as created by the operator',
-        method: 'PATCH',
-        name: 'handed-over',
-        body: change({ labels: LABELS }),
-      },
-      { what: 'delete it', method: 'DELETE', name: 'handed-over' },
-      { what: 'write another URL where it wrote one before', method: 'PATCH', name: 'shared', body: write },
-      {
-        what: 'take its URL and its label out again',
-        method: 'PATCH',
-        name: 'shared',
-        body: () => ({ metadata: { labels: null }, data: { HEARTBEAT_URL: null } }),
-      },
-      {
-        what: 'then own it',
-        method: 'PATCH',
-        name: 'shared',
-        body: change({ ownerReferences: [a] }),
-      },
-      {
-        what: 'label it for another HeartbeatCheck',
-        method: 'PATCH',
-        name: 'shared',
-        body: change({ labels: OF_B }),
-      },
-      {
-        what: 'give what was given back to another HeartbeatCheck',
-        method: 'PATCH',
-        name: 'given-back',
-        body: change({ labels: { ...OURS, ...OF_B }, ownerReferences: [b] }),
-      },
-      {
-        what: 'write a URL into one of the type `kubernetes.io/tls`',
-        kinds: secret,
-        method: 'PATCH',
-        name: 'pair',
-        body: write,
-      },
-      {
-        what: 'name another account in a token',
-        kinds: secret,
-        method: 'PATCH',
-        name: 'token',
-        body: change({ annotations: { 'kubernetes.io/service-account.name': 'deployer' } }),
-      },
+      patch('write a URL', 'handed-over', (kind) => ({
+        metadata: { labels: { 'heartbeat-operator.io/check': 'a' } },
+        ...write(kind),
+      })),
+      patch('own it, so that it goes with a HeartbeatCheck', 'handed-over', (kind) => ({
+        metadata: owned,
+        ...write(kind),
+      })),
+      patch('label it as created by the operator', 'handed-over', change({ labels: LABELS })),
+      remove('delete it', 'handed-over'),
+      patch('write another URL where it wrote one before', 'shared', write),
+      patch('take its URL and its label out again', 'shared', () => ({
+        metadata: { labels: null },
+        data: { HEARTBEAT_URL: null },
+      })),
+      patch('then own it', 'shared', change({ ownerReferences: [a] })),
+      patch('label it for another HeartbeatCheck', 'shared', change({ labels: OF_B })),
+      patch(
+        'give what was given back to another HeartbeatCheck',
+        'given-back',
+        change({ labels: { ...OURS, ...OF_B }, ownerReferences: [b] }),
+      ),
+      patch('write a URL into one of the type `kubernetes.io/tls`', 'pair', write, secret),
+      patch(
+        'name another account in a token',
+        'token',
+        change({ annotations: { 'kubernetes.io/service-account.name': 'deployer' } }),
+        secret,
+      ),
     ],
     'new objects': [
       create('without an owner', (kind) => ({ metadata: { name: 'new', labels: OURS }, data: holding(kind) })),
@@ -326,46 +246,36 @@ export function listAttempts({ a, b, other }: Owners): Readonly<Record<string, r
       onCheck('give it an owner that is gone', 'PATCH', '/a', {
         metadata: { ownerReferences: [{ ...other, uid: 'x' }] },
       }),
-      onCheck('create one', 'POST', '', check({ name: 'c' }, { periodSeconds: 60 })),
+      createCheck('create one', check({ name: 'c' }, { periodSeconds: 60 })),
       onCheck('delete it', 'DELETE', '/a'),
     ],
     'a HeartbeatCheck of a CronJob': [
-      onCheck('create it', 'POST', '', MADE),
-      onCheck(
+      createCheck('create it', MADE),
+      createCheck(
         'create it with what the annotations of the CronJob ask for',
-        'POST',
-        '',
         check(MADE.metadata, { ...MADE.spec, project: 'x', displayName: 'X', description: 'x', ...TIMES }),
       ),
-      onCheck('create it for a CronJob of another name', 'POST', '', check(MADE.metadata, follow('another'))),
-      onCheck('create it without an owner', 'POST', '', check({ ...MADE.metadata, ownerReferences: [] }, MADE.spec)),
-      onCheck(
+      createCheck('create it for a CronJob of another name', check(MADE.metadata, follow('another'))),
+      createCheck('create it without an owner', check({ ...MADE.metadata, ownerReferences: [] }, MADE.spec)),
+      createCheck(
         'create it with another owner too',
-        'POST',
-        '',
         makeCheck({ ownerReferences: [CRON_JOB, { ...a, controller: false }] }),
       ),
-      onCheck('create it with a HeartbeatCheck as its owner', 'POST', '', makeCheck({ ownerReferences: [a] })),
-      onCheck(
+      createCheck('create it with a HeartbeatCheck as its owner', makeCheck({ ownerReferences: [a] })),
+      createCheck(
         'create it with a CronJob of another name as its owner',
-        'POST',
-        '',
         makeCheck({ ownerReferences: [{ ...CRON_JOB, name: 'another' }] }),
       ),
-      onCheck('create it without our label', 'POST', '', makeCheck({ labels: {} })),
-      onCheck('create it with a label more', 'POST', '', makeCheck({ labels: { ...LABELS, team: 'x' } })),
-      onCheck('create it and take over the check of another one', 'POST', '', makeCheck({ annotations: ADOPT_CHECK })),
-      onCheck('create it with a finalizer of others', 'POST', '', makeCheck({ finalizers: ['example.com/stay'] })),
-      onCheck(
+      createCheck('create it without our label', makeCheck({ labels: {} })),
+      createCheck('create it with a label more', makeCheck({ labels: { ...LABELS, team: 'x' } })),
+      createCheck('create it and take over the check of another one', makeCheck({ annotations: ADOPT_CHECK })),
+      createCheck('create it with a finalizer of others', makeCheck({ finalizers: ['example.com/stay'] })),
+      createCheck(
         'create it and publish its URL',
-        'POST',
-        '',
         check(MADE.metadata, { ...MADE.spec, publish: { kind: 'Secret', name: 'x' } }),
       ),
-      onCheck(
+      createCheck(
         'create it so that its check stays',
-        'POST',
-        '',
         check(MADE.metadata, { ...MADE.spec, deletionPolicy: 'Retain' }),
       ),
       onCheck('change its grace time', 'PATCH', '/made', { spec: { graceSeconds: 60 } }),
@@ -426,3 +336,4 @@ function on(what: string, method: Attempt['method'], path: (namespace: string) =
 
 const onCheck = (what: string, method: Attempt['method'], rest: string, body?: object) =>
   on(what, method, (namespace) => `/apis/heartbeat-operator.io/v1/namespaces/${namespace}/heartbeatchecks${rest}`, body)
+const createCheck = (what: string, object: object) => onCheck(what, 'POST', '', object)

@@ -1,27 +1,14 @@
 /** A reason on its way on a real API server, with the rights of an installation: from pods and Events to the alert, the status and kubectl. */
 
-import { afterAll, beforeAll, expect, it } from 'vitest'
-import { cluster } from '../../support/cluster.ts'
+import { expect, it } from 'vitest'
 import { follow, LABELLED } from '../../support/cron-jobs.ts'
 import { FAILURES, fill } from '../../support/job-causes.ts'
-import { type Scene, startScene } from '../../support/operator.ts'
 import { eventually } from '../../support/until.ts'
 import { api, core, findPod, makeCronJob, makeJob, writePod } from './cron-job-runs.ts'
-import { INSTALLED, installRights, reach } from './stage.ts'
+import { useInstalled } from './stage.ts'
 
 /** A resync or a poll would hide what a watch misses. */
-const SELDOM = {
-  pollMs: 600_000,
-  resyncMs: 600_000,
-  cronJobs: { ...LABELLED, logs: 'failed' },
-} as const
-
-const stack = new AsyncDisposableStack()
-let scene: Scene
-beforeAll(async () => {
-  scene = stack.use(await startScene(await reach(cluster, await installRights()), SELDOM, INSTALLED))
-})
-afterAll(() => stack.disposeAsync())
+const scene = useInstalled({ pollMs: 600_000, resyncMs: 600_000, cronJobs: { ...LABELLED, logs: 'failed' } })
 
 /** A CronJob whose first slot is in weeks, with its HeartbeatCheck. */
 async function makeFollowed(name: string) {

@@ -1,28 +1,16 @@
 /**
- * F2, F10, L2: which check a resource has, on a real API server with the rights and the policy of manifests/. The rules in detail: test/operator,
+ * F2, L2: which check a resource has, on a real API server with the rights and the policy of manifests/. The rules in detail: test/operator,
  * test/db/operator.
  */
 
-import { afterAll, beforeAll, expect, it } from 'vitest'
+import { expect, it } from 'vitest'
 import { cluster } from '../../support/cluster.ts'
-import { type Scene, startScene } from '../../support/operator.ts'
 import { eventually } from '../../support/until.ts'
 import { workIn } from '../../support/workplace.ts'
-import { INSTALLED, installRights, reach } from './stage.ts'
+import { useInstalled } from './stage.ts'
 
-const NEVER = 3_600_000
-let scene: Scene
-
-beforeAll(async () => {
-  scene = await startScene(await reach(cluster, await installRights()), { resyncMs: NEVER }, INSTALLED)
-})
-afterAll(async () => {
-  await cluster.api('DELETE', `/api/v1/namespaces/${scene?.place.name}`)
-  await scene?.[Symbol.asyncDispose]()
-})
-
+const scene = useInstalled({ resyncMs: 3_600_000 })
 const kubectl = (...args: string[]) => cluster.kubectl('-n', scene.place.name, ...args)
-const check = async (id: string) => (await scene.app.call('GET', `/checks/${id}`)).body
 
 it('F2: kubectl replace --force keeps URL and history of a retained check, unless the API changed it', async () => {
   const { place } = scene
@@ -49,26 +37,6 @@ it('F2: kubectl replace --force keeps URL and history of a retained check, unles
   await kubectl('annotate', 'hbc', 'rf', `heartbeat-operator.io/adopt-check-id=${status!.checkId}`)
   expect((await place.ready('rf')).status?.checkId).toBe(status!.checkId)
   expect(await place.pingUrl('rf')).toBe(url)
-})
-
-// No resync comes, so that nothing but the watch can have led to it.
-it('F3: a changed annotation of a Namespace acts at once', async () => {
-  const { place } = scene
-  const { body: project } = await scene.app.call('POST', '/projects', { name: 'annotated', slug: 'annotated' })
-  const { status } = await place.makeReady('moving')
-  await kubectl('annotate', 'namespace', place.name, 'heartbeat-operator.io/projects=annotated')
-  await eventually('it has moved', async () => (await check(status!.checkId!)).project_id === project.id)
-  await kubectl('annotate', 'namespace', place.name, 'heartbeat-operator.io/projects-')
-})
-
-it('F10: a check whose row is lost keeps the URL in its own Secret, with a Warning', async () => {
-  const { place } = scene
-  const { status } = await place.makeReady('lost')
-  const url = await place.pingUrl('lost')
-  await scene.sql('delete from checks where id = $1', status!.checkId)
-  expect((await place.event('lost', 'CheckLost')).type).toBe('Warning')
-  await eventually('its pings are known', async () => (await fetch(url)).status === 200)
-  expect(await place.pingUrl('lost')).toBe(url)
 })
 
 it('L2: with REVIVAL=uid a namespace of the same name does not get the checks of the one before', async () => {

@@ -43,20 +43,6 @@ async function startOperator(kubeconfig: string, changes: TestOperatorOptions['c
 const ADMIN = { token: cluster.adminToken }
 
 describe('the watch', () => {
-  it('is taken up again soon when its connection is reset', async () => {
-    await using proxy = await startTcpProxy(Number(new URL(cluster.server).port))
-    const kubeconfig = await cluster.writeKubeconfig({ credential: ADMIN, server: proxy.url })
-    await using operator = await startOperator(kubeconfig, { random: () => 0.5 })
-    await place.apply('before')
-    await place.ready('before')
-
-    expect(proxy.reset()).toBeGreaterThan(0)
-    await place.apply('after')
-    // Long before the silence of a watch is a problem. The back-off: test/unit/kubernetes.
-    await place.ready('after')
-    expect(operator.operator.isLeader()).toBe(true)
-  })
-
   it('is given up when nothing is heard of it for stallMs', async () => {
     await using proxy = await startTcpProxy(Number(new URL(cluster.server).port))
     await using direct = clientOf(await connectionOf(cluster.kubeconfigPath))

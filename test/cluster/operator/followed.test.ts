@@ -5,7 +5,7 @@ import { cluster } from '../../support/cluster.ts'
 import { follow, LABELLED } from '../../support/cron-jobs.ts'
 import { startScene } from '../../support/operator.ts'
 import { eventually } from '../../support/until.ts'
-import { conditionOf, workIn } from '../../support/workplace.ts'
+import { workIn } from '../../support/workplace.ts'
 import { INSTALLED, installNamespacedRights, installRights, reach } from './stage.ts'
 
 /** A resync or a poll would hide what a watch misses. */
@@ -55,7 +55,7 @@ it('follow each change at once, with the columns of kubectl and Events of both',
   await inTime((state, status) => state === 'new' && 'timeZone' in status && status.timeZone === 'Asia/Tokyo')
   await kubectl('delete', 'cronjob', 'nightly-backup')
   await inTime((state) => state === 'paused')
-  expect(conditionOf(await place.get('nightly-backup'), 'Stalled')?.reason).toBe('SourceNotFound')
+  expect((await place.condition('nightly-backup', 'Stalled'))?.reason).toBe('SourceNotFound')
   await schedule('@daily')
   const back = await inTime((state) => state === 'new')
   expect(back.status).toMatchObject({ checkId: object.status?.checkId, schedule: '@daily' })

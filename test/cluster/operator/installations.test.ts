@@ -94,7 +94,7 @@ it('F1: a second installation takes no URL over, reports each resource, and take
     expect(await conflicts(third)).toBeGreaterThanOrEqual(2)
   }
   await using _last = await start(intruder, owner)
-  await eventually('c is gone', async () => (await cluster.api('GET', place.pathOf('c'))).status === 404)
+  await place.gone('c')
   await eventually('a is taken over', async () => (await place.get('a')).status?.installation === idOfIntruder)
   await place.ready('a')
   expect(await place.pingUrl('a')).toMatch(/^http:\/\/intruder\//)

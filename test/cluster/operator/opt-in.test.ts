@@ -3,31 +3,23 @@
  * installation. The rules are tested on the fake API server in test/operator/opt-in.test.ts.
  */
 
-import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest'
+import { beforeAll, expect, it } from 'vitest'
 import type { CronJobSettings } from '../../../src/domain/cron-job-settings.ts'
 import { cluster } from '../../support/cluster.ts'
-import { type CronJobs, cronJobsIn, LABELLED, labelNamespace, WATCH_LABEL, WATCHED } from '../../support/cron-jobs.ts'
-import { type Scene, startScene, startTestOperator } from '../../support/operator.ts'
+import { cronJobsIn, LABELLED, labelNamespace, WATCH_LABEL, WATCHED } from '../../support/cron-jobs.ts'
+import { startTestOperator } from '../../support/operator.ts'
 import { eventually } from '../../support/until.ts'
-import { openWorkplace, type Workplace } from '../../support/workplace.ts'
-import { INSTALLED, installNamespacedRights, installRights, reach, whenPolicyIsEnforced } from './stage.ts'
+import { useEach } from '../../support/use.ts'
+import { openWorkplace } from '../../support/workplace.ts'
+import { INSTALLED, installNamespacedRights, reach, useInstalled, whenPolicyIsEnforced } from './stage.ts'
 
 // A resync or a poll would hide what the watches miss.
 const SELDOM = { pollMs: 600_000, resyncMs: 600_000, cronJobs: LABELLED }
 
-let scene: Scene
-let place: Workplace
-let cronJobs: CronJobs
-
-beforeAll(async () => {
-  scene = await startScene(await reach(cluster, await installRights()), SELDOM, INSTALLED)
-  await whenPolicyIsEnforced()
-})
-afterAll(() => scene?.[Symbol.asyncDispose]())
-beforeEach(async () => {
-  place = await openWorkplace(scene.cluster)
-  cronJobs = cronJobsIn(scene.cluster, place)
-})
+const scene = useInstalled(SELDOM)
+beforeAll(whenPolicyIsEnforced)
+const place = useEach(() => openWorkplace(scene.cluster))
+const cronJobs = useEach(() => cronJobsIn(scene.cluster, place))
 
 const names = async (at = place) => (await at.list()).map(({ metadata }) => metadata.name).sort()
 const gone = (name: string) => eventually(`${name} is gone`, async () => !(await names()).includes(name))
@@ -55,36 +47,6 @@ it('the labels of a CronJob and of a Namespace create HeartbeatChecks, and delet
   expect(await names()).toEqual(['own'])
   await cronJobs.label('own', null)
   await gone('own')
-})
-
-it('annotations are copied on change; an invalid one is a Warning of the CronJob, which kubectl describe shows', async () => {
-  for (const slug of ['shop', 'payments']) await scene.app.call('POST', '/projects', { name: slug, slug })
-  place = await openWorkplace(scene.cluster, { 'heartbeat-operator.io/projects': 'shop,payments' })
-  cronJobs = cronJobsIn(scene.cluster, place)
-  await cronJobs.create('backup', { ...WATCHED, annotations: { 'heartbeat-operator.io/grace-seconds': '600' } })
-  expect((await place.ready('backup')).spec.graceSeconds).toBe(600)
-  await cronJobs.annotate('backup', { 'grace-seconds': 'ten', 'max-runtime-seconds': '7200' })
-  await eventually('the change is copied', async () => (await place.get('backup')).spec.maxRuntimeSeconds === 7_200)
-  expect((await place.get('backup')).spec).not.toHaveProperty('graceSeconds')
-  await cronJobs.warnings('backup', 'InvalidAnnotation')
-  expect(await cluster.kubectl('-n', place.name, 'describe', 'cronjob', 'backup')).toMatch(
-    /Warning\s+InvalidAnnotation .* annotation heartbeat-operator\.io\/grace-seconds must be an integer/,
-  )
-  await cronJobs.annotate('backup', { 'grace-seconds': null, project: 'payments' })
-  const says = 'annotation heartbeat-operator.io/project is "payments" now, and the HeartbeatCheck backup stays in its'
-  await eventually('a changed project is a Warning', async () =>
-    (await cronJobs.warnings('backup', 'InvalidAnnotation')).some((note) => note.startsWith(says)),
-  )
-})
-
-it('a HeartbeatCheck of others is not touched, and the CronJob has the Warning NameTaken', async () => {
-  const { metadata } = await place.makeReady('backup')
-  await cronJobs.create('backup', WATCHED)
-  expect((await cronJobs.warnings('backup', 'NameTaken'))[0]).toContain('the HeartbeatCheck backup exists')
-  await cronJobs.label('backup', null)
-  await cronJobs.create('marker', WATCHED)
-  await place.ready('marker')
-  expect((await place.get('backup')).metadata.uid).toBe(metadata.uid)
 })
 
 it.each(['Background', 'Foreground'] as const)(

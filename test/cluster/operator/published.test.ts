@@ -1,55 +1,19 @@
-/** F3, F8, F10: published objects that others change, on a real API server with the rights of manifests/. The rules in detail: test/operator. */
+/** What kubectl, and the garbage collector of a real API server, do to what is published. The rules in detail: test/operator. */
 
-import { afterAll, beforeAll, expect, it } from 'vitest'
+import { expect, it } from 'vitest'
 import type { KubernetesClient } from '../../../src/kubernetes/client.ts'
 import { cluster } from '../../support/cluster.ts'
-import { clientOf, type Scene, startScene } from '../../support/operator.ts'
+import { clientOf } from '../../support/operator.ts'
 import { eventually } from '../../support/until.ts'
-import { INSTALLED, installRights, reach } from './stage.ts'
+import { useInstalled } from './stage.ts'
 
 const NEVER = 3_600_000
-let scene: Scene
-
-beforeAll(async () => {
-  const changes = { resyncMs: 1_000 }
-  scene = await startScene(await reach(cluster, await installRights()), changes, INSTALLED)
-})
-afterAll(async () => {
-  await cluster.api('DELETE', `/api/v1/namespaces/${scene?.place.name}`)
-  await scene?.[Symbol.asyncDispose]()
-})
-
+const scene = useInstalled({ resyncMs: NEVER })
 const kubectl = (...args: string[]) => cluster.kubectl('-n', scene.place.name, ...args)
-const patch = (name: string, change: object) =>
-  kubectl('patch', 'secret', `${name}-heartbeat`, '--type', 'merge', '-p', JSON.stringify(change))
-const secretOf = (name: string) => scene.place.find('secrets', `${name}-heartbeat`)
-const dueAt = async (name: string) => {
-  const { status } = await scene.place.get(name)
-  return (await scene.app.call('GET', `/checks/${status!.checkId}`)).body.due_at
-}
-
-it('F3, F8: a Secret that is deleted, edited, or without its owner reference is right again soon', async () => {
-  const { place } = scene
-  const names = ['deleted', 'edited', 'orphaned']
-  await Promise.all(names.map((name) => place.makeReady(name)))
-  const before = await Promise.all(names.map(secretOf))
-  await kubectl('delete', 'secret', 'deleted-heartbeat')
-  await patch('edited', { data: { HEARTBEAT_URL: 'aHR0cDovL2V2aWw=' } })
-  await patch('orphaned', { metadata: { ownerReferences: null } })
-  const essence = (secret: Awaited<ReturnType<typeof secretOf>>) =>
-    JSON.stringify([secret?.data, secret?.metadata.ownerReferences, secret?.metadata.labels])
-  await eventually('all are as before', async () => {
-    const now = await Promise.all(names.map(secretOf))
-    expect(now.map(essence)).toEqual(before.map(essence))
-    return true
-  })
-  expect((await place.get('orphaned')).status?.conditions?.map(({ type }) => type)).not.toContain('Stalled')
-})
 
 // A resync is an hour away, so that nothing but the request can have led to it.
-it('F3: kubectl annotate has a HeartbeatCheck reconciled at once', async () => {
+it('kubectl annotate has a HeartbeatCheck reconciled at once', async () => {
   const { place } = scene
-  await scene.restart({ resyncMs: NEVER })
   await place.makeReady('asked')
   const url = await place.pingUrl('asked')
   await kubectl('delete', 'secret', 'asked-heartbeat')
@@ -61,18 +25,6 @@ it('F3: kubectl annotate has a HeartbeatCheck reconciled at once', async () => {
   )
   expect(await place.pingUrl('asked')).toBe(url)
   expect(Math.abs(Date.parse(handled) - Date.now())).toBeLessThan(30_000)
-})
-
-it('F10: a check that cannot be published is not armed, and is armed when it can be', async () => {
-  const { place } = scene
-  await kubectl('create', 'secret', 'generic', 'late-heartbeat', '--from-literal=password=x')
-  await place.apply('late')
-  await place.stalled('late', 'TargetNotOwned')
-  expect(await dueAt('late')).toBeNull()
-  await kubectl('annotate', 'secret', 'late-heartbeat', 'heartbeat-operator.io/adopt=true')
-  await kubectl('annotate', 'hbc', 'late', 'heartbeat-operator.io/reconcile-requested-at=now')
-  await place.ready('late')
-  expect(await dueAt('late')).toEqual(expect.any(String))
 })
 
 it('data of others in a Secret stay when its HeartbeatCheck goes, although no status said that it was published there', async () => {
@@ -96,7 +48,7 @@ it('data of others in a Secret stay when its HeartbeatCheck goes, although no st
   expect(Object.keys((await place.find('secrets', 'handed-over'))!.data!)).toContain('HEARTBEAT_URL')
   await cluster.api('DELETE', place.pathOf('guest'))
   await scene.restart({ resyncMs: NEVER })
-  await eventually('it is gone', async () => (await cluster.api('GET', place.pathOf('guest'))).status === 404)
+  await place.gone('guest')
   // The garbage collector is through when an object of a later resource is gone, which the operator does not know.
   const { metadata } = await place.makeReady('sibling')
   const owner = { apiVersion: 'heartbeat-operator.io/v1', kind: 'HeartbeatCheck', name: 'sibling', uid: metadata.uid }

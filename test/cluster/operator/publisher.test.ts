@@ -34,7 +34,7 @@ it('F4: without the right to Secrets a resource stalls with the command that gra
   await cluster.api('DELETE', place.pathOf('guest'))
   expect((await place.event('guest', 'CleanupRejected')).note).toContain(command)
   await cluster.kubectlWith({ kubeconfigPath }, ...command.split(' ').slice(1))
-  await eventually('the guest is gone', async () => (await cluster.api('GET', place.pathOf('guest'))).status === 404)
+  await place.gone('guest')
   expect((await place.find('secrets', 'shared'))!.data).toEqual(data)
 
   // The binding goes with the namespace, perhaps before the resources: their finalizers must not wait for the right.

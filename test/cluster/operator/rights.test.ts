@@ -9,15 +9,7 @@ import { cluster } from '../../support/cluster.ts'
 import { readMetric, type Scene, startScene } from '../../support/operator.ts'
 import { eventually } from '../../support/until.ts'
 import { conditionOf, openWorkplace, type Workplace, workIn } from '../../support/workplace.ts'
-import {
-  ACCOUNT,
-  INSTALLED,
-  installNamespacedRights,
-  installRights,
-  reach,
-  releaseDeleted,
-  whenPolicyIsEnforced,
-} from './stage.ts'
+import { ACCOUNT, INSTALLED, installNamespacedRights, installRights, reach, releaseDeleted } from './stage.ts'
 
 const RIGHTS = [
   ['list', '', 'secrets'],
@@ -131,76 +123,6 @@ describe.each(['cluster-wide', 'namespaced'])('the %s installation', (kind) => {
   })
 
   if (!isEverywhere) return
-
-  describe('M5: a stolen token of the controller', () => {
-    const owned = {
-      ownerReferences: [{ apiVersion: 'heartbeat-operator.io/v1', kind: 'HeartbeatCheck', name: 'x', uid: 'x' }],
-    }
-    const annotations = { 'kubernetes.io/service-account.name': 'default' }
-    let kubeconfigPath: string
-    const attempt = (object: object, ...args: string[]) =>
-      cluster.kubectlWith(
-        { kubeconfigPath, input: JSON.stringify({ apiVersion: 'v1', ...object }) },
-        '-n',
-        place.name,
-        ...args,
-      )
-
-    beforeAll(async () => {
-      kubeconfigPath = await installRights()
-      await kubectl('create', 'secret', 'generic', 'of-others', '--from-literal=password=x')
-      await whenPolicyIsEnforced()
-    })
-
-    it.each([
-      [
-        'get a token of another account',
-        { kind: 'Secret', type: 'kubernetes.io/service-account-token', metadata: { name: 'x', annotations, ...owned } },
-        'the operator creates only Secrets of type Opaque',
-      ],
-      [
-        'leave a Secret behind',
-        { kind: 'Secret', metadata: { name: 'x' } },
-        'the operator creates only what belongs to a HeartbeatCheck',
-      ],
-      [
-        'leave a ConfigMap behind',
-        { kind: 'ConfigMap', metadata: { name: 'x' } },
-        'the operator creates only what belongs to a HeartbeatCheck',
-      ],
-    ])('does not let its holder %s', async (_, object, message) => {
-      await expect(attempt(object, 'create', '-f', '-')).rejects.toThrow(message)
-    })
-
-    it('does not let its holder change or delete a Secret of others, unless it was handed over', async () => {
-      const change = ['patch', 'secret', 'of-others', '-p', '{"stringData":{"password":"y"}}']
-      const message = 'the operator changes and deletes only what it created'
-      await expect(attempt({}, ...change)).rejects.toThrow(message)
-      await expect(attempt({}, 'delete', 'secret', 'of-others')).rejects.toThrow(message)
-      await expect(attempt({}, 'annotate', 'secret', 'of-others', 'heartbeat-operator.io/adopt=true')).rejects.toThrow(
-        message,
-      )
-      await kubectl('annotate', 'secret', 'of-others', 'heartbeat-operator.io/adopt=true')
-      await attempt({}, ...change)
-    })
-  })
-
-  it('shows in kubectl the columns that people look for, and is waited for by its conditions', async () => {
-    await place.apply('nightly-backup', { schedule: '0 2 * * *' })
-    await kubectl('wait', '--for=condition=Ready', 'hbc/nightly-backup', '--timeout=15s')
-    const table = async (...wide: string[]) => (await kubectl('get', 'hbc', 'nightly-backup', ...wide)).split('\n')
-    const [head, line] = await table()
-    expect(head).toMatch(/^NAME +STATE +READY +SCHEDULE +LAST PING +LAST RUN +WHY +AGE$/)
-    expect(line).toMatch(/^nightly-backup +new +True +0 2 \* \* \* +New +\d+s$/)
-    const [wideHead, wideLine] = await table('-o', 'wide')
-    expect(wideHead).toMatch(/AGE +GRACE +TIME ZONE +RUN REASON +PUBLISHED +SINCE$/)
-    expect(wideLine).toMatch(/\d+s +3600 +UTC +nightly-backup-heartbeat +\d+s$/)
-    await fetch(await place.pingUrl('nightly-backup'))
-    await eventually('the ping is shown', async () => /up +True +0 2 \* \* \* +\d+s +\d+s$/.test((await table())[1]!))
-    expect(await kubectl('get', 'hbc', '--field-selector', 'status.state=up', '-o', 'name')).toContain(
-      '/nightly-backup',
-    )
-  })
 
   it('shows in kubectl describe what happened to the job', async () => {
     await place.makeReady('reported')

@@ -5,14 +5,16 @@ import { parseAllDocuments } from 'yaml'
 import { createApp } from '../../../src/app.ts'
 import { readConfig } from '../../../src/config/config.ts'
 import type { KubernetesObject } from '../../../src/kubernetes/objects.ts'
+import type { OperatorOptions } from '../../../src/operator/operator.ts'
 import { systemClock } from '../../../src/runtime/clock.ts'
 import { requestApi } from '../../../tools/cluster/control-plane-access.ts'
 import { cluster } from '../../support/cluster.ts'
 import type { Cluster } from '../../support/cluster-client.ts'
 import type { TestDatabase } from '../../support/database.ts'
-import { connectionOf } from '../../support/operator.ts'
+import { connectionOf, startScene } from '../../support/operator.ts'
 import { silentLog } from '../../support/silent-log.ts'
 import { eventually } from '../../support/until.ts'
+import { use } from '../../support/use.ts'
 import type { TestCluster } from '../../support/workplace.ts'
 
 /** A real cluster, which the operator reaches by this kubeconfig. */
@@ -52,6 +54,10 @@ export async function installRights(): Promise<string> {
   await cluster.applyManifest(readInstallation('install').filter(({ kind }) => wanted.includes(kind)))
   return kubeconfigOf(INSTALLED)
 }
+
+/** A scene whose operator has the rights of the cluster-wide installation, from the first test of the file to its last. */
+export const useInstalled = (changes: Partial<OperatorOptions> = {}) =>
+  use(async () => startScene(await reach(cluster, await installRights()), changes, INSTALLED))
 
 /** Resolves when the API server enforces the policy of the cluster-wide installation: a moment after it was applied. */
 export async function whenPolicyIsEnforced(): Promise<void> {

@@ -1,9 +1,9 @@
 /** Candidates for one Lease, on an API server in memory whose answers can be withheld, refused or lost. */
 
 import { createElector, type ElectorOptions } from '../../../src/kubernetes/elector.ts'
-import { ApiError } from '../../../src/kubernetes/errors.ts'
 import type { KubernetesObject, ObjectName } from '../../../src/kubernetes/objects.ts'
 import type { Clock } from '../../../src/runtime/clock.ts'
+import { anApiError } from '../../support/builders.ts'
 import { createManualClock, type ManualClock } from '../../support/manual-clock.ts'
 
 interface LeaseSpec {
@@ -20,15 +20,7 @@ interface StoredLease extends KubernetesObject {
 /** What a server does with a request: answers, never answers, refuses to, or does it and loses the answer. */
 export type Behaviour = 'answer' | 'hang' | 'fail' | 'lose'
 
-const refusal = (status: number, reason: string) =>
-  new ApiError({
-    request: 'a lease',
-    status,
-    reason,
-    message: `leases: ${reason}`,
-    details: null,
-    retryAfterSeconds: null,
-  })
+const refusal = (status: number, reason: string) => anApiError(status, { reason, message: `leases: ${reason}` })
 
 /** One Lease, with the API server's rules for creating and replacing it. */
 function createLeaseServer(clock: Clock) {
@@ -165,13 +157,18 @@ export function aServer() {
 export const timeOf = (steps: { at: number; what: string }[], what: string) =>
   steps.find((entry) => entry.what === what)!.at
 
-/** A quick candidate `a` that leads already. */
-export async function aLeader(overrides: Partial<ElectorOptions> = {}) {
+/** A candidate `a` on a server of its own. */
+export function aLoneCandidate(overrides: Partial<ElectorOptions> = {}, make = aQuickCandidate) {
   const { clock, server } = aServer()
-  const candidate = aQuickCandidate(server, clock, 'a', overrides)
-  candidate.elector.start()
-  await clock.settle()
-  return { clock, server, ...candidate }
+  return { clock, server, ...make(server, clock, 'a', overrides) }
+}
+
+/** A candidate `a` that leads already, and is quick unless made otherwise. */
+export async function aLeader(overrides: Partial<ElectorOptions> = {}, make = aQuickCandidate) {
+  const leader = aLoneCandidate(overrides, make)
+  leader.elector.start()
+  await leader.clock.settle()
+  return leader
 }
 
 /** `a` leads and `b` follows; `cutOff` withholds every response from `a`. */

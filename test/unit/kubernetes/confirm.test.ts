@@ -3,7 +3,8 @@
 import { describe, expect, it } from 'vitest'
 import type { KubernetesClient } from '../../../src/kubernetes/client.ts'
 import { confirmGroups, confirmPosition } from '../../../src/kubernetes/confirm.ts'
-import { ApiError, TransportError } from '../../../src/kubernetes/errors.ts'
+import { TransportError } from '../../../src/kubernetes/errors.ts'
+import { anApiError } from '../../support/builders.ts'
 import { CONFIG_MAPS } from '../../support/fake-api-server.ts'
 import { createManualClock } from '../../support/manual-clock.ts'
 import { type Reflecting, startReflecting } from './reflecting.ts'
@@ -96,9 +97,6 @@ describe('a reflector', () => {
   })
 })
 
-const rejection = (status: number) =>
-  new ApiError({ request: 'r', status, reason: 'r', message: `${status}`, details: null, retryAfterSeconds: null })
-
 /**
  * The API server is at `listed`, and says so after `listMs`; the second watch delivers these, and then ends after
  * `restMs`.
@@ -150,9 +148,9 @@ describe('a position', () => {
     ['is confirmed when a second watch delivers nothing', '120', [], 1_000, 'confirmed'],
     ['is confirmed when a second watch delivers what is known', '120', ['100'], 1_000, 'confirmed'],
     ['is behind when a second watch delivers more, a second after its end', '120', ['101'], 2_000, 'behind'],
-    ['is behind when it is too old for a watch', '120', rejection(410), 0, 'behind'],
-    ['is unknown without the right to watch', '120', rejection(403), 0, 'unknown'],
-    ['is unknown without the right to list', rejection(403), [], 0, 'unknown'],
+    ['is behind when it is too old for a watch', '120', anApiError(410), 0, 'behind'],
+    ['is unknown without the right to watch', '120', anApiError(403), 0, 'unknown'],
+    ['is unknown without the right to list', anApiError(403), [], 0, 'unknown'],
     ['is unknown without a response', new TransportError('no'), [], 0, 'unknown'],
   ] as const)('%s', async (_, listed, delivered, tookMs, expected) => {
     const { clock, result } = ask(listed, delivered)

@@ -1,21 +1,29 @@
 import { describe, expect, it } from 'vitest'
-import { aCandidate, aLeader, aPair, aQuickCandidate, aServer, type Behaviour, timeOf } from './candidates.ts'
+import { isPending } from '../../support/until.ts'
+import {
+  aCandidate,
+  aLeader,
+  aLoneCandidate,
+  aPair,
+  aQuickCandidate,
+  aServer,
+  type Behaviour,
+  timeOf,
+} from './candidates.ts'
 
 const TEN_MINUTES_MS = 600_000
 
 describe('a clean stop', () => {
   it('a clean stop aborts the work, waits for its end, and only then releases the lease', async () => {
-    const { clock, server } = aServer()
-    const { elector, what, endWork, leading } = aCandidate(server, clock, 'a')
-    elector.start()
+    const { clock, server, elector, what, endWork, leading } = await aLeader({}, aCandidate)
     await clock.advance(5_000)
-    let hasStopped = false
-    const stopped = elector.stop().then(() => {
-      hasStopped = true
-    })
+    const stopped = elector.stop()
     await clock.advance(60_000)
     expect(what()).toEqual(['leader', 'begin', 'abort'])
-    expect({ hasStopped, isLeader: elector.isLeader() }).toEqual({ hasStopped: false, isLeader: true })
+    expect({ isPending: await isPending(stopped), isLeader: elector.isLeader() }).toEqual({
+      isPending: true,
+      isLeader: true,
+    })
     // Kept alive while the work goes on, however long that takes.
     expect(server.spec()).toMatchObject({ holderIdentity: 'a', renewTime: '2026-01-01T00:01:04.000000Z' })
     endWork()
@@ -62,8 +70,7 @@ describe('a clean stop', () => {
   })
 
   it('a stop releases a lease that was acquired just then, and no work starts', async () => {
-    const { clock, server } = aServer()
-    const { elector, what } = aQuickCandidate(server, clock, 'a')
+    const { server, elector, what } = aLoneCandidate()
     elector.start()
     // The lease has been asked for, and its answer is on the way.
     for (let turns = 0; server.writes().length === 0 && turns < 100; turns += 1) await Promise.resolve()
@@ -76,25 +83,16 @@ describe('a clean stop', () => {
   })
 
   it('a follower stops at once, also during a request', async () => {
-    const { clock, server } = aServer()
-    const leader = aQuickCandidate(server, clock, 'a')
-    const follower = aQuickCandidate(server, clock, 'b')
-    leader.elector.start()
-    await clock.settle()
-    follower.elector.start()
-    await clock.settle()
-    follower.behaviour.get = 'hang'
+    const { clock, server, b } = await aPair()
+    b.behaviour.get = 'hang'
     await clock.advance(2_000)
-    await follower.elector.stop()
-    expect(follower.problems).toEqual([])
+    await b.elector.stop()
+    expect(b.problems).toEqual([])
     await aQuickCandidate(server, clock, 'c').elector.stop()
   })
 
   it('reports work that outlasts a lease which cannot be renewed', async () => {
-    const { clock, server } = aServer()
-    const { elector, behaviour, problems, endWork } = aCandidate(server, clock, 'a')
-    elector.start()
-    await clock.settle()
+    const { clock, server, elector, behaviour, problems, endWork } = await aLeader({}, aCandidate)
     behaviour.write = 'fail'
     const stopped = elector.stop()
     await clock.advance(14_999)
@@ -135,11 +133,8 @@ describe('a follower', () => {
   })
 
   it('begins to count when it sees the lease, whatever the times in it say', async () => {
-    const { clock, server } = aServer()
-    const a = aQuickCandidate(server, clock, 'a')
-    a.elector.start()
-    await clock.settle()
-    Object.assign(a.behaviour, { get: 'hang', write: 'hang' })
+    const { clock, server, behaviour } = await aLeader()
+    Object.assign(behaviour, { get: 'hang', write: 'hang' })
     await clock.advance(3_600_000)
     const b = aQuickCandidate(server, clock, 'b')
     b.elector.start()
@@ -202,8 +197,7 @@ describe('a follower', () => {
   })
 
   it('goes on trying while the API server fails, and says so', async () => {
-    const { clock, server } = aServer()
-    const { elector, behaviour, problems } = aQuickCandidate(server, clock, 'a')
+    const { clock, elector, behaviour, problems } = aLoneCandidate()
     behaviour.get = 'fail'
     elector.start()
     await clock.advance(60_000)
@@ -215,8 +209,7 @@ describe('a follower', () => {
   })
 
   it('F5: leads at most 4 s after the return of the API server, however unluckily its looks fall', async () => {
-    const { clock, server } = aServer()
-    const { elector, behaviour, problems } = aQuickCandidate(server, clock, 'a', { random: () => 0.999 })
+    const { clock, elector, behaviour, problems } = aLoneCandidate({ random: () => 0.999 })
     behaviour.get = 'fail'
     elector.start()
     await clock.advance(40_000)

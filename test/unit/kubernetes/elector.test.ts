@@ -1,12 +1,11 @@
 import { describe, expect, it } from 'vitest'
 import type { ElectorOptions } from '../../../src/kubernetes/elector.ts'
 import type { Clock } from '../../../src/runtime/clock.ts'
-import { aCandidate, aLeader, aPair, aQuickCandidate, aServer, timeOf } from './candidates.ts'
+import { aCandidate, aLeader, aLoneCandidate, aPair, aQuickCandidate, aServer, timeOf } from './candidates.ts'
 
 describe('one candidate', () => {
   it('creates the lease that is not there, and leads', async () => {
-    const { clock, server } = aServer()
-    const { elector, steps, leading, problems } = aQuickCandidate(server, clock, 'a')
+    const { clock, server, elector, steps, leading, problems } = aLoneCandidate()
     expect(leading).toEqual([])
     expect(elector.isLeader()).toBe(false)
     elector.start()
@@ -27,9 +26,7 @@ describe('one candidate', () => {
   })
 
   it('renews every two seconds, with times of six digits, and keeps the rest', async () => {
-    const { clock, server } = aServer()
-    const { elector } = aQuickCandidate(server, clock, 'a')
-    elector.start()
+    const { clock, server, elector } = await aLeader()
     await clock.advance(0.25)
     server.edit((lease) => ({ ...lease, metadata: { ...lease.metadata, labels: { team: 'x' } } }))
     await clock.advance(60_000)
@@ -49,9 +46,7 @@ describe('one candidate', () => {
   })
 
   it('gives no request more than half the deadline for a renewal', async () => {
-    const { clock, server } = aServer()
-    const { elector } = aQuickCandidate(server, clock, 'a')
-    elector.start()
+    const { clock, server, elector } = await aLeader()
     await clock.advance(10_000)
     const stopped = elector.stop()
     await clock.settle()
@@ -130,10 +125,7 @@ describe('one candidate', () => {
   })
 
   it('stops leading when another candidate holds the lease', async () => {
-    const { clock, server } = aServer()
-    const { elector, steps, problems, what } = aCandidate(server, clock, 'a')
-    elector.start()
-    await clock.settle()
+    const { clock, server, elector, steps, problems, what } = await aLeader({}, aCandidate)
     server.edit((lease) => ({ ...lease, spec: { ...lease.spec, holderIdentity: 'b' } }))
     await clock.advance(2_000)
     expect(timeOf(steps, 'abort') - timeOf(steps, 'begin')).toBe(2_000)
@@ -156,10 +148,7 @@ describe('one candidate', () => {
   })
 
   it('enters the election again only when its work has ended, and says when that outlasts the lease', async () => {
-    const { clock, server } = aServer()
-    const { elector, behaviour, what, problems, endWork } = aCandidate(server, clock, 'a')
-    elector.start()
-    await clock.settle()
+    const { clock, server, behaviour, what, problems, endWork } = await aLeader({}, aCandidate)
     behaviour.write = 'fail'
     await clock.advance(10_000)
     behaviour.write = 'answer'
@@ -179,10 +168,7 @@ describe('one candidate', () => {
   })
 
   it('does not say so of work that ends before its lease expires', async () => {
-    const { clock, server } = aServer()
-    const { elector, behaviour, problems, endWork } = aCandidate(server, clock, 'a')
-    elector.start()
-    await clock.settle()
+    const { clock, behaviour, problems, endWork } = await aLeader({}, aCandidate)
     behaviour.write = 'fail'
     await clock.advance(14_999)
     endWork()
@@ -191,8 +177,7 @@ describe('one candidate', () => {
   })
 
   it('acquires a lease again that it holds by a write whose response was lost', async () => {
-    const { clock, server } = aServer()
-    const { elector, behaviour } = aQuickCandidate(server, clock, 'a')
+    const { clock, server, elector, behaviour } = aLoneCandidate()
     behaviour.write = 'lose'
     elector.start()
     await clock.advance(5_000)

@@ -1,17 +1,10 @@
 import { describe, expect, it } from 'vitest'
 import { getOrNull } from '../../../src/kubernetes/client.ts'
-import { ApiError, isRejected, readRejection, type TransportError } from '../../../src/kubernetes/errors.ts'
+import { isRejected, readRejection, type TransportError } from '../../../src/kubernetes/errors.ts'
+import { anApiError } from '../../support/builders.ts'
 import { startCpuTimer } from '../../support/cpu-time.ts'
 
-const rejection = (status: number, causes: { reason: string }[] = []) =>
-  new ApiError({
-    request: 'create secrets shop/prices',
-    status,
-    reason: 'Any',
-    message: 'no',
-    details: { causes },
-    retryAfterSeconds: null,
-  })
+const rejection = (status: number, causes: { reason: string }[] = []) => anApiError(status, { details: { causes } })
 
 describe('a rejection', () => {
   it.each([

@@ -1,6 +1,6 @@
 /** A recorder before an API server in memory that can refuse and withhold its answers. */
 
-import { ApiError, TransportError } from '../../../src/kubernetes/errors.ts'
+import { TransportError } from '../../../src/kubernetes/errors.ts'
 import type { StatusDetails } from '../../../src/kubernetes/objects.ts'
 import {
   createRecorder,
@@ -8,6 +8,7 @@ import {
   type RecorderOptions,
   type Regarding,
 } from '../../../src/kubernetes/recorder.ts'
+import { anApiError } from '../../support/builders.ts'
 import { createManualClock } from '../../support/manual-clock.ts'
 
 export const aRegarding = (overrides: Partial<Regarding> = {}): Regarding => ({
@@ -37,16 +38,10 @@ interface Written {
 }
 
 export const refusal = (status: number, reason: string, details: StatusDetails | null = null) =>
-  new ApiError({
-    request: 'an event',
-    status,
-    reason,
-    message: `events: ${reason}`,
-    details,
-    retryAfterSeconds: null,
-  })
+  anApiError(status, { reason, message: `events: ${reason}`, details })
 
-export function aRecorder(overrides: Partial<RecorderOptions> = {}) {
+/** One that has not started. */
+export function anIdleRecorder(overrides: Partial<RecorderOptions> = {}) {
   const clock = createManualClock()
   const written: Written[] = []
   const existing = new Set<string>()
@@ -97,8 +92,18 @@ export function aRecorder(overrides: Partial<RecorderOptions> = {}) {
     onDropped: (reason) => void dropped.push(reason),
     ...overrides,
   })
-  recorder.start()
-  return { clock, recorder, client, written, existing, dropped, problems, behaviour }
+  /** Records an occurrence, and waits until nothing more can happen at once. */
+  const write = async (occurrence: Partial<Occurrence> = {}, regarding: Partial<Regarding> = {}) => {
+    recorder.record(aRegarding(regarding), anOccurrence(occurrence))
+    await clock.settle()
+  }
+  return { clock, recorder, write, client, written, existing, dropped, problems, behaviour }
+}
+
+export function aRecorder(overrides: Partial<RecorderOptions> = {}) {
+  const idle = anIdleRecorder(overrides)
+  idle.recorder.start()
+  return idle
 }
 
 export const verbs = (written: Written[]) => written.map(({ verb, body }) => `${verb} ${body.series?.count ?? 1}`)

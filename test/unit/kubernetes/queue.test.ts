@@ -5,12 +5,11 @@ import {
   type Queue,
   type QueueMetrics,
   type QueueOptions,
-  type WorkInProgress,
 } from '../../../src/kubernetes/queue.ts'
 import type { Clock } from '../../../src/runtime/clock.ts'
 import { DAY } from '../../support/builders.ts'
 import { createManualClock, type ManualClock } from '../../support/manual-clock.ts'
-import { settle } from '../../support/until.ts'
+import { isPending } from '../../support/until.ts'
 
 function aQueue(overrides: Partial<QueueOptions> = {}) {
   const clock = createManualClock()
@@ -34,12 +33,6 @@ async function takeAll(queue: Queue): Promise<string[]> {
   const keys: string[] = []
   while (queue.length() > 0) keys.push((await queue.take())!)
   return keys
-}
-
-async function isPending(promise: Promise<unknown>): Promise<boolean> {
-  const pending = Symbol()
-  await settle()
-  return (await Promise.race([promise, Promise.resolve(pending)])) === pending
 }
 
 it('hands keys out in the order in which they came, each once however often it was added', async () => {
@@ -294,25 +287,22 @@ it('lets one who no longer waits go without a key, and loses none', async () => 
 
 function watchMetrics() {
   const depth: Record<Priority, number> = { live: 0, background: 0 }
-  const seen = { adds: 0, retries: 0, waited: [] as number[], worked: [] as number[], depth }
-  let read: (() => WorkInProgress) | undefined
+  const seen = { adds: 0, retries: 0, waited: [] as number[], depth }
   const metrics: QueueMetrics = {
-    begin: (reader) => {
-      read = reader
-    },
-    added: () => {
+    begin: () => {},
+    added() {
       seen.adds += 1
     },
-    depthChanged: (priority, by) => {
+    depthChanged(priority, by) {
       depth[priority] += by
     },
     waited: (seconds) => void seen.waited.push(seconds),
-    worked: (seconds) => void seen.worked.push(seconds),
-    retried: () => {
+    worked: () => {},
+    retried() {
       seen.retries += 1
     },
   }
-  return { seen, metrics, work: () => read!() }
+  return { seen, metrics }
 }
 
 it('counts adds that came through, retries, and how deep each priority is', async () => {
@@ -347,25 +337,6 @@ it('has no depth any more once stopped, whether it is drained or not', async () 
   expect(await queue.take()).toBe('a')
   expect(seen.depth).toEqual({ live: 0, background: 0 })
   expect(seen.waited).toHaveLength(1)
-})
-
-it('reports how long keys wait and are processed, and the work in progress', async () => {
-  const { seen, metrics, work } = watchMetrics()
-  const { queue, clock } = aQueue({ metrics })
-  expect(work()).toEqual({ unfinishedSeconds: 0, longestSeconds: 0 })
-  queue.add('a')
-  await clock.advance(2_000)
-  queue.add('a')
-  queue.add('b')
-  await queue.take()
-  await clock.advance(3_000)
-  await queue.take()
-  expect(seen.waited).toEqual([2, 3])
-  await clock.advance(500)
-  expect(work()).toEqual({ unfinishedSeconds: 4, longestSeconds: 3.5 })
-  queue.done('a')
-  expect(seen.worked).toEqual([3.5])
-  expect(work()).toEqual({ unfinishedSeconds: 0.5, longestSeconds: 0.5 })
 })
 
 it('F10: takes keys round robin by namespace, in their order within each', async () => {

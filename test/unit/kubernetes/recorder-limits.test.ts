@@ -2,6 +2,7 @@ import { describe, expect, it } from 'vitest'
 import { TransportError } from '../../../src/kubernetes/errors.ts'
 import { FLUSH_MS } from '../../../src/kubernetes/recorder.ts'
 import { MINUTE } from '../../support/builders.ts'
+import { isPending } from '../../support/until.ts'
 import { anOccurrence, aRecorder, aRegarding, refusal, verbs } from './events.ts'
 
 describe('limits', () => {
@@ -120,7 +121,7 @@ describe('faults', () => {
       ['failed'],
     ],
   ])('F10: a rejected Event whose namespace %s', async (_, fault, expectedProblems, expectedDrops) => {
-    const { recorder, behaviour, written, dropped, problems, clock } = aRecorder()
+    const { recorder, write, behaviour, written, dropped, problems, clock } = aRecorder()
     behaviour.fail = fault
     recorder.record(aRegarding(), anOccurrence())
     await clock.advance(60 * MINUTE)
@@ -128,8 +129,7 @@ describe('faults', () => {
     expect([problems, dropped]).toEqual([expectedProblems, expectedDrops])
     // It is forgotten: the next one is written.
     behaviour.fail = undefined
-    recorder.record(aRegarding(), anOccurrence())
-    await clock.settle()
+    await write()
     expect(verbs(written)).toEqual(['create 1'])
   })
 
@@ -188,7 +188,7 @@ describe('faults', () => {
   })
 
   it.each([403, 404, 409, 422])('a rejection is reported and not retried: %i', async (status) => {
-    const { recorder, behaviour, dropped, problems, clock } = aRecorder()
+    const { recorder, write, behaviour, dropped, problems, clock } = aRecorder()
     behaviour.fail = refusal(status, 'Refused')
     recorder.record(aRegarding(), anOccurrence())
     await clock.advance(60 * MINUTE)
@@ -199,8 +199,7 @@ describe('faults', () => {
     })
     // Forgotten, so that the next occurrence is tried.
     delete behaviour.fail
-    recorder.record(aRegarding(), anOccurrence())
-    await clock.settle()
+    await write()
     expect(behaviour.tries).toBe(2)
   })
 
@@ -208,7 +207,7 @@ describe('faults', () => {
     const fail = () => {
       throw new Error('no')
     }
-    const { recorder, behaviour, written, clock } = aRecorder({ onProblem: fail, onDropped: fail })
+    const { recorder, write, behaviour, written, clock } = aRecorder({ onProblem: fail, onDropped: fail })
     behaviour.fail = refusal(403, 'Forbidden')
     recorder.record(aRegarding(), anOccurrence())
     recorder.record(undefined as never, anOccurrence())
@@ -217,27 +216,23 @@ describe('faults', () => {
     for (let index = 0; index < 30; index += 1) recorder.record(aRegarding(), anOccurrence({ note: `${index}` }))
     await clock.settle()
     delete behaviour.fail
-    recorder.record(aRegarding({ uid: 'uid-2' }), anOccurrence())
-    await clock.settle()
+    await write({}, { uid: 'uid-2' })
     expect(written).toHaveLength(1)
   })
 })
 
 describe('stop', () => {
   it('writes what waits, also what waited for another try and counts not yet written, and takes nothing more', async () => {
-    const { recorder, behaviour, written, dropped, clock } = aRecorder()
+    const { recorder, write, behaviour, written, dropped, clock } = aRecorder()
     for (let times = 0; times < 4; times += 1) {
-      recorder.record(aRegarding(), anOccurrence())
-      await clock.settle()
+      await write()
     }
     behaviour.fail = new TransportError('refused')
-    recorder.record(aRegarding(), anOccurrence({ note: 'later' }))
-    await clock.settle()
+    await write({ note: 'later' })
     delete behaviour.fail
     recorder.record(aRegarding(), anOccurrence({ note: 'last' }))
     const stopped = recorder.stop()
-    recorder.record(aRegarding(), anOccurrence({ note: 'too late' }))
-    await clock.settle()
+    await write({ note: 'too late' })
     await stopped
     expect(verbs(written).sort()).toEqual(['create 1', 'create 1', 'create 1', 'patch 2', 'patch 4'])
     expect(dropped).toEqual(['stopped'])
@@ -250,12 +245,9 @@ describe('stop', () => {
     const { recorder, behaviour, dropped, problems, clock } = aRecorder()
     behaviour.hang = true
     for (let index = 0; index < 5; index += 1) recorder.record(aRegarding(), anOccurrence({ note: `${index}` }))
-    let hasStopped = false
-    const stopped = recorder.stop().then(() => {
-      hasStopped = true
-    })
+    const stopped = recorder.stop()
     await clock.advance(FLUSH_MS - 1)
-    expect(hasStopped).toBe(false)
+    expect(await isPending(stopped)).toBe(true)
     await clock.advance(1)
     await stopped
     await clock.settle()

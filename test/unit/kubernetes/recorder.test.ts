@@ -1,16 +1,13 @@
 import { describe, expect, it } from 'vitest'
 import { TransportError } from '../../../src/kubernetes/errors.ts'
 import { cutNote } from '../../../src/kubernetes/event.ts'
-import { createRecorder, type RecorderOptions } from '../../../src/kubernetes/recorder.ts'
 import { MINUTE } from '../../support/builders.ts'
-import { createManualClock } from '../../support/manual-clock.ts'
-import { anOccurrence, aRecorder, aRegarding, verbs } from './events.ts'
+import { anIdleRecorder, anOccurrence, aRecorder, aRegarding, verbs } from './events.ts'
 
 describe('an event', () => {
   it('is written with all that the server asks for, in the namespace of what it is about', async () => {
-    const { recorder, written, clock } = aRecorder()
-    recorder.record(aRegarding({ resourceVersion: '7' }), anOccurrence({ type: 'Warning', note: 'übel' }))
-    await clock.settle()
+    const { write, written } = aRecorder()
+    await write({ type: 'Warning', note: 'übel' }, { resourceVersion: '7' })
     expect(written).toHaveLength(1)
     expect(written[0]!.body).toEqual({
       apiVersion: 'events.k8s.io/v1',
@@ -48,32 +45,21 @@ describe('an event', () => {
     ['a'.repeat(253), /^a{236}\.[0-9a-f]{16}$/],
     [`${'a'.repeat(235)}-b${'c'.repeat(10)}`, /^a{235}\.[0-9a-f]{16}$/],
   ])('has a name that the server takes although its object is called %s', async (name, expected) => {
-    const { recorder, written, clock } = aRecorder()
-    recorder.record(aRegarding({ name }), anOccurrence())
-    await clock.settle()
+    const { write, written } = aRecorder()
+    await write({}, { name })
     expect(written[0]!.name).toMatch(expected)
     expect(written[0]!.name.length).toBeLessThanOrEqual(253)
   })
 
   it('has an instance of at most 128 characters', async () => {
-    const { recorder, written, clock } = aRecorder({ instance: 'x'.repeat(129) })
-    recorder.record(aRegarding(), anOccurrence())
-    await clock.settle()
+    const { write, written } = aRecorder({ instance: 'x'.repeat(129) })
+    await write()
     expect(written[0]!.body.reportingInstance).toBe('x'.repeat(128))
   })
 
   it('is held back until the recorder starts', async () => {
-    const clock = createManualClock()
-    const written: object[] = []
-    const client = { create: async (_: object, body: object) => void written.push(body) }
-    const recorder = createRecorder({
-      client: client as unknown as RecorderOptions['client'],
-      clock,
-      controller: 'c',
-      instance: 'i',
-    })
-    recorder.record(aRegarding(), anOccurrence())
-    await clock.settle()
+    const { recorder, write, written, clock } = anIdleRecorder()
+    await write()
     expect(written).toHaveLength(0)
     recorder.start()
     await clock.settle()
@@ -148,15 +134,13 @@ describe('repeats', () => {
   })
 
   it('after six minutes of quiet are a new event', async () => {
-    const { recorder, written, clock } = aRecorder()
+    const { recorder, write, written, clock } = aRecorder()
     recorder.record(aRegarding(), anOccurrence())
     await clock.advance(6 * MINUTE - 1)
-    recorder.record(aRegarding(), anOccurrence())
-    await clock.settle()
+    await write()
     expect(verbs(written)).toEqual(['create 1', 'patch 2'])
     await clock.advance(6 * MINUTE)
-    recorder.record(aRegarding(), anOccurrence())
-    await clock.settle()
+    await write()
     expect(verbs(written)).toEqual(['create 1', 'patch 2', 'create 1'])
     expect(written[2]!.name).not.toBe(written[0]!.name)
   })
@@ -169,15 +153,14 @@ describe('repeats', () => {
   })
 
   it('repeats during the first write are not lost', async () => {
-    const { recorder, written, clock, client } = aRecorder()
+    const { recorder, write, written, client } = aRecorder()
     const { create } = client
     client.create = ((...parameters: Parameters<typeof create>) => {
       recorder.record(aRegarding(), anOccurrence())
       client.create = create
       return create(...parameters)
     }) as typeof create
-    recorder.record(aRegarding(), anOccurrence())
-    await clock.settle()
+    await write()
     expect(verbs(written)).toEqual(['create 1', 'patch 2'])
   })
 
@@ -191,29 +174,24 @@ describe('repeats', () => {
     ['incarnation', { uid: 'uid-2' }, {}],
     ['kind', { kind: 'Other' }, {}],
   ] as const)('with another %s are another event', async (_, regarding, occurrence) => {
-    const { recorder, written, clock } = aRecorder()
+    const { recorder, write, written } = aRecorder()
     recorder.record(aRegarding(), anOccurrence())
-    recorder.record(aRegarding(regarding), anOccurrence(occurrence))
-    await clock.settle()
+    await write(occurrence, regarding)
     expect(verbs(written)).toEqual(['create 1', 'create 1'])
   })
 
   it('an occurrence on another version of the object repeats the event', async () => {
-    const { recorder, written, clock } = aRecorder()
-    recorder.record(aRegarding({ resourceVersion: '1' }), anOccurrence())
-    await clock.settle()
-    recorder.record(aRegarding({ resourceVersion: '2' }), anOccurrence())
-    await clock.settle()
+    const { write, written } = aRecorder()
+    await write({}, { resourceVersion: '1' })
+    await write({}, { resourceVersion: '2' })
     expect(verbs(written)).toEqual(['create 1', 'patch 2'])
   })
 
   it('a repeat creates the event again when the server has dropped it', async () => {
-    const { recorder, written, clock, existing } = aRecorder()
-    recorder.record(aRegarding(), anOccurrence())
-    await clock.settle()
+    const { write, written, existing } = aRecorder()
+    await write()
     existing.clear()
-    recorder.record(aRegarding(), anOccurrence())
-    await clock.settle()
+    await write()
     expect(verbs(written)).toEqual(['create 1', 'create 2'])
     expect(written[1]!.body).toMatchObject({ note: 'made it', eventTime: '2026-01-01T00:00:00.000000Z' })
   })
@@ -241,11 +219,10 @@ describe('an id', () => {
   })
 
   it('different ids make different events, and so do different objects', async () => {
-    const { recorder, written, clock } = aRecorder()
+    const { recorder, write, written } = aRecorder()
     recorder.record(aRegarding(), anOccurrence({ id: 'flip-17' }))
     recorder.record(aRegarding(), anOccurrence({ id: 'flip-18' }))
-    recorder.record(aRegarding({ uid: 'uid-2' }), anOccurrence({ id: 'flip-17' }))
-    await clock.settle()
+    await write({ id: 'flip-17' }, { uid: 'uid-2' })
     expect(verbs(written)).toEqual(['create 1', 'create 1', 'create 1'])
     expect(new Set(written.map(({ name }) => name)).size).toBe(3)
   })

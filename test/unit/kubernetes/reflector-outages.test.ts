@@ -2,14 +2,15 @@
 
 import { describe, expect, it } from 'vitest'
 import type { KubernetesClient } from '../../../src/kubernetes/client.ts'
-import { ApiError, TransportError } from '../../../src/kubernetes/errors.ts'
+import { TransportError } from '../../../src/kubernetes/errors.ts'
 import type { KubernetesObject } from '../../../src/kubernetes/objects.ts'
 import { createReflector } from '../../../src/kubernetes/reflector.ts'
+import { anApiError } from '../../support/builders.ts'
 import { CONFIG_MAPS } from '../../support/fake-api-server.ts'
 import { createManualClock } from '../../support/manual-clock.ts'
 
 const rejection = (status: number, reason = 'Rejected', retryAfterSeconds: number | null = null) =>
-  new ApiError({ request: 'r', status, reason, message: `${status}`, details: null, retryAfterSeconds })
+  anApiError(status, { reason, message: `${status}`, retryAfterSeconds })
 const NO_RESPONSE = new TransportError('connection refused')
 const EXPIRED = rejection(410, 'Expired')
 

@@ -1,8 +1,9 @@
 /** Which rights are missing, by what an API server says of them. */
 
 import { beforeEach, describe, expect, it } from 'vitest'
-import { ApiError, TransportError } from '../../../src/kubernetes/errors.ts'
+import { TransportError } from '../../../src/kubernetes/errors.ts'
 import { createRights, type Right } from '../../../src/kubernetes/rights.ts'
+import { anApiError } from '../../support/builders.ts'
 
 const JOBS = { group: 'batch', plural: 'jobs' }
 const PODS = { group: '', plural: 'pods' }
@@ -55,9 +56,6 @@ const fail = (error: Error) => {
     throw error
   }
 }
-const rejection = (status: number) =>
-  new ApiError({ request: 'x', status, reason: '', message: '', details: null, retryAfterSeconds: null })
-
 const ALL = ['* list batch/jobs', '* watch batch/jobs', '* get /pods/log']
 
 describe('the questions', () => {
@@ -141,7 +139,7 @@ describe('a right', () => {
     const { askTimes, missing } = open()
     denied = new Set([ALL[2]!])
     await askTimes(1)
-    for (const nothing of [new TransportError('reset'), rejection(429), rejection(500)]) {
+    for (const nothing of [new TransportError('reset'), anApiError(429), anApiError(500)]) {
       fail(nothing)
       await askTimes(4)
       expect(missing()).toEqual(['get pods/log'])
@@ -165,7 +163,7 @@ describe('a right', () => {
 describe.each([403, 404, 405])('an API server that answers %i to reviews', (status) => {
   it('shows what is missing by its answers to requests, until it answers a review', async () => {
     const { rights, askTimes, missing } = open()
-    fail(rejection(status))
+    fail(anApiError(status))
     await askTimes(1)
     expect(missing()).toEqual([])
     rights.note(undefined, WATCH_JOBS, false)

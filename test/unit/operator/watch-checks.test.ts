@@ -2,38 +2,41 @@
 
 import { describe, expect, it } from 'vitest'
 import type { KubernetesClient } from '../../../src/kubernetes/client.ts'
-import { ApiError } from '../../../src/kubernetes/errors.ts'
 import type { HeartbeatCheck } from '../../../src/operator/heartbeat-check.ts'
 import { RESTORE_RIGHTS } from '../../../src/operator/names.ts'
-import { createCheckWatch } from '../../../src/operator/watch-checks.ts'
-import { aHeartbeatCheck } from '../../support/builders.ts'
+import { type CheckWatchOptions, createCheckWatch } from '../../../src/operator/watch-checks.ts'
+import { aHeartbeatCheck, anApiError } from '../../support/builders.ts'
 import { createManualClock } from '../../support/manual-clock.ts'
 import { silentLog } from '../../support/silent-log.ts'
 
 const LISTED = aHeartbeatCheck({ metadata: { name: 'backup', resourceVersion: '10' } })
 
-/** The watch has listed the resource, and hears nothing more. */
-async function watchOne() {
+/** A watch that lists these, and hears nothing more. */
+async function start(itemsOf: (namespace: string) => unknown[], changes: Partial<CheckWatchOptions>) {
   const clock = createManualClock()
-  const changes: string[] = []
   const client = {
-    list: async () => ({ items: [LISTED], resourceVersion: '10', continueToken: null }),
+    async list(_type: unknown, { namespace }: { namespace: string }) {
+      return { items: itemsOf(namespace), resourceVersion: '10', continueToken: null }
+    },
     async *watch(_type: unknown, { signal }: { signal: AbortSignal }) {
       await new Promise((resolve) => signal.addEventListener('abort', resolve))
     },
   } as unknown as KubernetesClient
-  const watch = createCheckWatch({
-    client,
-    namespaces: null,
-    clock,
-    random: () => 0,
-    log: silentLog,
-    metrics: { restarted() {}, contact() {}, objects() {} },
+  const metrics = { restarted() {}, contact() {}, objects() {} }
+  const standard = { client, namespaces: null, clock, random: () => 0, log: silentLog, metrics, onChange() {} }
+  const watch = createCheckWatch({ ...standard, ...changes })
+  watch.start()
+  await clock.settle()
+  return { watch, clock }
+}
+
+/** The watch has listed the resource. */
+async function watchOne() {
+  const changes: string[] = []
+  const { watch } = await start(() => [LISTED], {
     installation: () => 'i1',
     onChange: (key, priority) => changes.push(`${key} ${priority}`),
   })
-  watch.start()
-  await clock.settle()
   // Thousands come with the first list.
   expect(changes.splice(0)).toEqual(['shop/backup background'])
   return { watch, changes }
@@ -121,33 +124,16 @@ it.each([
 describe('in several namespaces', () => {
   /** Lists are what `answers` says at the time. */
   async function watchTwo(answers: Record<string, Error | null>) {
-    const clock = createManualClock()
     const said: string[] = []
-    const client = {
-      async list(_type: unknown, { namespace }: { namespace: string }) {
-        const error = answers[namespace]
-        if (error != null) throw error
-        return { items: [], resourceVersion: '10', continueToken: null }
-      },
-      async *watch(_type: unknown, { signal }: { signal: AbortSignal }) {
-        await new Promise((resolve) => signal.addEventListener('abort', resolve))
-      },
-    } as unknown as KubernetesClient
-    const watch = createCheckWatch({
-      client,
-      namespaces: ['shop', 'bank'],
-      clock,
-      random: () => 0,
-      log: { ...silentLog, warn: (_fields: unknown, text: string) => said.push(text) } as never,
-      metrics: { restarted() {}, contact() {}, objects() {} },
-      onChange() {},
-    })
-    watch.start()
-    await clock.settle()
+    const itemsOf = (namespace: string) => {
+      if (answers[namespace] != null) throw answers[namespace]
+      return []
+    }
+    const log = { ...silentLog, warn: (_fields: unknown, text: string) => said.push(text) } as never
+    const { watch, clock } = await start(itemsOf, { namespaces: ['shop', 'bank'], log })
     return { watch, clock, said }
   }
-  const error = (status: number) =>
-    new ApiError({ request: 'r', status, reason: 'R', message: 'no', details: null, retryAfterSeconds: null })
+  const error = (status: number) => anApiError(status)
 
   it.each([403, 500])('one that answers %i keeps the others from nothing, and is listed later', async (status) => {
     const answers: Record<string, Error | null> = { shop: null, bank: error(status) }

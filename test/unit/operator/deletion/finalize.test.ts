@@ -1,9 +1,8 @@
 /** A deletion that goes on without its clean-up; the others are in test/operator. */
 
 import { expect, it } from 'vitest'
-import { ApiError } from '../../../../src/kubernetes/errors.ts'
 import { createFinalizer, type FinalizerOptions, MAX_CLEANUP_MS } from '../../../../src/operator/deletion/finalize.ts'
-import { aHeartbeatCheck } from '../../../support/builders.ts'
+import { aHeartbeatCheck, anApiError } from '../../../support/builders.ts'
 
 it('is reported once, when the finalizer is off, however often another writer was faster', async () => {
   const deletionTimestamp = '2026-01-01T00:00:00Z'
@@ -12,8 +11,7 @@ it('is reported once, when the finalizer is off, however often another writer wa
     metadata: { deletionTimestamp, finalizers },
     spec: { periodSeconds: 60, publish: { kind: 'None' } },
   })
-  const conflict = { request: 'r', status: 409, reason: 'Conflict', message: 'changed', details: null }
-  const answers = [new ApiError({ ...conflict, retryAfterSeconds: null }), null]
+  const answers = [anApiError(409, { reason: 'Conflict', message: 'changed' }), null]
   const said: string[] = []
   const finalize = createFinalizer({
     client: {

@@ -1,16 +1,17 @@
 /** How finalizers are taken off for good: whom it waits for, what it finds, and when it gives up. */
 
-import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { createClient, type KubernetesClient } from '../../../../src/kubernetes/client.ts'
-import { ApiError } from '../../../../src/kubernetes/errors.ts'
+import { beforeEach, describe, expect, it } from 'vitest'
+import type { KubernetesClient } from '../../../../src/kubernetes/client.ts'
 import {
   LEADER_PATIENCE_MS,
   ReleaseError,
   type ReleaseOptions,
   releaseFinalizers,
 } from '../../../../src/operator/deletion/release.ts'
-import { systemClock } from '../../../../src/runtime/clock.ts'
-import { type FakeApiServer, type FakeObject, startFakeApiServer } from '../../../support/fake-api-server.ts'
+import { anApiError } from '../../../support/builders.ts'
+import { type FakeObject, startFakeApiServer } from '../../../support/fake-api-server.ts'
+import { clientOf } from '../../../support/operator.ts'
+import { useEach } from '../../../support/use.ts'
 
 const CHECKS = { group: 'heartbeat-operator.io', version: 'v1', plural: 'heartbeatchecks', kind: 'HeartbeatCheck' }
 const LEASES = { group: 'coordination.k8s.io', version: 'v1', plural: 'leases', kind: 'Lease' }
@@ -18,18 +19,11 @@ const OURS = 'heartbeat-operator.io/cleanup'
 const LEASE = { namespace: 'monitoring', name: 'heartbeat-operator' }
 const LEASE_KEY = 'monitoring/heartbeat-operator'
 
-let server: FakeApiServer
-let client: KubernetesClient
+const server = useEach(() => startFakeApiServer({ types: [CHECKS, LEASES] }))
+const client = useEach(() => clientOf(server.connection, () => 0))
 let said: string[]
-
-beforeEach(async () => {
-  server = await startFakeApiServer({ types: [CHECKS, LEASES] })
-  client = createClient({ connection: server.connection, clock: systemClock, random: () => 0 })
+beforeEach(() => {
   said = []
-})
-afterEach(async () => {
-  await client.close()
-  await server[Symbol.asyncDispose]()
 })
 
 /** Waits take no time, and are reported: `onSleep` gets how much has gone by. */
@@ -115,14 +109,7 @@ describe('the finalizer', () => {
     const mergePatch: KubernetesClient['mergePatch'] = async (type, name, patch, writing) => {
       if (writing?.subresource !== 'status') return client.mergePatch(type, name, patch, writing)
       asked += 1
-      throw new ApiError({
-        request: 'x',
-        status: 403,
-        reason: 'Forbidden',
-        message: 'no',
-        details: null,
-        retryAfterSeconds: null,
-      })
+      throw anApiError(403)
     }
     await release({ client: { ...client, mergePatch } })
     for (const key of ['shop/a', 'shop/b', 'shop/c']) {

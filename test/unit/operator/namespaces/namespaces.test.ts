@@ -1,10 +1,10 @@
 import { beforeEach, describe, expect, it } from 'vitest'
-import { ApiError } from '../../../../src/kubernetes/errors.ts'
 import {
   createNamespaces,
   type Namespaces,
   type NamespacesOptions,
 } from '../../../../src/operator/namespaces/namespaces.ts'
+import { anApiError } from '../../../support/builders.ts'
 import { createManualClock } from '../../../support/manual-clock.ts'
 import { useEach } from '../../../support/use.ts'
 
@@ -13,25 +13,24 @@ let asked: string[]
 let namespaces: Namespaces
 
 const clock = useEach(createManualClock)
+/** `read`: what the API server answers to a get, or throws. */
+const namespacesBy = (read: (name: string) => unknown, options: NamespacesOptions = {}) =>
+  createNamespaces({ get: async (_: object, { name }: { name: string }) => read(name) } as never, clock, options)
+const aNamespace = (uid: string, annotations?: Record<string, string>, name = 'shop') => ({
+  metadata: { name, uid, resourceVersion: '1', ...(annotations && { annotations }) },
+})
+
 beforeEach(() => {
   asked = []
   answer = () => ({ 'heartbeat-operator.io/projects': ' payments, shared,' })
-  const get = async (_type: object, { name }: { name: string }) => {
+  namespaces = namespacesBy((name) => {
     asked.push(name)
-    return { metadata: { name, uid: 'u', resourceVersion: '1', annotations: answer() } }
-  }
-  namespaces = createNamespaces({ get } as unknown as Parameters<typeof createNamespaces>[0], clock)
+    return aNamespace('u', answer(), name)
+  })
 })
 
 const refuse = (status: number) => () => {
-  throw new ApiError({
-    status,
-    reason: 'Refused',
-    message: 'no',
-    details: null,
-    retryAfterSeconds: null,
-    request: 'get',
-  })
+  throw anApiError(status)
 }
 const look = (age: 'cached' | 'fresh' = 'cached') => namespaces.allowedProjects('shop', age)
 
@@ -98,11 +97,8 @@ describe('the projects that a namespace may use', () => {
 
   it('are unknown where the right is of each namespace and was never there, whatever may be read of others', async () => {
     const denied = new Set(['shop'])
-    const get = async (_type: object, { name }: { name: string }) => {
-      if (denied.has(name)) refuse(403)()
-      return { metadata: { name, uid: 'u', resourceVersion: '1', annotations: answer() } }
-    }
-    namespaces = createNamespaces({ get } as never, clock, { isRightOfEach: true })
+    const read = (name: string) => (denied.has(name) ? refuse(403)() : aNamespace('u', answer(), name))
+    namespaces = namespacesBy(read, { isRightOfEach: true })
     const lookAtAnother = () => namespaces.allowedProjects('another', 'cached')
     expect(await lookAtAnother()).toEqual(['payments', 'shared'])
     expect(await look()).toBeNull()
@@ -120,10 +116,8 @@ describe('the projects that a namespace may use', () => {
 
   it('stay what a watch said of them when its right is removed', async () => {
     let isWatched = true
-    const read = async () => refuse(403)()
-    const annotations = { 'heartbeat-operator.io/projects': 'payments' }
-    const seen = { metadata: { name: 'shop', uid: 'u', resourceVersion: '1', annotations } }
-    namespaces = createNamespaces({ get: read } as never, clock, { watched: () => (isWatched ? seen : undefined) })
+    const seen = aNamespace('u', { 'heartbeat-operator.io/projects': 'payments' })
+    namespaces = namespacesBy(refuse(403), { watched: () => (isWatched ? seen : undefined) })
     expect(await look()).toEqual(['payments'])
     isWatched = false
     for (const minute of [1, 5, 10]) {
@@ -141,10 +135,7 @@ describe('the projects that a namespace may use', () => {
 })
 
 describe('the projects by configuration', () => {
-  const configured = (options: NamespacesOptions) => {
-    const get = () => Promise.reject(new Error('read'))
-    return createNamespaces({ get } as unknown as Parameters<typeof createNamespaces>[0], clock, options)
-  }
+  const configured = (options: NamespacesOptions) => namespacesBy(refuse(500), options)
 
   it('are those of the map, and no Namespace is read', async () => {
     const { allowedProjects, placeOf, decidedBy } = configured({ projects: new Map([['shop', ['payments']]]) })
@@ -159,21 +150,16 @@ describe('the projects by configuration', () => {
   })
 })
 
-const aNamespace = (uid: string) => ({ metadata: { name: 'shop', uid, resourceVersion: '1' } })
-
 describe('the place of a resource', () => {
   let uids: Record<string, string>
   let gate: PromiseWithResolvers<void> | null
-  const start = (options: NamespacesOptions = {}) => {
-    const get = async (_type: object, { name }: { name: string }) => {
+  const start = (options: NamespacesOptions = {}) =>
+    namespacesBy(async (name) => {
       asked.push(name)
       const uid = uids[name]
       await gate?.promise
-      if (uid === undefined) return refuse(404)()
-      return { metadata: { name, uid, resourceVersion: '1' } }
-    }
-    return createNamespaces({ get } as unknown as Parameters<typeof createNamespaces>[0], clock, options)
-  }
+      return uid === undefined ? refuse(404)() : aNamespace(uid, undefined, name)
+    }, options)
 
   beforeEach(() => {
     uids = { shop: 'shop-1', 'kube-system': 'cluster-1' }
@@ -209,9 +195,7 @@ describe('the place of a resource', () => {
 
   it('has no cluster for a controller that may read single namespaces only, as long as it never could', async () => {
     let answers: Record<string, () => unknown> = { 'kube-system': refuse(403) }
-    const get = async (_: object, { name }: { name: string }) => answers[name]?.() ?? aNamespace(`${name}-1`)
-    const client = { get } as unknown as Parameters<typeof createNamespaces>[0]
-    const { placeOf } = createNamespaces(client, clock, { revival: 'uid' })
+    const { placeOf } = namespacesBy((name) => answers[name]?.() ?? aNamespace(`${name}-1`), { revival: 'uid' })
     const alone = { namespaceUid: 'shop-1', clusterUid: null, isFresh: true }
     expect([await placeOf('shop', true), await placeOf('shop', true)]).toEqual([alone, alone])
     answers = {}
@@ -228,11 +212,8 @@ describe('the place of a resource', () => {
 
 describe('a watched Namespace', () => {
   it('is not read', async () => {
-    const annotations = { 'heartbeat-operator.io/projects': 'watched' }
-    const watched = { metadata: { ...aNamespace('shop-1').metadata, annotations } }
-    const get = () => Promise.reject(new Error('read'))
-    const client = { get } as unknown as Parameters<typeof createNamespaces>[0]
-    const { allowedProjects } = createNamespaces(client, clock, { watched: () => watched })
+    const watched = aNamespace('shop-1', { 'heartbeat-operator.io/projects': 'watched' })
+    const { allowedProjects } = namespacesBy(refuse(500), { watched: () => watched })
     expect(await allowedProjects('shop', 'fresh')).toEqual(['watched'])
   })
 })

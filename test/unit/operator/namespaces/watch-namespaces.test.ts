@@ -1,18 +1,11 @@
 import { expect, it } from 'vitest'
-import { ApiError } from '../../../../src/kubernetes/errors.ts'
 import type { KubernetesObject } from '../../../../src/kubernetes/objects.ts'
 import { startNamespaceWatch } from '../../../../src/operator/namespaces/watch-namespaces.ts'
+import { anApiError } from '../../../support/builders.ts'
 import { createManualClock } from '../../../support/manual-clock.ts'
 import { listen } from '../../../support/operator.ts'
 
-const denied = new ApiError({
-  status: 403,
-  reason: 'Forbidden',
-  message: 'no',
-  details: null,
-  retryAfterSeconds: null,
-  request: 'list',
-})
+const denied = anApiError(403)
 
 const aNamespace = (name: string, resourceVersion: string, projects?: string, watch?: string): KubernetesObject => ({
   metadata: {
@@ -24,10 +17,15 @@ const aNamespace = (name: string, resourceVersion: string, projects?: string, wa
   },
 })
 
-type Client = Parameters<typeof startNamespaceWatch>[0]['client']
+type Options = Parameters<typeof startNamespaceWatch>[0]
+
+function start(client: object, changes: Partial<Options> = {}) {
+  const clock = createManualClock()
+  const options = { client: client as Options['client'], clock, random: () => 0, log: listen().log, onChange() {} }
+  return { clock, watch: startNamespaceWatch({ ...options, ...changes }) }
+}
 
 it('without the right to list it knows nothing, says so once, and tries again with a back-off of at most half a minute', async () => {
-  const clock = createManualClock()
   const { said, log } = listen()
   const infos: string[] = []
   let lists = 0
@@ -35,13 +33,8 @@ it('without the right to list it knows nothing, says so once, and tries again wi
     lists += 1
     throw denied
   }
-  const watch = startNamespaceWatch({
-    client: { list } as unknown as Client,
-    clock,
-    random: () => 0,
-    log: { ...log, info: (_: object, text: string) => infos.push(text) } as unknown as typeof log,
-    onChange: () => {},
-  })
+  const info = (_: object, text: string) => infos.push(text)
+  const { clock, watch } = start({ list }, { log: { ...log, info } as unknown as typeof log })
   await clock.advance(600_000)
   expect(lists).toBeLessThan(50)
   expect(watch.get('shop')).toBeUndefined()
@@ -53,7 +46,6 @@ it('without the right to list it knows nothing, says so once, and tries again wi
 })
 
 it('knows nothing more once the right was taken away, and all when it is granted again, which it reports', async () => {
-  const clock = createManualClock()
   let isDenied = false
   let end = () => {}
   const check = <T>(value: T): T => {
@@ -70,13 +62,8 @@ it('knows nothing more once the right was taken away, and all when it is granted
       })
     },
   }
-  const { log } = listen()
   const reported: unknown[] = []
-  const watch = startNamespaceWatch({
-    client: client as unknown as Client,
-    clock,
-    random: () => 0,
-    log,
+  const { clock, watch } = start(client, {
     onChange: (name, { isOfProjects, isOfLabel }) => reported.push([name, isOfProjects, isOfLabel]),
   })
   await clock.advance(60_000)
@@ -96,7 +83,6 @@ it('knows nothing more once the right was taken away, and all when it is granted
 })
 
 it('holds what the operator reads of each, and reports what is new about it', async () => {
-  const clock = createManualClock()
   const changed: string[] = []
   let onEvent: ((event: object) => void) | undefined
   const client = {
@@ -114,11 +100,7 @@ it('holds what the operator reads of each, and reports what is new about it', as
       }
     },
   }
-  const watch = startNamespaceWatch({
-    client: client as unknown as Client,
-    clock,
-    random: () => 0,
-    log: listen().log,
+  const { clock, watch } = start(client, {
     onChange: (name, { isOfProjects, isOfLabel }) =>
       changed.push(`${name}${isOfProjects ? ' projects' : ''}${isOfLabel ? ' label' : ''}`),
   })

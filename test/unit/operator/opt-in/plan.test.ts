@@ -20,16 +20,18 @@ interface Given {
   readonly installation?: string | null
 }
 
+const OWNER = { apiVersion: 'batch/v1', kind: 'CronJob', name: 'backup', uid: 'cron-uid', controller: true }
+const ownedBy = (changes: object) => ({ ownerReferences: [{ ...OWNER, ...changes }] })
+
 /** As the operator creates it. */
 function aCheck({ spec = {}, metadata = {}, installation = OURS }: Given = {}): HeartbeatCheck {
-  const owner = { apiVersion: 'batch/v1', kind: 'CronJob', name: 'backup', uid: 'cron-uid', controller: true }
   return aHeartbeatCheck({
     metadata: {
       name: 'backup',
       uid: 'check-uid',
       resourceVersion: '9',
       labels: { 'app.kubernetes.io/managed-by': 'heartbeat-operator' },
-      ownerReferences: [{ ...owner, blockOwnerDeletion: false }],
+      ...ownedBy({ blockOwnerDeletion: false }),
       ...metadata,
     },
     spec: { sourceRef: { kind: 'CronJob', name: 'backup' }, ...spec },
@@ -43,10 +45,7 @@ const unknown = { isWatched: null, because: 'Namespace unknown' } as const
 
 function planFor(
   object: HeartbeatCheck | undefined,
-  decision: {
-    isWatched: boolean | null
-    because: typeof yes.because | typeof no.because | typeof unknown.because
-  } = yes,
+  decision: typeof yes | typeof no | typeof unknown = yes,
   source = aSource(),
   projectsInstead: readonly string[] | null = null,
 ) {
@@ -79,16 +78,7 @@ describe('a watched CronJob without a HeartbeatCheck', () => {
             namespace: 'shop',
             name: 'backup',
             labels: { 'app.kubernetes.io/managed-by': 'heartbeat-operator' },
-            ownerReferences: [
-              {
-                apiVersion: 'batch/v1',
-                kind: 'CronJob',
-                name: 'backup',
-                uid: 'cron-uid',
-                controller: true,
-                blockOwnerDeletion: false,
-              },
-            ],
+            ...ownedBy({ blockOwnerDeletion: false }),
           },
           spec: { sourceRef: { kind: 'CronJob', name: 'backup' } },
         },
@@ -219,16 +209,7 @@ describe('a HeartbeatCheck that the operator created', () => {
   it.each([
     ['of another installation', aCheck({ installation: THEIRS })],
     ['that is being deleted', aCheck({ metadata: { deletionTimestamp: '2026-01-01T00:00:00Z' } })],
-    [
-      'of a CronJob that had the name before',
-      aCheck({
-        metadata: {
-          ownerReferences: [
-            { apiVersion: 'batch/v1', kind: 'CronJob', name: 'backup', uid: 'older-uid', controller: true },
-          ],
-        },
-      }),
-    ],
+    ['of a CronJob that had the name before', aCheck({ metadata: ownedBy({ uid: 'older-uid' }) })],
   ])('is neither changed nor deleted: one %s', (_, object) => {
     for (const decision of [yes, no])
       expect(planFor(object, decision, annotated({ 'grace-seconds': '60' }))).toEqual(NOTHING)
@@ -266,24 +247,9 @@ describe('a HeartbeatCheck of that name that others created', () => {
   it.each([
     ['lost its label', { labels: {} }],
     ['lost its owner', { ownerReferences: [] }],
-    [
-      'has an owner that does not control it',
-      { ownerReferences: [{ apiVersion: 'batch/v1', kind: 'CronJob', name: 'backup', uid: 'cron-uid' }] },
-    ],
-    [
-      'belongs to a Job',
-      {
-        ownerReferences: [{ apiVersion: 'batch/v1', kind: 'Job', name: 'backup', uid: 'cron-uid', controller: true }],
-      },
-    ],
-    [
-      'belongs to another kind',
-      {
-        ownerReferences: [
-          { apiVersion: 'shop/v1', kind: 'CronJob', name: 'backup', uid: 'cron-uid', controller: true },
-        ],
-      },
-    ],
+    ['has an owner that does not control it', ownedBy({ controller: undefined })],
+    ['belongs to a Job', ownedBy({ kind: 'Job' })],
+    ['belongs to another kind', ownedBy({ apiVersion: 'shop/v1' })],
   ])('is any that %s', (_, metadata) => {
     expect(planFor(aCheck({ metadata }), no, annotated({ 'grace-seconds': '900' }))).toEqual(NOTHING)
   })

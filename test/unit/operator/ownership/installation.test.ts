@@ -1,26 +1,17 @@
 /** Which Lease keeps `npm start` from a cluster, and what it says then. */
 
-import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { createClient, type KubernetesClient } from '../../../../src/kubernetes/client.ts'
+import { beforeEach, describe, expect, it } from 'vitest'
 import { findOther, type LookOptions } from '../../../../src/operator/ownership/installation.ts'
-import { systemClock } from '../../../../src/runtime/clock.ts'
-import { type FakeApiServer, startFakeApiServer } from '../../../support/fake-api-server.ts'
+import { startFakeApiServer } from '../../../support/fake-api-server.ts'
+import { clientOf } from '../../../support/operator.ts'
+import { useEach } from '../../../support/use.ts'
 
 const LEASES = { group: 'coordination.k8s.io', version: 'v1', plural: 'leases', kind: 'Lease' }
 const OURS = '11111111-1111-4111-8111-111111111111'
 const OTHER = '22222222-2222-4222-8222-222222222222'
 
-let server: FakeApiServer
-let client: KubernetesClient
-
-beforeEach(async () => {
-  server = await startFakeApiServer({ types: [LEASES] })
-  client = createClient({ connection: server.connection, clock: systemClock, random: () => 0 })
-})
-afterEach(async () => {
-  await client.close()
-  await server[Symbol.asyncDispose]()
-})
+const server = useEach(() => startFakeApiServer({ types: [LEASES] }))
+const client = useEach(() => clientOf(server.connection, () => 0))
 
 function putLease(namespace: string, owner: string | null, holderIdentity = '', name = 'heartbeat-operator'): void {
   const annotations = owner === null ? {} : { 'heartbeat-operator.io/installation': owner }

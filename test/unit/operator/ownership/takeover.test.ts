@@ -1,10 +1,10 @@
 /** What one installation does about the resources of others; two of them are in test/operator. */
 
 import { describe, expect, it } from 'vitest'
-import { ApiError } from '../../../../src/kubernetes/errors.ts'
+import type { ApiError } from '../../../../src/kubernetes/errors.ts'
 import type { HeartbeatCheck } from '../../../../src/operator/heartbeat-check.ts'
 import { createTakeover, OWNER_WAIT_MS, type TakeoverOptions } from '../../../../src/operator/ownership/takeover.ts'
-import { aHeartbeatCheck } from '../../../support/builders.ts'
+import { aHeartbeatCheck, anApiError } from '../../../support/builders.ts'
 import { silentLog } from '../../../support/silent-log.ts'
 
 const KEY = 'shop/nightly'
@@ -143,8 +143,7 @@ describe('a takeover whose check is there', () => {
   })
 
   it('fails when the resource has changed since, and is still a takeover', async () => {
-    const conflict = { request: 'r', status: 409, reason: 'Conflict', message: 'changed', details: null }
-    const answer = new ApiError({ ...conflict, retryAfterSeconds: null })
+    const answer = anApiError(409, { reason: 'Conflict', message: 'changed' })
     const { begin, claim, put, claims } = createScene({ takeOver: OTHER, answer })
     await begin(KEY, theirs)
     await expect(claim(KEY, theirs, created)).rejects.toThrow('changed')

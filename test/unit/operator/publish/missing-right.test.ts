@@ -1,10 +1,9 @@
 import { readFile } from 'node:fs/promises'
 import { describe, expect, it } from 'vitest'
-import { ApiError } from '../../../../src/kubernetes/errors.ts'
 import { describeGrant } from '../../../../src/operator/publish/missing-right.ts'
+import { anApiError } from '../../../support/builders.ts'
 
-const rejection = (message: string, status = 403) =>
-  new ApiError({ request: 'r', status, reason: 'Forbidden', message, details: null, retryAfterSeconds: null })
+const rejection = (message: string, status = 403) => anApiError(status, { message })
 const forbidden = (user: string) =>
   `secrets "a-heartbeat" is forbidden: User "${user}" cannot create resource "secrets" in API group "" in the namespace "team-a"`
 const BIND =

@@ -1,10 +1,10 @@
 import { describe, expect, it } from 'vitest'
-import { ApiError, isNamespaceGoing } from '../../../../src/kubernetes/errors.ts'
+import { type ApiError, isNamespaceGoing } from '../../../../src/kubernetes/errors.ts'
 import type { OwnerReference } from '../../../../src/kubernetes/objects.ts'
 import type { HeartbeatCheck } from '../../../../src/operator/heartbeat-check.ts'
 import { createPublisher, type PublisherOptions } from '../../../../src/operator/publish/publish.ts'
 import { Stalled } from '../../../../src/operator/status/stalled.ts'
-import { aHeartbeatCheck } from '../../../support/builders.ts'
+import { aHeartbeatCheck, anApiError } from '../../../support/builders.ts'
 
 const check = aHeartbeatCheck({ metadata: { uid: 'u2' } })
 const target = { kind: 'Secret', name: 'nightly-heartbeat', key: 'HEARTBEAT_URL', labels: {}, annotations: {} } as const
@@ -64,7 +64,7 @@ async function publishInto(ownerReferences: readonly OwnerReference[], answer?: 
 }
 
 const refusal = (status: number, reason: string, causes: { reason: string }[] = []) =>
-  new ApiError({ request: 'r', status, reason, message: 'no', details: { causes }, retryAfterSeconds: null })
+  anApiError(status, { reason, details: { causes } })
 
 describe('a Secret that another HeartbeatCheck controls', () => {
   it('is taken over from one of the same name, which is gone: looked at again, since its collector may come', async () => {

@@ -209,6 +209,13 @@ describe('the container that says why', () => {
     const lineOf = (status: object, spec: object = {}, more: object = {}) =>
       explainFailure(once, [podWith(status, { spec, ...more })]).firstLine
     const specOf = (...names: string[]) => ({ containers: names.map((name) => ({ name })) })
+    const [FIVE, OOM] = ['container backup failed (exit code 5)', 'container backup was OOMKilled (exit code 137)']
+    const beside = (proxy: object, ...containers: object[]) => ({
+      ...failed(...containers),
+      initContainerStatuses: [proxy],
+    })
+    const oomKilled = named('backup', 137, at(8), 'OOMKilled')
+    const lost = { ...backup(137, 'ContainerStatusUnknown', { finishedAt: null }), name: 'a' }
 
     it.each([
       ['143 in the same second', named('proxy', 143)],
@@ -217,85 +224,64 @@ describe('the container that says why', () => {
       ['a code in a second before, though it was restarted', restarted('proxy', 1, at(1), 3)],
       ['a signal long before: Kubernetes restarts it', named('proxy', 143, at(1))],
     ])('it is not a sidecar that has %s', (_, proxy) => {
-      expect(
-        lineOf({ ...failed(backup(5, 'Error', { finishedAt: at(8) })), initContainerStatuses: [proxy] }, sidecar),
-      ).toBe('container backup failed (exit code 5)')
+      expect(lineOf(beside(proxy, named('backup', 5)), sidecar)).toBe(FIVE)
     })
 
-    it('it is a sidecar where no other container failed', () => {
-      const status = { ...failed(named('backup', 0)), initContainerStatuses: [named('proxy', 3)] }
-      expect(lineOf(status, sidecar)).toBe('container proxy failed (exit code 3)')
+    it.each(['istio-proxy', 'a-proxy'])('it is not %s, which was asked to end in the same second', (name) => {
+      for (const code of [143, 137, 0]) expect(lineOf(failed(named(name, code), named('backup', 5)))).toBe(FIVE)
     })
 
-    it('it is an init container that failed, whatever a sidecar beside it ended with', () => {
-      const status = {
-        phase: 'Failed',
-        initContainerStatuses: [named('migrate', 7, at(9)), named('proxy', 143, at(8))],
-        containerStatuses: [{ name: 'backup', restartCount: 0, state: { waiting: { reason: 'PodInitializing' } } }],
-      }
-      const initContainers = [{ name: 'migrate' }, ...sidecar.initContainers]
-      expect(lineOf(status, { initContainers })).toBe('init container migrate failed (exit code 7)')
-    })
-
-    it.each(['istio-proxy', 'cloud-sql-proxy', 'a-proxy'])(
-      'it is not %s, an ordinary container, that was asked to end in the same second',
-      (name) => {
-        for (const code of [143, 137, 0])
-          expect(lineOf(failed(named(name, code), backup(5, 'Error', { finishedAt: at(8) })))).toBe(
-            'container backup failed (exit code 5)',
-          )
-      },
-    )
-
-    it('it is one that was killed for memory, beside another that was killed in the same second', () => {
-      const status = {
-        ...failed(named('backup', 137, at(8), 'OOMKilled')),
-        initContainerStatuses: [named('proxy', 137)],
-      }
-      expect(lineOf(status, sidecar)).toBe('container backup was OOMKilled (exit code 137)')
-      expect(lineOf(failed(named('a', 137), named('backup', 137, at(8), 'OOMKilled')))).toBe(
-        'container backup was OOMKilled (exit code 137)',
-      )
-    })
-
-    it('it is one that was killed before the others failed', () => {
-      expect(lineOf(failed(named('a', 5, at(9)), named('backup', 143, at(8))))).toBe(
+    it.each<[string, object, string, object?]>([
+      [
+        'a sidecar where no other container failed',
+        beside(named('proxy', 3), named('backup', 0)),
+        'container proxy failed (exit code 3)',
+        sidecar,
+      ],
+      [
+        'an init container that failed, whatever a sidecar beside it ended with',
+        {
+          phase: 'Failed',
+          initContainerStatuses: [named('migrate', 7, at(9)), named('proxy', 143, at(8))],
+          containerStatuses: [{ name: 'backup', restartCount: 0, state: { waiting: { reason: 'PodInitializing' } } }],
+        },
+        'init container migrate failed (exit code 7)',
+        { initContainers: [{ name: 'migrate' }, ...sidecar.initContainers] },
+      ],
+      ['one killed for memory, beside a killed sidecar', beside(named('proxy', 137), oomKilled), OOM, sidecar],
+      ['one killed for memory, beside another killed one', failed(named('a', 137), oomKilled), OOM],
+      [
+        'one that was killed before the others failed',
+        failed(named('a', 5, at(9)), named('backup', 143, at(8))),
         'container backup was killed by signal 15 (exit code 143)',
-      )
+      ],
+      [
+        'not one that has run again',
+        { ...failed(restarted('a', 1, at(1)), named('backup', 5)), phase: 'Running' },
+        FIVE,
+      ],
+      [
+        'the last attempt, where all run again',
+        { phase: 'Running', containerStatuses: [restarted('a', 1, at(1)), restarted('backup', 5, at(9), 6)] },
+        FIVE,
+      ],
+      ['one whose end has a time, before one that was lost', failed(lost, lost, named('backup', 5)), FIVE],
+      [
+        'no container that a person has added to look',
+        { ...failed(named('backup', 5)), ephemeralContainerStatuses: [named('debugger', 130, at(1))] },
+        FIVE,
+      ],
+    ])('it is %s', (_, status, says, spec) => {
+      expect(lineOf(status, spec)).toBe(says)
     })
 
     it('it is the first of the spec, where several failed in the same second', () => {
       const status = failed(named('a', 2), named('backup', 5))
-      expect(lineOf(status, specOf('backup', 'a'))).toBe('container backup failed (exit code 5)')
+      expect(lineOf(status, specOf('backup', 'a'))).toBe(FIVE)
       expect(lineOf(status, specOf('a', 'backup'))).toBe('container a failed (exit code 2)')
       // As Istio sets it, whose proxy may have to start before the container of the job.
       const annotations = { 'kubectl.kubernetes.io/default-container': 'backup' }
-      expect(lineOf(status, specOf('a', 'backup'), { annotations })).toBe('container backup failed (exit code 5)')
-    })
-
-    it('it is not one that has run again since', () => {
-      const status = { ...failed(restarted('a', 1, at(1)), named('backup', 5)), phase: 'Running' }
-      expect(lineOf(status)).toBe('container backup failed (exit code 5)')
-    })
-
-    it('it is the last attempt, where all run again', () => {
-      const status = {
-        phase: 'Running',
-        containerStatuses: [restarted('a', 1, at(1)), restarted('backup', 5, at(9), 6)],
-      }
-      expect(lineOf(status)).toBe('container backup failed (exit code 5)')
-    })
-
-    it('it is one whose end has a time, before one that was lost', () => {
-      const lost = { ...backup(137, 'ContainerStatusUnknown', { finishedAt: null }), name: 'a' }
-      expect(lineOf(failed(lost, lost, named('backup', 5)))).toBe('container backup failed (exit code 5)')
-    })
-
-    it('it is no container that a person has added to look', () => {
-      const ephemeralContainerStatuses = [named('debugger', 130, at(1))]
-      expect(lineOf({ ...failed(named('backup', 5)), ephemeralContainerStatuses })).toBe(
-        'container backup failed (exit code 5)',
-      )
+      expect(lineOf(status, specOf('a', 'backup'), { annotations })).toBe(FIVE)
     })
   })
 

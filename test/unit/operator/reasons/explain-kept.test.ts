@@ -13,80 +13,60 @@ const kept = (containerStatuses: object[], more: object = {}, spec: object = {},
 const lineOf = (...args: Parameters<typeof kept>) => explainKept([kept(...args)])?.firstLine ?? null
 
 it.each([
-  [
-    'has failed',
-    [runs('istio-proxy'), ended('backup', 7)],
-    'container backup failed (exit code 7), and container istio-proxy keeps the pod running',
-  ],
+  ['has failed', [runs('istio-proxy'), ended('backup', 7)], 'failed (exit code 7)', 'istio-proxy'],
   [
     'was killed for memory',
     [ended('backup', 137, 'OOMKilled'), runs('linkerd-proxy')],
-    'container backup was OOMKilled (exit code 137), and container linkerd-proxy keeps the pod running',
+    'was OOMKilled (exit code 137)',
+    'linkerd-proxy',
   ],
-  [
-    'could not start',
-    [ended('backup', 128, 'StartError'), runs('proxy')],
-    'container backup could not start: StartError, and container proxy keeps the pod running',
-  ],
-  [
-    'has ended with 0',
-    [ended('backup', 0, 'Completed'), runs('vault-agent')],
-    'container backup has ended (exit code 0), and container vault-agent keeps the pod running',
-  ],
+  ['could not start', [ended('backup', 128, 'StartError'), runs('proxy')], 'could not start: StartError', 'proxy'],
+  ['has ended with 0', [ended('backup', 0, 'Completed'), runs('agent')], 'has ended (exit code 0)', 'agent'],
   [
     'has failed beside one that has not',
     [ended('a', 0, 'Completed'), ended('backup', 7), runs('proxy')],
-    'container backup failed (exit code 7), and container proxy keeps the pod running',
+    'failed (exit code 7)',
+    'proxy',
   ],
-  [
-    'is kept by several',
-    [ended('backup', 7), runs('agent'), runs('proxy')],
+])('that %s is named, with what keeps its pod', (_, containers, says, keeper) => {
+  expect(lineOf(containers)).toBe(`container backup ${says}, and container ${keeper} keeps the pod running`)
+})
+
+it('names each container that keeps the pod', () => {
+  expect(lineOf([ended('backup', 7), runs('agent'), runs('proxy')])).toBe(
     'container backup failed (exit code 7), and containers agent, proxy keep the pod running',
-  ],
-])('that %s is named, with what keeps its pod', (_, containers, says) => {
-  expect(lineOf(containers)).toBe(says)
+  )
 })
 
 describe('of a job with a helper', () => {
   const spec = { containers: [{ name: 'main' }, { name: 'helper' }] }
   const DEFAULT = 'kubectl.kubernetes.io/default-container'
-  it.each<[string, object[], string | undefined, string | null]>([
-    ['an end of the helper with 0 is no fault', [ended('helper', 0), runs('main')], undefined, null],
-    ['nor with the annotation for the main container', [ended('helper', 0), runs('main')], 'main', null],
-    ['an end of the first is none if the annotation names another', [runs('helper'), ended('main', 0)], 'helper', null],
+  const [MAIN_ENDED, MAIN_FAILED] = [
+    [runs('helper'), ended('main', 0)],
+    [runs('helper'), ended('main', 7)],
+  ]
+  const [HELPER_ENDED, HELPER_FAILED] = [
+    [ended('helper', 0), runs('main')],
+    [ended('helper', 3), runs('main')],
+  ]
+  it.each<[string, object[], string | undefined, [string, string] | null]>([
+    ['an end of the helper with 0 is no fault', HELPER_ENDED, undefined, null],
+    ['nor with the annotation for the main container', HELPER_ENDED, 'main', null],
+    ['an end of the first is none if the annotation names another', MAIN_ENDED, 'helper', null],
     [
-      'the annotation decides which container is the main one',
-      [ended('helper', 0), runs('main')],
+      'the annotation decides which is the main one',
+      HELPER_ENDED,
       'helper',
-      'container helper has ended (exit code 0), and container main keeps the pod running',
+      ['helper has ended (exit code 0)', 'main'],
     ],
-    [
-      'an annotation that names no container decides nothing',
-      [runs('helper'), ended('main', 0)],
-      'absent',
-      'container main has ended (exit code 0), and container helper keeps the pod running',
-    ],
-    [
-      'an end of the main container is said',
-      [runs('helper'), ended('main', 0)],
-      undefined,
-      'container main has ended (exit code 0), and container helper keeps the pod running',
-    ],
-    [
-      'a failure of the main container is said',
-      [runs('helper'), ended('main', 7)],
-      undefined,
-      'container main failed (exit code 7), and container helper keeps the pod running',
-    ],
-    [
-      'a failure of the helper is said: the pod cannot succeed any more',
-      [ended('helper', 3), runs('main')],
-      'main',
-      'container helper failed (exit code 3), and container main keeps the pod running',
-    ],
+    ['one that names no container decides nothing', MAIN_ENDED, 'absent', ['main has ended (exit code 0)', 'helper']],
+    ['an end of the main container is said', MAIN_ENDED, undefined, ['main has ended (exit code 0)', 'helper']],
+    ['a failure of the main container is said', MAIN_FAILED, undefined, ['main failed (exit code 7)', 'helper']],
+    ['so is one of the helper: the pod cannot succeed', HELPER_FAILED, 'main', ['helper failed (exit code 3)', 'main']],
   ])('%s', (_, containers, annotated, says) => {
     const annotations = annotated === undefined ? {} : { [DEFAULT]: annotated }
-    expect(lineOf(containers, {}, spec, { annotations })).toBe(says)
+    const line = says && `container ${says[0]}, and container ${says[1]} keeps the pod running`
+    expect(lineOf(containers, {}, spec, { annotations })).toBe(line)
   })
 })
 

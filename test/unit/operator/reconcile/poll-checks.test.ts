@@ -2,14 +2,13 @@
 
 import { describe, expect, it } from 'vitest'
 import { STATUSES } from '../../../../src/domain/check.ts'
-import { ApiError } from '../../../../src/kubernetes/errors.ts'
 import { toTime } from '../../../../src/kubernetes/objects.ts'
 import type { HeartbeatCheck } from '../../../../src/operator/heartbeat-check.ts'
 import { type CheckPollOptions, createCheckPoll } from '../../../../src/operator/reconcile/poll-checks.ts'
 import type { Source } from '../../../../src/operator/sources/source-kind.ts'
 import type { DueStatus } from '../../../../src/operator/status/status-turns.ts'
 import type { Context } from '../../../../src/store/context.ts'
-import { aHeartbeatCheck, aSource } from '../../../support/builders.ts'
+import { aHeartbeatCheck, anApiError, aSource } from '../../../support/builders.ts'
 import { serviceWith } from '../../../support/operator-service.ts'
 
 const NOW = Date.parse('2026-01-02T03:04:05Z')
@@ -200,7 +199,7 @@ describe('lost resources', () => {
     return asked
   }
   const answer = (status: number) => () => {
-    throw new ApiError({ request: 'get', status, reason: 'R', message: 'no', details: null, retryAfterSeconds: null })
+    throw anApiError(status)
   }
 
   it('are looked for where the list is there, beside a namespace that has none', async () => {

@@ -1,12 +1,11 @@
 /** When Events are listed for runs that do not start, and what is said of those that are due (docs/use/cronjobs.md). */
 
 import { describe, expect, it } from 'vitest'
-import { ApiError } from '../../../../src/kubernetes/errors.ts'
 import type { TrimmedPod } from '../../../../src/operator/reasons/trim-pod.ts'
 import { createMissedExplainer } from '../../../../src/operator/runs/explain-missed.ts'
 import type { SourceRun } from '../../../../src/operator/sources/source-kind.ts'
 import type { FollowedCheck } from '../../../../src/store/jobs/followed-checks.ts'
-import { SECOND } from '../../../support/builders.ts'
+import { anApiError, SECOND } from '../../../support/builders.ts'
 import { makeJob, podOf, runOf, sourceOf } from '../../../support/job-objects.ts'
 import { createManualClock } from '../../../support/manual-clock.ts'
 
@@ -178,10 +177,7 @@ describe('the Events of an object', () => {
 
 describe('when they cannot be listed', () => {
   it('the state of the CronJob is the reason, and the log has one line', async () => {
-    const answer = async () => {
-      const rejection = { request: 'list events', status: 403, reason: 'Forbidden', message: 'no' }
-      throw new ApiError({ ...rejection, details: null, retryAfterSeconds: null })
-    }
+    const answer = () => Promise.reject(anApiError(403))
     const { lists, warnings, explainUntil } = start({ count: 3, answer })
     const details = await explainUntil(300 * SECOND)
     for (const { detail } of details) expect(detail).toContain('created no Job for the slot')

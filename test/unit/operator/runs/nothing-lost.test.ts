@@ -2,15 +2,8 @@
 
 import { describe, expect, it } from 'vitest'
 import type { HeartbeatCheck } from '../../../../src/operator/heartbeat-check.ts'
-import { failed, pod, type Recording, RUNNING, startRecording, succeeded } from './recording.ts'
-
-const followed = (...names: readonly string[]) =>
-  startRecording(({ sources, check }) => {
-    for (const name of names) {
-      sources.source(name)
-      check(name)
-    }
-  })
+import { isPending } from '../../../support/until.ts'
+import { failed, followed, pod, type Recording, RUNNING, startRecording, succeeded } from './recording.ts'
 
 /** HeartbeatChecks that a list shows later. */
 function listedLater(prepare: Parameters<typeof startRecording>[0]) {
@@ -28,39 +21,40 @@ function listedLater(prepare: Parameters<typeof startRecording>[0]) {
   return { t, state }
 }
 
-/** Whether all is recorded, once the caches are confirmed. */
-function watch(t: Recording) {
-  const found: { held: string[] | null } = { held: null }
-  const drained = t.drained().then((held) => {
-    found.held = held
-  })
-  return { found, drained }
-}
-
 const lastSuccessfulTime = '2026-01-01T02:05:00Z'
 
 describe('HeartbeatChecks that are listed late', () => {
   it('are waited for: without them nothing counts as recorded', async () => {
-    const { t, state } = listedLater(({ sources, check }) => {
-      sources.source('backup', { lastSuccessfulTime })
+    const { t, state } = listedLater(({ sources, follow }) => {
+      follow('backup', { lastSuccessfulTime })
       sources.hasRun('j1', 'backup', failed('2026-01-01T01:00:00Z'))
-      check('backup')
     })
     await using _ = t
     state.hasTried = false
-    const { found, drained } = watch(t)
+    const drained = t.drained()
     await t.clock.advance(60_000)
-    expect(found.held).toBeNull()
+    expect(await isPending(drained)).toBe(true)
     Object.assign(state, { keys: ['shop/backup'], hasTried: true })
     await t.clock.advance(100)
     await drained
     expect(t.stored).toEqual(['backup j1 fail', 'backup null success'])
   })
 
+  it('get what a watch reported before', async () => {
+    const { t, state } = listedLater(({ follow }) => follow('backup'))
+    await using _ = t
+    await t.drained()
+    t.sources.run('j1', 'backup', succeeded())
+    await t.drained()
+    expect(t.stored).toEqual([])
+    state.keys = ['shop/backup']
+    await t.drained()
+    expect(t.stored).toEqual(['backup j1 start+success'])
+  })
+
   it('get the last success of a CronJob whose Job is gone', async () => {
-    const { t, state } = listedLater(({ sources, check }) => {
-      sources.source('backup', { lastSuccessfulTime })
-      check('backup')
+    const { t, state } = listedLater(({ follow }) => {
+      follow('backup', { lastSuccessfulTime })
     })
     await using _ = t
     await t.drained()
@@ -165,9 +159,8 @@ describe('a comparison', () => {
   })
 
   it('is recorded before later news of the check that came meanwhile', async () => {
-    await using t = startRecording(({ sources, check }) => {
-      sources.source('backup')
-      check('backup')
+    await using t = startRecording(({ sources, follow }) => {
+      follow('backup')
       sources.hasRun('j1', 'backup', failed('2026-01-01T02:05:00Z', 2))
       // Another one is on the way.
       sources.pod(pod('a', 3), 'j1')
@@ -180,13 +173,10 @@ describe('a comparison', () => {
   })
 
   it('of many runs comes before the news of its check', async () => {
-    await using t = startRecording(({ sources, check }) => {
+    await using t = startRecording(({ sources, follow }) => {
       for (let n = 0; n < 600; n += 1) sources.hasRun(`big-${n}`, 'big', succeeded())
       sources.hasRun('j1', 'backup', failed('2026-01-01T02:05:00Z'))
-      for (const name of ['big', 'backup']) {
-        sources.source(name)
-        check(name)
-      }
+      for (const name of ['big', 'backup']) follow(name)
     })
     t.sources.run('j2', 'backup', succeeded('2026-01-01T02:06:00Z'))
     t.sources.run('big-0', 'big', succeeded())
@@ -212,9 +202,8 @@ describe('a comparison', () => {
   })
 
   it('waits for the replacement of a run as the watch does', async () => {
-    await using t = startRecording(({ sources, check }) => {
-      sources.source('backup', { concurrencyPolicy: 'Replace' })
-      check('backup')
+    await using t = startRecording(({ follow }) => {
+      follow('backup', { concurrencyPolicy: 'Replace' })
     })
     t.sources.scheduled('a', 'backup', t.clock.now(), RUNNING)
     await t.drained()
@@ -266,16 +255,14 @@ it('a check that is locked holds up no other one that follows the same source', 
 
 describe('a recorder that stops', () => {
   it('does not say that all is recorded', async () => {
-    const t = startRecording(({ sources, check }) => {
-      sources.source('backup')
+    const t = startRecording(({ sources, follow }) => {
+      follow('backup')
       sources.hasRun('j1', 'backup', succeeded())
-      check('backup')
       sources.sync()
     })
-    const { found } = watch(t)
+    const drained = t.drained()
     await t.runs.stop(500)
-    await t.clock.settle()
-    expect(found.held).toBeNull()
+    expect(await isPending(drained)).toBe(true)
   })
 
   it('waits for no comparison that is asked for meanwhile', async () => {

@@ -2,18 +2,12 @@
 
 import { describe, expect, it } from 'vitest'
 import { unavailable } from '../../../../src/domain/errors.ts'
-import type { HeartbeatCheck } from '../../../../src/operator/heartbeat-check.ts'
-import { failed, pod, RUNNING, startRecording, succeeded } from './recording.ts'
-
-const one = () =>
-  startRecording(({ sources, check }) => {
-    sources.source('backup')
-    check('backup')
-  })
+import { isPending } from '../../../support/until.ts'
+import { failed, followed, pod, RUNNING, startRecording, succeeded } from './recording.ts'
 
 describe('what a watch reports', () => {
   it('is recorded once for each start and end, and nothing else of a Job is', async () => {
-    await using t = one()
+    await using t = followed('backup')
     t.sources.run('j1', 'backup', { startTime: '2026-01-01T02:00:00Z', active: 1 })
     await t.drained()
     t.sources.run('j1', 'backup', RUNNING)
@@ -47,39 +41,9 @@ describe('what a watch reports', () => {
     })
   })
 
-  it('is recorded later where the HeartbeatChecks of its namespace were not listed yet', async () => {
-    const metadata = { namespace: 'shop', name: 'backup' }
-    const object = { metadata, spec: { sourceRef: { kind: 'CronJob', name: 'backup' } } } as HeartbeatCheck
-    let listed: readonly string[] = []
-    await using t = startRecording(
-      ({ sources, check }) => {
-        sources.source('backup')
-        check('backup')
-      },
-      {
-        checks: {
-          get: (key) => (listed.includes(key) ? object : undefined),
-          followers: () => listed,
-          followersOf: () => listed,
-          hasTried: () => true,
-        },
-      },
-    )
-    await t.drained()
-    t.sources.run('j1', 'backup', succeeded())
-    await t.drained()
-    expect(t.stored).toEqual([])
-    listed = ['shop/backup']
-    await t.drained()
-    expect(t.stored).toEqual(['backup j1 start+success'])
-  })
-
   it('is recorded in groups, at once', async () => {
-    await using t = startRecording(({ sources, check }) => {
-      for (let n = 0; n < 450; n += 1) {
-        sources.source(`s${n}`)
-        check(`s${n}`)
-      }
+    await using t = startRecording(({ follow }) => {
+      for (let n = 0; n < 450; n += 1) follow(`s${n}`)
     })
     await t.drained()
     const release = t.hold()
@@ -115,7 +79,7 @@ describe('what a watch reports', () => {
   })
 
   it('of a run that is suspended is its start and the suspension, and the next start', async () => {
-    await using t = one()
+    await using t = followed('backup')
     const suspended = { failed: 1, conditions: [{ type: 'Suspended', status: 'True' }] }
     t.sources.run('j1', 'backup', RUNNING)
     await t.drained()
@@ -140,17 +104,16 @@ describe('what a watch reports', () => {
   })
 
   it('of a run that is suspended when it is seen first is compared with what is recorded', async () => {
-    await using t = startRecording(({ sources, check }) => {
-      sources.source('backup')
+    await using t = startRecording(({ sources, follow }) => {
+      follow('backup')
       sources.hasRun('j1', 'backup', { conditions: [{ type: 'Suspended', status: 'True' }] })
-      check('backup')
     })
     await t.drained()
     expect(t.stored).toEqual(['backup j1 suspend'])
   })
 
   it('of a run that was deleted before it ended is its start and a log at the time of the deletion', async () => {
-    await using t = one()
+    await using t = followed('backup')
     t.sources.run('j1', 'backup', RUNNING)
     t.sources.run('j2', 'backup', {})
     await t.drained()
@@ -165,11 +128,7 @@ describe('what a watch reports', () => {
 })
 
 describe('a run that was deleted while its CronJob replaces such runs', () => {
-  const replacing = () =>
-    startRecording(({ sources, check }) => {
-      sources.source('backup', { concurrencyPolicy: 'Replace' })
-      check('backup')
-    })
+  const replacing = () => startRecording(({ follow }) => follow('backup', { concurrencyPolicy: 'Replace' }))
   const logOf = (t: ReturnType<typeof replacing>, job: string) =>
     t.reports
       .filter((report) => report.job === job)
@@ -293,9 +252,8 @@ describe('a run that was deleted while its CronJob replaces such runs', () => {
   })
 
   it('overran too if the next leader reports it', async () => {
-    await using t = startRecording(({ sources, check }) => {
-      sources.source('backup', { concurrencyPolicy: 'Replace' })
-      check('backup')
+    await using t = startRecording(({ sources, follow }) => {
+      follow('backup', { concurrencyPolicy: 'Replace' })
       sources.scheduled('a', 'backup', Date.UTC(2026, 0, 1), RUNNING)
       sources.drop('a', 'backup')
       sources.scheduled('b', 'backup', Date.UTC(2026, 0, 2), RUNNING)
@@ -352,7 +310,7 @@ const firstLineOf = ({ entries }: { readonly entries: readonly object[] }) =>
 
 describe('a failure', () => {
   it('waits for the pods that it counts: their watch may be a moment behind', async () => {
-    await using t = one()
+    await using t = followed('backup')
     await t.drained()
     t.sources.pod(pod('a', 3), 'j1')
     t.sources.run('j1', 'backup', failed('2026-01-01T02:05:00Z', 2))
@@ -367,12 +325,7 @@ describe('a failure', () => {
   })
 
   it('is recorded after a second without them, and at once where it counts none', async () => {
-    await using t = startRecording(({ sources, check }) => {
-      for (const name of ['backup', 'report']) {
-        sources.source(name)
-        check(name)
-      }
-    })
+    await using t = followed('backup', 'report')
     await t.drained()
     t.sources.run('j1', 'backup', failed('2026-01-01T02:05:00Z', 1))
     t.sources.run('j2', 'report', failed())
@@ -392,13 +345,7 @@ describe('a failure', () => {
         return 'disk full'
       },
     }
-    await using t = startRecording(
-      ({ sources, check }) => {
-        sources.source('backup')
-        check('backup')
-      },
-      { logs },
-    )
+    await using t = startRecording(({ follow }) => follow('backup'), { logs })
     await t.drained()
     t.sources.pod(pod('a', 3), 'j1')
     t.sources.run('j1', 'backup', failed('2026-01-01T02:05:00Z', 1))
@@ -410,7 +357,7 @@ describe('a failure', () => {
   })
 
   it('is not recorded before by a comparison at the same time', async () => {
-    await using t = one()
+    await using t = followed('backup')
     t.sources.run('j1', 'backup', failed('2026-01-01T02:05:00Z', 1))
     t.runs.follow('shop/backup')
     await t.clock.advance(500)
@@ -422,12 +369,7 @@ describe('a failure', () => {
   })
 
   it('is recorded before what its source reports later: a later success must not hide its alert', async () => {
-    await using t = startRecording(({ sources, check }) => {
-      for (const name of ['backup', 'report']) {
-        sources.source(name)
-        check(name)
-      }
-    })
+    await using t = followed('backup', 'report')
     await t.drained()
     t.sources.run('j1', 'backup', failed('2026-01-01T02:05:00Z', 1))
     t.sources.run('j2', 'backup', succeeded('2026-01-01T02:05:01Z'))
@@ -449,7 +391,7 @@ describe('a failure', () => {
   })
 
   it('is recorded before the end of an older run that ends later, while the database does not serve', async () => {
-    await using t = one()
+    await using t = followed('backup')
     await t.drained()
     const release = t.hold()
     t.sources.run('j0', 'backup', RUNNING)
@@ -464,15 +406,12 @@ describe('a failure', () => {
   })
 
   it('counts as not recorded until its pods are waited for', async () => {
-    await using t = one()
+    await using t = followed('backup')
     await t.drained()
     t.sources.run('j1', 'backup', failed('2026-01-01T02:05:00Z', 1))
-    let isDrained = false
-    const drained = t.drained().then(() => {
-      isDrained = true
-    })
+    const drained = t.drained()
     await t.clock.advance(900)
-    expect(isDrained).toBe(false)
+    expect(await isPending(drained)).toBe(true)
     await t.clock.advance(100)
     await drained
     expect(t.stored).toEqual(['backup j1 start+fail'])
@@ -481,19 +420,16 @@ describe('a failure', () => {
 
 describe('a database that does not serve', () => {
   it('loses nothing: all is recorded when it serves again, what is newer in the place of what is older', async () => {
-    await using t = one()
+    await using t = followed('backup')
     await t.drained()
     t.fail(new Error('away'))
     t.sources.run('j1', 'backup', RUNNING)
     await t.clock.advance(5_000)
     t.sources.run('j1', 'backup', succeeded())
     t.sources.run('j2', 'backup', RUNNING)
-    let isDrained = false
-    const drained = t.drained().then(() => {
-      isDrained = true
-    })
+    const drained = t.drained()
     await t.clock.advance(5_000)
-    expect([isDrained, t.stored]).toEqual([false, []])
+    expect([await isPending(drained), t.stored]).toEqual([true, []])
     t.fail(null)
     await t.clock.advance(2_000)
     await drained
@@ -502,24 +438,16 @@ describe('a database that does not serve', () => {
   })
 
   it('that rejects one report again and again holds up no other check, and the deadlines for seconds', async () => {
-    await using t = startRecording(({ sources, check }) => {
-      for (const name of ['backup', 'report']) {
-        sources.source(name)
-        check(name)
-      }
-    })
+    await using t = followed('backup', 'report')
     t.reject(({ runId }) => runId === 'j1')
     t.sources.run('j1', 'backup', succeeded())
     t.sources.run('j2', 'backup', succeeded())
     t.sources.run('j3', 'report', succeeded())
     await t.clock.settle()
     expect(t.stored.toSorted()).toEqual(['backup j2 start+success', 'report j3 start+success'])
-    let isDrained = false
-    const drained = t.drained().then(() => {
-      isDrained = true
-    })
+    const drained = t.drained()
     await t.clock.advance(2_999)
-    expect([isDrained, t.outcomes.filter((outcome) => outcome === 'failed').length]).toEqual([false, 4])
+    expect([await isPending(drained), t.outcomes.filter((outcome) => outcome === 'failed').length]).toEqual([true, 4])
     await t.clock.advance(1)
     await drained
     expect(t.outcomes.filter((outcome) => outcome === 'failed')).toHaveLength(5)
@@ -527,7 +455,7 @@ describe('a database that does not serve', () => {
   })
 
   it('that rejects a report gets it again each minute, though its Job is gone, and logs that once', async () => {
-    await using t = one()
+    await using t = followed('backup')
     t.reject(({ runId }) => runId === 'j1')
     t.sources.run('j1', 'backup', failed())
     t.sources.drop('j1', 'backup')
@@ -543,12 +471,7 @@ describe('a database that does not serve', () => {
   })
 
   it('in which another transaction holds a check loses no report of it, however long, and keeps their order', async () => {
-    await using t = startRecording(({ sources, check }) => {
-      for (const name of ['backup', 'report']) {
-        sources.source(name)
-        check(name)
-      }
-    })
+    await using t = followed('backup', 'report')
     t.lock(({ resource }) => resource.name === 'backup')
     t.sources.run('j1', 'backup', failed())
     await t.clock.settle()
@@ -571,7 +494,7 @@ describe('a database that does not serve', () => {
   })
 
   it('that rejects a report does not count the attempts while it did not serve', async () => {
-    await using t = one()
+    await using t = followed('backup')
     t.fail(new Error('away'))
     t.sources.run('j1', 'backup', succeeded())
     await t.clock.advance(20_000)
@@ -586,10 +509,9 @@ describe('a database that does not serve', () => {
 
 describe('a term', () => {
   it('begins with what was not recorded, the oldest first, and sends nothing again', async () => {
-    await using t = startRecording(({ sources, check, recorded }) => {
+    await using t = startRecording(({ sources, follow, recorded }) => {
       for (const name of ['a', 'b', 'c']) {
-        sources.source(name)
-        check(name)
+        follow(name)
         sources.hasRun(`${name}-3`, name, RUNNING)
         sources.hasRun(`${name}-2`, name, failed('2026-01-01T03:00:00Z', 1))
         sources.hasRun(`${name}-1`, name, succeeded())
@@ -654,7 +576,7 @@ describe('a term', () => {
   })
 
   it('waits for the pods of a failure that a list shows', async () => {
-    await using t = one()
+    await using t = followed('backup')
     await t.drained()
     t.sources.pod(pod('a', 3), 'j1')
     t.sources.run('j1', 'backup', failed('2026-01-01T02:05:00Z', 2), true)
@@ -667,10 +589,9 @@ describe('a term', () => {
   })
 
   it('waits for the pods of a hundred failures at once, and records others with what is known', async () => {
-    await using t = startRecording(({ sources, check }) => {
+    await using t = startRecording(({ sources, follow }) => {
       for (let n = 0; n < 102; n += 1) {
-        sources.source(`s${n}`)
-        check(`s${n}`)
+        follow(`s${n}`)
         sources.hasRun(`j${n}`, `s${n}`, failed('2026-01-01T02:05:00Z', 2))
         sources.pod(pod(`p${n}`, 3), `j${n}`)
       }
@@ -683,9 +604,8 @@ describe('a term', () => {
   })
 
   it('waits until the caches are filled', async () => {
-    await using t = startRecording(({ sources, check }) => {
-      sources.source('backup')
-      check('backup')
+    await using t = startRecording(({ sources, follow }) => {
+      follow('backup')
       sources.sync()
     })
     t.sources.hasRun('j1', 'backup', succeeded())
@@ -699,9 +619,8 @@ describe('a term', () => {
   })
 
   it('reports what ended and was deleted while the last leader was ending', async () => {
-    await using t = startRecording(({ sources, check }) => {
-      sources.source('backup')
-      check('backup')
+    await using t = startRecording(({ sources, follow }) => {
+      follow('backup')
       sources.hasRun('ended', 'backup', succeeded())
       sources.drop('ended', 'backup')
       sources.hasRun('cut', 'backup', RUNNING)
@@ -758,9 +677,8 @@ describe('a term', () => {
   })
 
   it('does not replace what is newer by what it has compared before', async () => {
-    await using t = startRecording(({ sources, check }) => {
-      sources.source('backup')
-      check('backup')
+    await using t = startRecording(({ sources, follow }) => {
+      follow('backup')
       sources.hasRun('j1', 'backup', RUNNING)
     })
     const release = t.hold()
@@ -773,7 +691,7 @@ describe('a term', () => {
   })
 
   it('that ends stores what waits, and hears no more', async () => {
-    const t = one()
+    const t = followed('backup')
     await t.drained()
     const release = t.hold()
     t.sources.run('j1', 'backup', succeeded())
@@ -793,13 +711,7 @@ describe('a term', () => {
       read: (_: unknown, __: unknown, signal: AbortSignal) =>
         Promise.race([read, new Promise<null>((resolve) => signal.addEventListener('abort', () => resolve(null)))]),
     }
-    const t = startRecording(
-      ({ sources, check }) => {
-        sources.source('backup')
-        check('backup')
-      },
-      { logs },
-    )
+    const t = startRecording(({ follow }) => follow('backup'), { logs })
     await t.drained()
     t.sources.pod(pod('a', 3), 'with-log')
     t.sources.run('with-log', 'backup', failed('2026-01-01T02:05:00Z', 1))
@@ -818,17 +730,14 @@ describe('a term', () => {
   })
 
   it('that ends while the database does not serve stops trying after its time', async () => {
-    const t = one()
+    const t = followed('backup')
     await t.drained()
     t.fail(new Error('away'))
     t.sources.run('j1', 'backup', succeeded())
     await t.clock.settle()
-    let isStopped = false
-    const stopped = t.runs.stop(500).then(() => {
-      isStopped = true
-    })
+    const stopped = t.runs.stop(500)
     await t.clock.advance(499)
-    expect(isStopped).toBe(false)
+    expect(await isPending(stopped)).toBe(true)
     await t.clock.advance(1)
     await stopped
     expect(t.stored).toEqual([])
@@ -836,9 +745,8 @@ describe('a term', () => {
   })
 
   it('that ends finds out nothing more', async () => {
-    const t = startRecording(({ sources, check }) => {
-      sources.source('backup')
-      check('backup')
+    const t = startRecording(({ sources, follow }) => {
+      follow('backup')
       sources.sync()
     })
     t.sources.hasRun('j1', 'backup', succeeded())
@@ -850,7 +758,7 @@ describe('a term', () => {
 
 describe('what only a list shows', () => {
   it('is compared with what is recorded', async () => {
-    await using t = one()
+    await using t = followed('backup')
     await t.drained()
     t.sources.run('j1', 'backup', succeeded(), true)
     t.sources.run('j2', 'backup', RUNNING)
@@ -862,7 +770,7 @@ describe('what only a list shows', () => {
   })
 
   it('of a run that is gone closes it without a record: whether it ended is not known', async () => {
-    await using t = one()
+    await using t = followed('backup')
     t.sources.run('j1', 'backup', RUNNING)
     await t.drained()
     t.sources.drop('j1', 'backup', true)
@@ -882,9 +790,8 @@ describe('the last success of a CronJob', () => {
     ['is newer than that of a Job', succeeded('2026-01-01T01:00:00Z'), true],
     ['is not that of a Job which failed', failed(), true],
   ])('%s', async (_what, status, isReported) => {
-    await using t = startRecording(({ sources, check }) => {
-      sources.source('backup', { lastSuccessfulTime })
-      check('backup')
+    await using t = startRecording(({ sources, follow }) => {
+      follow('backup', { lastSuccessfulTime })
       if (status !== undefined) sources.hasRun('j1', 'backup', status)
     })
     await t.runs.whenRecorded()
@@ -910,7 +817,7 @@ describe('the last success of a CronJob', () => {
   })
 
   it('that a Job of a moment ago has shown is not another one', async () => {
-    await using t = one()
+    await using t = followed('backup')
     t.sources.run('j1', 'backup', succeeded())
     t.sources.drop('j1', 'backup')
     t.sources.source('backup', { lastSuccessfulTime })
@@ -919,7 +826,7 @@ describe('the last success of a CronJob', () => {
   })
 
   it('that changes after the caches were confirmed waits for the next confirmation', async () => {
-    await using t = one()
+    await using t = followed('backup')
     await t.drained()
     await t.clock.advance(1_000)
     t.sources.source('backup', { lastSuccessfulTime })
@@ -930,7 +837,7 @@ describe('the last success of a CronJob', () => {
   })
 
   it('that changes once more after the caches were confirmed waits for the next confirmation', async () => {
-    await using t = one()
+    await using t = followed('backup')
     await t.drained()
     t.sources.source('backup', { lastSuccessfulTime: '2026-01-01T01:05:00Z' })
     t.sources.confirmed()
@@ -945,7 +852,7 @@ describe('the last success of a CronJob', () => {
 
 describe('a CronJob that is deleted and created again', () => {
   it('has no runs of the one before it: what they report is not recorded, by a watch or by a comparison', async () => {
-    await using t = one()
+    await using t = followed('backup')
     t.sources.run('j1', 'backup', RUNNING)
     t.sources.run('j2', 'backup', RUNNING)
     await t.drained()
@@ -961,7 +868,7 @@ describe('a CronJob that is deleted and created again', () => {
   })
 
   it('has its own last success, whatever a run of the one before it shows', async () => {
-    await using t = one()
+    await using t = followed('backup')
     t.sources.run('j1', 'backup', succeeded('2026-01-01T03:00:00Z'))
     await t.drained()
     t.sources.drop('j1', 'backup')
@@ -975,7 +882,7 @@ describe('a CronJob that is deleted and created again', () => {
   })
 
   it('keeps its runs while it is only deleted: they are deleted with it', async () => {
-    await using t = one()
+    await using t = followed('backup')
     t.sources.run('j1', 'backup', RUNNING)
     await t.drained()
     t.sources.dropSource('backup')

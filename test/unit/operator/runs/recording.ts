@@ -7,11 +7,7 @@ import { splitKey } from '../../../../src/kubernetes/objects.ts'
 import { createQueue } from '../../../../src/kubernetes/queue.ts'
 import type { HeartbeatCheck } from '../../../../src/operator/heartbeat-check.ts'
 import type { TrimmedPod } from '../../../../src/operator/reasons/trim-pod.ts'
-import {
-  createRunRecorder,
-  type RunRecorder,
-  type RunRecorderOptions,
-} from '../../../../src/operator/runs/record-runs.ts'
+import { createRunRecorder, type RunRecorderOptions } from '../../../../src/operator/runs/record-runs.ts'
 import type { Service } from '../../../../src/operator/service.ts'
 import { cronJob } from '../../../../src/operator/sources/kinds/cron-job.ts'
 import type { Source, SourceRun } from '../../../../src/operator/sources/source-kind.ts'
@@ -23,61 +19,17 @@ import type {
   SourceWatch,
 } from '../../../../src/operator/sources/watch-sources.ts'
 import { createLoop } from '../../../../src/runtime/loop.ts'
+import { failed as ended, terminated } from '../../../support/job-causes.ts'
+import { makePod, podOf } from '../../../support/job-objects.ts'
 import { createManualClock, type ManualClock } from '../../../support/manual-clock.ts'
 import { listen } from '../../../support/operator.ts'
 
-export interface Recording extends AsyncDisposable {
-  readonly clock: ManualClock
-  readonly runs: RunRecorder
-  readonly said: string[]
-  /** `backup j1 start+success`: what was stored, in that order. */
-  readonly stored: string[]
-  readonly reports: JobReport[]
-  /** Sizes of the groups. */
-  readonly groups: number[]
-  readonly abandoned: string[]
-  readonly outcomes: string[]
-  readonly sources: FakeSources
-  /** A HeartbeatCheck that follows the source of a name, and its check. */
-  check(name: string, source?: string, check?: Partial<FollowedCheck> | null, spec?: object): void
-  /** Each call of the database rejects while it is set, or each that asks what is recorded. */
-  fail(error: Error | null, what?: 'all' | 'findRecorded'): void
-  /** Reports whose outcome is `failed`. */
-  reject(isRejected: (report: JobReport) => boolean): void
-  /** Reports whose outcome is `held`. */
-  lock(isLocked: (report: JobReport) => boolean): void
-  /** What becomes of the runs of a check that are to be closed; may throw. */
-  abandon(decide: (name: string) => 'closed' | 'held'): void
-  /** What the database calls wait for. */
-  hold(): () => void
-  /** Confirms the caches, and waits until all is recorded, but for the checks of these names. */
-  drained(): Promise<string[]>
-  /** Groups that waited for no row that another transaction holds. */
-  readonly hasty: number[]
-}
-
-export interface FakeSources extends SourceWatch {
-  source(name: string, more?: Partial<Source>): void
-  /** Deletes it, and creates it with another uid. */
-  recreate(name: string): void
-  dropSource(name: string): void
-  /** Creates or changes. */
-  run(name: string, source: string, status?: object, isListed?: true): SourceRun
-  /** Creates one for a slot; `isManual`: a person creates it. */
-  scheduled(name: string, source: string, slotAt: number, status?: object, isManual?: boolean): SourceRun
-  /** Into the cache, as at the start, without a call of listeners. */
-  hasRun(name: string, source: string, status?: object): SourceRun
-  drop(name: string, source: string, isListed?: true): void
-  /** The runs that are gone. */
-  forget(): void
-  pod(pod: Partial<TrimmedPod>, job: string): void
-  sync(): void
-  confirmed(): void
-}
+export type Recording = ReturnType<typeof startRecording>
+type FakeSources = ReturnType<typeof createFakeSources>
 
 const META = { namespace: 'shop', resourceVersion: '1' }
 
-function createFakeSources(clock: ManualClock): FakeSources {
+function createFakeSources(clock: ManualClock) {
   const all = new Map<string, Source>()
   const runs = new Map<string, SourceRun>()
   const gone: GoneRun[] = []
@@ -95,6 +47,7 @@ function createFakeSources(clock: ManualClock): FakeSources {
   const seen = new Set<string>()
   const keyOf = (source: string) => (seen.has(source) ? `shop/${source}` : null)
 
+  /** Into the cache, as at the start, without a call of listeners. */
   function hasRun(name: string, source: string, status: object = {}, more: object = {}): SourceRun {
     const ownerReferences = [
       { apiVersion: 'batch/v1', kind: 'CronJob', name: source, uid: `uid-${source}`, controller: true },
@@ -105,7 +58,7 @@ function createFakeSources(clock: ManualClock): FakeSources {
     return run
   }
 
-  return {
+  const watch: SourceWatch = {
     kind: cronJob,
     areas: ['default'],
     areaOf: () => 'default',
@@ -128,68 +81,88 @@ function createFakeSources(clock: ManualClock): FakeSources {
     onSource: (listener) => listen(sourceListeners, listener),
     onRun: (listener) => listen(runListeners, listener),
     onPod: (listener) => listen(podListeners, listener),
-    source(name, more = {}) {
-      const before = all.get(`shop/${name}`)
-      const after = { ...cronJob.trimSource({ metadata: { ...META, name, uid: `uid-${name}` } }), ...more }
-      all.set(`shop/${name}`, after)
-      seen.add(name)
-      for (const listener of sourceListeners) listener(`shop/${name}`, { before, after })
-    },
-    dropSource(name) {
-      const before = all.get(`shop/${name}`)!
-      all.delete(`shop/${name}`)
-      for (const listener of sourceListeners) listener(`shop/${name}`, { before, after: undefined })
-    },
-    recreate(name) {
-      this.dropSource(name)
-      this.source(name, { metadata: { ...META, name, uid: `new-${name}` } })
-    },
+  }
+  const change = (key: string, before: Source | undefined, after: Source | undefined) => {
+    for (const listener of sourceListeners) listener(key, { before, after } as Parameters<SourceListener>[1])
+  }
+  const changeRun = (source: string, before: SourceRun | undefined, after: SourceRun | undefined, isListed?: true) => {
+    const seen = { before, after, ...(isListed ? { isListed } : {}) } as Parameters<RunListener>[1]
+    for (const listener of runListeners) listener(keyOf(source), seen)
+  }
+  function source(name: string, more: Partial<Source> = {}): void {
+    const before = all.get(`shop/${name}`)
+    const after = { ...cronJob.trimSource({ metadata: { ...META, name, uid: `uid-${name}` } }), ...more }
+    all.set(`shop/${name}`, after)
+    seen.add(name)
+    change(`shop/${name}`, before, after)
+  }
+  function dropSource(name: string): void {
+    const before = all.get(`shop/${name}`)!
+    all.delete(`shop/${name}`)
+    change(`shop/${name}`, before, undefined)
+  }
+
+  return {
+    ...watch,
     hasRun,
-    run(name, source, status, isListed) {
-      const before = runs.get(name)
-      const after = hasRun(name, source, status)
-      const change = { before, after, ...(isListed ? { isListed } : {}) }
-      for (const listener of runListeners) listener(keyOf(source), change)
-      return after
+    source,
+    dropSource,
+    /** Deletes it, and creates it with another uid. */
+    recreate(name: string): void {
+      dropSource(name)
+      source(name, { metadata: { ...META, name, uid: `new-${name}` } })
     },
-    scheduled(name, source, slotAt, status, isManual = false) {
+    /** Creates or changes one. */
+    run(name: string, source: string, status?: object, isListed?: true): void {
+      changeRun(source, runs.get(name), hasRun(name, source, status), isListed)
+    },
+    /** Creates one for a slot; `isManual`: a person creates it. */
+    scheduled(name: string, source: string, slotAt: number, status?: object, isManual = false): void {
       const annotations = isManual
         ? { 'cronjob.kubernetes.io/instantiate': 'manual' }
         : { 'batch.kubernetes.io/cronjob-scheduled-timestamp': new Date(slotAt).toISOString() }
-      const after = hasRun(name, source, status, {
-        creationTimestamp: new Date(clock.now()).toISOString(),
-        annotations,
-      })
-      for (const listener of runListeners) listener(keyOf(source), { before: undefined, after })
-      return after
+      const metadata = { creationTimestamp: new Date(clock.now()).toISOString(), annotations }
+      changeRun(source, undefined, hasRun(name, source, status, metadata))
     },
-    drop(name, source, isListed) {
+    drop(name: string, source: string, isListed?: true): void {
       const before = runs.get(name)!
       runs.delete(name)
       gone.push({ source: `shop/${source}`, run: before, isListed: isListed ?? false, at: clock.now() })
-      const change = { before, after: undefined, ...(isListed ? { isListed } : {}) }
-      for (const listener of runListeners) listener(keyOf(source), change)
+      changeRun(source, before, undefined, isListed)
     },
-    forget() {
+    /** The runs that are gone. */
+    forget(): void {
       gone.length = 0
     },
-    pod(pod, job) {
+    pod(pod: Partial<TrimmedPod>, job: string): void {
       pods.set(job, [...(pods.get(job) ?? []), pod as TrimmedPod])
       for (const listener of podListeners) listener(job)
     },
-    sync() {
+    sync(): void {
       isSynced = !isSynced
     },
-    confirmed() {
+    confirmed(): void {
       confirmedAt = clock.now()
     },
   }
 }
 
-export function startRecording(
-  prepare: (t: Pick<Recording, 'sources' | 'check'> & { readonly recorded: Set<string> }) => void = () => {},
-  options: Partial<RunRecorderOptions> = {},
-): Recording {
+interface Prepared {
+  readonly sources: FakeSources
+  /** A HeartbeatCheck that follows the source of a name, and its check. */
+  check(name: string, source?: string, check?: Partial<FollowedCheck> | null, spec?: object): void
+  /** A source, and a check of its name that follows it. */
+  follow(name: string, source?: Partial<Source>): void
+  readonly recorded: Set<string>
+}
+
+/** Of checks of these names, each of which follows a source of its own. */
+export const followed = (...names: readonly string[]) =>
+  startRecording(({ follow }) => {
+    for (const name of names) follow(name)
+  })
+
+export function startRecording(prepare: (t: Prepared) => void, options: Partial<RunRecorderOptions> = {}) {
   const clock = createManualClock(Date.UTC(2026, 0, 2))
   const sources = createFakeSources(clock)
   const { log, said } = listen()
@@ -202,17 +175,19 @@ export function startRecording(
   const hasty: number[] = []
   const abandoned: string[] = []
   const outcomes: string[] = []
-  let failure: Error | null = null
-  let failing: 'all' | 'findRecorded' = 'all'
-  let isRejected: (report: JobReport) => boolean = () => false
-  let isLocked: (report: JobReport) => boolean = () => false
-  let onAbandon: (name: string) => 'closed' | 'held' = () => 'closed'
-  let held: Promise<void> = Promise.resolve()
+  const database = {
+    failure: null as Error | null,
+    failing: 'all' as 'all' | 'findRecorded',
+    isRejected: (_: JobReport) => false,
+    isLocked: (_: JobReport) => false,
+    abandon: (_: string): 'closed' | 'held' => 'closed',
+    held: Promise.resolve(),
+  }
 
   async function record(report: JobReport, onFailed: OnFailed): Promise<JobOutcome> {
     if (!checks.has(`${report.resource.namespace}/${report.resource.name}`)) return 'unknown'
-    if (isLocked(report)) return 'held'
-    if (isRejected(report)) {
+    if (database.isLocked(report)) return 'held'
+    if (database.isRejected(report)) {
       onFailed(report, new Error('rejected'))
       return 'failed'
     }
@@ -226,7 +201,8 @@ export function startRecording(
   }
 
   async function answer(call?: 'findRecorded'): Promise<void> {
-    await held
+    await database.held
+    const { failure, failing } = database
     if (failure !== null && (failing === 'all' || failing === call)) throw failure
   }
 
@@ -251,12 +227,12 @@ export function startRecording(
     },
     async abandonRuns({ name }, ids) {
       await answer()
-      const outcome = onAbandon(name)
+      const outcome = database.abandon(name)
       if (outcome === 'closed') abandoned.push(`${name} ${ids.join()}`)
       return outcome
     },
   }
-  const check: Recording['check'] = (name, source = name, given = {}, more = {}) => {
+  const check: Prepared['check'] = (name, source = name, given = {}, more = {}) => {
     const creationTimestamp = new Date(given?.createdAt ?? 0).toISOString()
     const metadata = { namespace: 'shop', name, uid: name, resourceVersion: '1', creationTimestamp }
     const spec = { sourceRef: { kind: 'CronJob', name: source } as const, ...more }
@@ -274,7 +250,11 @@ export function startRecording(
     } as const
     checks.set(`shop/${name}`, { key, resource, source, ...nothing, ...given })
   }
-  prepare({ sources, check, recorded })
+  const follow: Prepared['follow'] = (name, source) => {
+    sources.source(name, source)
+    check(name)
+  }
+  prepare({ sources, check, follow, recorded })
 
   const runs = createRunRecorder(
     {
@@ -313,33 +293,34 @@ export function startRecording(
     clock,
     runs,
     said,
+    /** `backup j1 start+success`: what was stored, in that order. */
     stored,
     reports,
+    /** Sizes of the groups. */
     groups,
     abandoned,
+    /** Groups that waited for no row that another transaction holds. */
     hasty,
     outcomes,
     sources,
     check,
-    fail(error, what = 'all') {
-      failure = error
-      failing = what
-    },
-    reject(rejected) {
-      isRejected = rejected
-    },
-    lock(locked) {
-      isLocked = locked
-    },
-    abandon(decide) {
-      onAbandon = decide
-    },
-    hold() {
+    /** Each call of the database rejects while it is set, or each that asks what is recorded. */
+    fail: (failure: Error | null, failing: 'all' | 'findRecorded' = 'all') =>
+      void Object.assign(database, { failure, failing }),
+    /** Reports whose outcome is `failed`. */
+    reject: (isRejected: (report: JobReport) => boolean) => void Object.assign(database, { isRejected }),
+    /** Reports whose outcome is `held`. */
+    lock: (isLocked: (report: JobReport) => boolean) => void Object.assign(database, { isLocked }),
+    /** What becomes of the runs of a check that are to be closed; may throw. */
+    abandon: (abandon: (name: string) => 'closed' | 'held') => void Object.assign(database, { abandon }),
+    /** What the database calls wait for. */
+    hold(): () => void {
       const { promise, resolve } = Promise.withResolvers<void>()
-      held = promise
+      database.held = promise
       return resolve
     },
-    async drained() {
+    /** Confirms the caches, and waits until all is recorded, but for the checks of these names. */
+    async drained(): Promise<string[]> {
       sources.confirmed()
       return (await runs.whenRecorded()).map((key) => splitKey(key).name)
     },
@@ -368,27 +349,8 @@ export const failed = (end = '2026-01-01T02:05:00Z', pods = 0) => ({
   conditions: [condition('Failed', end)],
 })
 
-export const pod = (name: string, exitCode: number) => ({
-  metadata: { namespace: 'shop', name, uid: name, resourceVersion: '1' },
-  phase: 'Failed',
-  node: null,
-  index: null,
-  createdAt: exitCode,
-  deletedAt: null,
-  status: null,
-  disruption: null,
-  unscheduled: null,
-  containers: [
-    {
-      name: 'main',
-      isInit: false,
-      isSidecar: false,
-      isRestarted: false,
-      endedAt: null,
-      failedBefore: null,
-      restarts: 0,
-      waiting: null,
-      failed: { reason: 'Error', message: null, exitCode, signal: null, finishedAt: exitCode },
-    },
-  ],
-})
+/** One that failed; the higher its code, the later. */
+export const pod = (name: string, exitCode: number) => {
+  const finishedAt = new Date(exitCode * 1_000).toISOString()
+  return podOf(makePod({ name, status: ended({ name: 'main', state: terminated(exitCode, 'Error', { finishedAt }) }) }))
+}

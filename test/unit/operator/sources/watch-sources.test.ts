@@ -27,6 +27,10 @@ interface Stage extends AsyncDisposable {
   /** What a kubelet writes of its container. */
   container(pod: string, container: object): void
   podsOf(job: string): ReturnType<SourceWatch['podsOf']>
+  /** Gives the Job other fields. */
+  changeJob(name: string, fields: object): void
+  /** Waits until all is listed. */
+  start(): Promise<void>
 }
 
 async function open(namespaces: readonly string[] | null = null, areLogsRead = false): Promise<Stage> {
@@ -71,13 +75,20 @@ async function open(namespaces: readonly string[] | null = null, areLogsRead = f
       pods.replace(`shop/${name}`, { ...pod, status: { phase: 'Running', containerStatuses } } as never)
     },
     podsOf: (uid) => watch.podsOf({ namespace: 'shop', uid }),
+    changeJob(name, fields) {
+      const jobs = cluster.server.collection(JOBS)
+      jobs.replace(`shop/${name}`, { ...jobs.get(`shop/${name}`), ...fields } as never)
+    },
+    async start() {
+      watch.start()
+      await eventually('all is listed', () => watch.hasSynced())
+    },
     [Symbol.asyncDispose]: () => stack.disposeAsync(),
   }
 }
 
 const namesOf = (objects: Iterable<{ readonly metadata: { readonly name: string } }>) =>
   [...objects].map(({ metadata }) => metadata.name).sort()
-const synced = ({ watch }: Stage) => eventually('all is listed', () => watch.hasSynced())
 
 describe('the watch of sources', () => {
   it('finds the runs of a source, and the pods of a run that have not succeeded', async () => {
@@ -86,8 +97,7 @@ describe('the watch of sources', () => {
     const run = t.job('backup-1', backup)
     t.job('report-1', report)
     t.job('manual', 'nothing')
-    t.watch.start()
-    await synced(t)
+    await t.start()
     t.job('backup-2', backup)
     const failed = t.pod('backup-1-a', run, 'Failed')
     t.pod('backup-1-b', run, 'Succeeded')
@@ -111,8 +121,7 @@ describe('the watch of sources', () => {
     const early = t.job('early', backup, {}, 'bank')
     t.pod('backup-1-a', run, 'Failed')
     t.pod('foreign', run, 'Failed', undefined, 'bank')
-    t.watch.start()
-    await synced(t)
+    await t.start()
     const later = t.job('later', backup, {}, 'bank')
     await eventually('it is heard', () => heard.length > 0)
     expect(heard).toEqual([null])
@@ -127,8 +136,7 @@ describe('the watch of sources', () => {
     t.watch.onRun((source, { before, after }) =>
       heard.push(source, after?.metadata.name ?? `${before!.metadata.name} gone`),
     )
-    t.watch.start()
-    await synced(t)
+    await t.start()
     const backup = t.cronJob('backup')
     await eventually('the source is seen', () => t.watch.getSource('shop/backup') !== undefined)
     t.job('a', backup)
@@ -177,8 +185,7 @@ describe('the watch of sources', () => {
     const backup = t.cronJob('backup')
     t.job('watched', backup)
     t.job('listed', backup)
-    t.watch.start()
-    await synced(t)
+    await t.start()
     const jobs = t.cluster.server.collection(JOBS)
     await eventually('it is watched', () => t.cluster.server.watches.length === 3)
     jobs.delete('shop/watched')
@@ -207,24 +214,19 @@ describe('a run whose Job counts no pod that is ready or has ended', () => {
     const backup = t.cronJob('backup')
     const run = t.job('backup-1', backup, { startTime: '2026-01-01T00:00:00Z', active: 1 })
     t.pod('backup-1-a', run, 'Pending')
-    t.watch.start()
-    await synced(t)
+    await t.start()
     const heard: unknown[] = []
     t.watch.onRun((source, { before, after }) => heard.push([source, before?.outcome, after?.outcome, after?.hasPod]))
     expect(t.watch.getRun(backup, run)?.outcome).toBeNull()
     t.container('backup-1-a', ended)
     await eventually('it has started', () => isStarted(t, backup, run))
     expect(heard).toEqual([['shop/backup', null, 'Running', true]])
-    const change = (status: object) => {
-      const jobs = t.cluster.server.collection(JOBS)
-      jobs.replace('shop/backup-1', { ...jobs.get('shop/backup-1'), status } as never)
-    }
     t.cluster.server.collection(PODS).delete('shop/backup-1-a')
-    change({ startTime: '2026-01-01T00:00:00Z', active: 1, ready: 0 })
+    t.changeJob('backup-1', { status: { startTime: '2026-01-01T00:00:00Z', active: 1, ready: 0 } })
     await eventually('the change is heard', () => heard.length === 2)
     expect(heard[1]).toEqual(['shop/backup', 'Running', 'Running', true])
     const conditions = [{ type: 'Failed', status: 'True', lastTransitionTime: '2026-01-01T00:01:00Z' }]
-    change({ startTime: '2026-01-01T00:00:00Z', conditions })
+    t.changeJob('backup-1', { status: { startTime: '2026-01-01T00:00:00Z', conditions } })
     await eventually('the end is heard', () => heard.length === 3)
     expect(heard[2]).toEqual(['shop/backup', 'Running', 'Failed', true])
   })
@@ -247,15 +249,12 @@ describe('a run whose Job counts no pod that is ready or has ended', () => {
     t.container('backup-1-a', ended)
     t.watch.start()
     await eventually('it has started', () => isStarted(t, backup, run))
-    const jobs = t.cluster.server.collection(JOBS)
-    const change = (suspend: boolean, status: object) =>
-      jobs.replace('shop/backup-1', { ...jobs.get('shop/backup-1'), spec: { suspend }, status } as never)
-    change(true, {})
+    t.changeJob('backup-1', { spec: { suspend: true }, status: {} })
     t.cluster.server.collection(PODS).delete('shop/backup-1-a')
     await eventually('it is suspended', () => t.watch.getRun(backup, run)?.suspended === true)
     await eventually('the pod is gone', () => t.podsOf(run)[0]?.hasStarted === false)
     expect(t.watch.getRun(backup, run)?.outcome).toBeNull()
-    change(false, { startTime: '2026-01-01T00:10:00Z', active: 1 })
+    t.changeJob('backup-1', { spec: { suspend: false }, status: { startTime: '2026-01-01T00:10:00Z', active: 1 } })
     await eventually('it goes on', () => t.watch.getRun(backup, run)?.suspended === false)
     expect(t.watch.getRun(backup, run)?.outcome).toBeNull()
     t.pod('backup-1-b', run)
@@ -266,8 +265,6 @@ describe('a run whose Job counts no pod that is ready or has ended', () => {
 
 const FORBIDDEN = { status: 403, reason: 'Forbidden', message: 'it is forbidden' }
 const { signal } = new AbortController()
-const forbid = (t: Stage, is: (path: string) => boolean) =>
-  t.cluster.server.disturb(({ path }) => is(path), FORBIDDEN, Number.POSITIVE_INFINITY)
 /** The next question about each right, and in between those that follow from a change. */
 const askAll = async (t: Stage) => {
   for (let n = 0; n < 12; n += 1) await t.watch.rights.ask(signal)
@@ -275,11 +272,10 @@ const askAll = async (t: Stage) => {
 
 it('finds that the right to pods was removed, or is back, while their watch goes on', async () => {
   await using t = await open()
-  t.watch.start()
-  await synced(t)
+  await t.start()
   await askAll(t)
   expect(t.watch.missingRight('shop')).toBeNull()
-  const grant = forbid(t, (path) => path === '/api/v1/pods')
+  const grant = t.cluster.server.forbid((path) => path === '/api/v1/pods')
   await askAll(t)
   expect(t.watch.missingRight('shop')).toBe('list pods')
   grant()
@@ -292,8 +288,8 @@ describe('a right that only reasons need', () => {
 
   it('is named from the first questions on, and stalls nothing', async () => {
     await using t = await open(null, true)
-    const grantEvents = forbid(t, (path) => path === '/api/v1/events')
-    const grantLogs = forbid(t, (path) => path.endsWith('/log'))
+    const grantEvents = t.cluster.server.forbid((path) => path === '/api/v1/events')
+    const grantLogs = t.cluster.server.forbid((path) => path.endsWith('/log'))
     await t.watch.rights.ask(signal)
     expect(rightsOf(t)).toEqual(['list events', 'get pods/log'])
     expect(t.watch.missingRight('shop')).toBeNull()
@@ -307,7 +303,7 @@ describe('a right that only reasons need', () => {
 
   it('is that of one namespace, and logs are not asked for unless they are read', async () => {
     await using t = await open(['shop', 'bank'])
-    forbid(t, (path) => path === '/api/v1/namespaces/bank/events')
+    t.cluster.server.forbid((path) => path === '/api/v1/namespaces/bank/events')
     await askAll(t)
     expect(rightsOf(t, 'bank')).toEqual(['list events in the namespace bank'])
     expect(rightsOf(t, 'shop')).toEqual([])
@@ -321,8 +317,7 @@ it('knows in which areas a run of a source has not ended', async () => {
   t.cronJob('idle', 'cafe')
   t.job('backup-1', backup, { ready: 1 })
   t.job('ledger-1', ledger, {}, 'bank')
-  t.watch.start()
-  await synced(t)
+  await t.start()
   const busy = () => [...t.watch.busyAreas(() => true)].sort()
   expect(busy()).toEqual(['prod/bank', 'prod/shop'])
   expect([...t.watch.busyAreas((source) => source === 'bank/ledger')]).toEqual(['prod/bank'])
@@ -343,17 +338,15 @@ it('reports a run that loses its owner as gone, its end unseen, and to its new o
   await using t = await open()
   const [backup, report] = [t.cronJob('backup'), t.cronJob('report')]
   const [orphan, adopted] = [t.job('orphan', backup), t.job('adopted', backup)]
-  t.watch.start()
-  await synced(t)
+  await t.start()
   const seen: unknown[] = []
   t.watch.onRun((source, { before, after, isListed = false }) =>
     seen.push([source, before?.metadata.name, after?.metadata.name, isListed]),
   )
-  const jobs = t.cluster.server.collection(JOBS)
-  const disown = (name: string, ownerReferences: readonly object[]) => {
-    const job = jobs.get(`shop/${name}`)
-    jobs.replace(`shop/${name}`, { ...job, metadata: { ...job.metadata, ownerReferences } } as never)
-  }
+  const disown = (name: string, ownerReferences: readonly object[]) =>
+    t.changeJob(name, {
+      metadata: { ...t.cluster.server.collection(JOBS).get(`shop/${name}`).metadata, ownerReferences },
+    })
   disown('orphan', [])
   disown('adopted', [{ apiVersion: 'batch/v1', kind: 'CronJob', name: 'report', uid: report, controller: true }])
   await eventually('both are seen', () => seen.length === 3)
@@ -422,7 +415,7 @@ describe('a right that is missing', () => {
 
   it('of the whole cluster has no namespace', async () => {
     await using t = await open()
-    t.cluster.server.disturb(({ path }) => path === '/api/v1/pods', FORBIDDEN, Number.POSITIVE_INFINITY)
+    t.cluster.server.forbid((path) => path === '/api/v1/pods')
     t.watch.start()
     await t.watch.rights.ask(signal)
     await eventually('all is tried', () => t.watch.hasSynced())
@@ -432,11 +425,10 @@ describe('a right that is missing', () => {
 
   it('to read pods is missed by no area without it, nor by one whose runs have started', async () => {
     await using t = await open(['shop', 'bank'])
-    const [job, ofBank] = [t.job('backup-1', t.cronJob('backup')), t.cronJob('ledger', 'bank')]
+    const [backup, ofBank] = [t.cronJob('backup'), t.cronJob('ledger', 'bank')]
+    const job = t.job('backup-1', backup)
     t.job('ledger-1', ofBank, { ready: 1 }, 'bank')
-    const { signal } = new AbortController()
-    t.watch.start()
-    await synced(t)
+    await t.start()
     const isPods = ({ path }: { path: string }) => path.endsWith('/pods')
     // A confirmation lists one object; the watch itself may begin only now.
     const isConfirmation = ({ path, query }: { path: string; query: URLSearchParams }) =>
@@ -447,22 +439,13 @@ describe('a right that is missing', () => {
     const recover = t.cluster.server.disturb(isPods, fail, Number.POSITIVE_INFINITY)
     expect(await t.watch.confirm(t.watch.areas, signal)).toEqual(['prod/bank'])
     expect(t.cluster.server.requests.filter(isConfirmation)).toEqual([])
-    const jobs = t.cluster.server.collection(JOBS)
-    const status = (ready: number) =>
-      jobs.replace('shop/backup-1', { ...jobs.get('shop/backup-1')!, status: { ready } } as never)
-    status(1)
-    await eventually(
-      'it has started',
-      () => t.watch.getRun(t.watch.getSource('shop/backup')!.metadata.uid, job)?.hasPod,
-    )
+    t.changeJob('backup-1', { status: { ready: 1 } })
+    await eventually('it has started', () => t.watch.getRun(backup, job)?.hasPod)
     expect(await t.watch.confirm(t.watch.areas, signal)).toEqual(t.watch.areas)
     recover()
     // One that waits again, and pods that may not be read.
-    t.job('backup-2', t.watch.getSource('shop/backup')!.metadata.uid)
-    await eventually(
-      'it is seen',
-      () => namesOf(t.watch.runsOf(t.watch.getSource('shop/backup')!.metadata.uid)).length === 2,
-    )
+    t.job('backup-2', backup)
+    await eventually('it is seen', () => namesOf(t.watch.runsOf(backup)).length === 2)
     t.cluster.server.disturb(isPods, FORBIDDEN, Number.POSITIVE_INFINITY)
     expect(await t.watch.confirm(t.watch.areas, signal)).toEqual(['prod/bank'])
     await askAll(t)
@@ -472,11 +455,10 @@ describe('a right that is missing', () => {
 
   it('keeps what it concerns from being confirmed, also while its watch goes on', async () => {
     await using t = await open()
-    t.watch.start()
-    await synced(t)
+    await t.start()
     expect([t.watch.confirmedAt('shop'), await t.watch.confirm(t.watch.areas, signal)]).toEqual([0, ['prod']])
     expect(t.watch.confirmedAt('shop')).toBe(t.clock.now())
-    const grant = forbid(t, (path) => path.endsWith('/jobs'))
+    const grant = t.cluster.server.forbid((path) => path.endsWith('/jobs'))
     await t.clock.advance(2_000)
     expect(await t.watch.confirm(t.watch.areas, signal)).toEqual([])
     await askAll(t)
@@ -490,14 +472,13 @@ describe('a right that is missing', () => {
 
   it('is known by the rejection alone where the API server refuses reviews, and until it serves the request again', async () => {
     await using t = await open()
-    t.cluster.server.disturb(({ path }) => path.endsWith('reviews'), FORBIDDEN, Number.POSITIVE_INFINITY)
-    t.watch.start()
-    await synced(t)
+    t.cluster.server.forbid((path) => path.endsWith('reviews'))
+    await t.start()
     await t.watch.rights.ask(signal)
     expect(t.watch.missingRight('shop')).toBeNull()
     const changes: unknown[] = []
     t.watch.rights.onChange((namespace) => changes.push(namespace))
-    const grant = forbid(t, (path) => path.endsWith('/jobs'))
+    const grant = t.cluster.server.forbid((path) => path.endsWith('/jobs'))
     expect(await t.watch.confirm(t.watch.areas, signal)).toEqual([])
     expect([t.watch.missingRight('shop'), changes]).toEqual(['list jobs.batch', [undefined]])
     grant()

@@ -1,12 +1,11 @@
 import { describe, expect, it } from 'vitest'
 import type { KubernetesClient } from '../../../../src/kubernetes/client.ts'
-import { ApiError } from '../../../../src/kubernetes/errors.ts'
 import { toTime } from '../../../../src/kubernetes/objects.ts'
 import type { HeartbeatCheck } from '../../../../src/operator/heartbeat-check.ts'
 import type { Service } from '../../../../src/operator/service.ts'
 import { createReporter } from '../../../../src/operator/status/report.ts'
 import type { CheckRecord } from '../../../../src/store/checks/checks.ts'
-import { aHeartbeatCheck } from '../../../support/builders.ts'
+import { aHeartbeatCheck, anApiError } from '../../../support/builders.ts'
 
 const NOW = Date.parse('2026-01-02T03:04:05Z')
 
@@ -17,18 +16,10 @@ const synced = { sync: { kind: 'synced' }, published: { kind: 'Secret', name: 'n
 function createRefusing(status: number, current: HeartbeatCheck) {
   const replaced: { readonly body: HeartbeatCheck; readonly subresource: string | undefined }[] = []
   const put: HeartbeatCheck[] = []
-  const refusal = new ApiError({
-    request: 'r',
-    status,
-    reason: 'no',
-    message: 'no',
-    details: null,
-    retryAfterSeconds: null,
-  })
   const client: Pick<KubernetesClient, 'get' | 'mergePatch' | 'replace'> = {
     replace: (_type, body, options) => {
       replaced.push({ body: body as unknown as HeartbeatCheck, subresource: options?.subresource })
-      return replaced.length === 1 ? Promise.reject(refusal) : Promise.resolve(body)
+      return replaced.length === 1 ? Promise.reject(anApiError(status)) : Promise.resolve(body)
     },
     get: <T>() => Promise.resolve(current as T),
     mergePatch: () => Promise.reject(new Error('a patch')),
