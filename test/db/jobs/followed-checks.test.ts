@@ -2,7 +2,6 @@
 
 import { randomUUID } from 'node:crypto'
 import { beforeEach, describe, expect, it, vi } from 'vitest'
-import { keepBeat } from '../../../src/checks/deadlines/beat.ts'
 import { expireOverdue } from '../../../src/checks/deadlines/expire-overdue.ts'
 import { abandonRuns } from '../../../src/checks/jobs/abandon-runs.ts'
 import { findRecorded } from '../../../src/checks/jobs/find-recorded.ts'
@@ -23,8 +22,9 @@ import {
 import { listSeen, saveUnseen } from '../../../src/store/jobs/seen-areas.ts'
 import { takeClusterName } from '../../../src/store/leases/clusters.ts'
 import type { Statement } from '../../../src/store/postgres/database.ts'
-import { WITHOUT_SPOOL } from '../../support/beats.ts'
+import { beat } from '../../support/beats.ts'
 import { HOUR, MINUTE, SECOND } from '../../support/builders.ts'
+import { useEach } from '../../support/use.ts'
 import { NOW, openTransaction, ping, pruneAll, useFixture } from '../checks/fixture.ts'
 import {
   addFollowed,
@@ -43,14 +43,7 @@ import {
 
 const t = useFixture()
 
-beforeEach(async () => {
-  await keepBeat({
-    ...WITHOUT_SPOOL,
-    database: t.database,
-    recorder: { isWell: () => true, recovered: () => {} },
-    onGap: () => {},
-  })
-})
+beforeEach(() => beat(t))
 
 /** One evaluation by one replica; returns the reasons of its flips. */
 async function expire(): Promise<string[]> {
@@ -162,8 +155,9 @@ describe('a deadline', () => {
 })
 
 describe('the flip of a run that has not started', () => {
+  const check = useEach(addOverdue)
+
   it('says why, in its event too, with the Job that waits', async () => {
-    const check = await addOverdue()
     const detail = detailOf(check, DUE)
     await see(DUE, [detail])
     expect(await expire()).toEqual(['missed'])
@@ -192,14 +186,12 @@ describe('the flip of a run that has not started', () => {
   })
 
   it('may have no Job, and at most 1,024 characters that PostgreSQL stores', async () => {
-    const check = await addOverdue()
     await see(DUE, [detailOf(check, DUE, { job: null, detail: `\0${'x'.repeat(1_023)}😀` })])
     expect(await expire()).toEqual(['missed'])
     expect(await flipsOf(t, check.key)).toMatchObject([{ detail: `${'x'.repeat(1_023)}\ufffd`, job: null }])
   })
 
   it('has the newest detail; one that is the same writes nothing, and one of an unknown resource is left out', async () => {
-    const check = await addOverdue()
     const version = async () => (await t.database.query('select xmin::text from cron_jobs')).rows
     const unknown = { ...check, resource: { ...check.resource, name: 'gone' } }
     await see(1, [detailOf(check, DUE, { detail: 'first' }), detailOf(check, DUE), detailOf(unknown, DUE)])
@@ -299,8 +291,9 @@ describe('a run that took too long', () => {
 })
 
 describe('a controller that starts', () => {
+  const check = useEach(() => addFollowed(t, 'nightly', { agoMs: HOUR }))
+
   it('finds what is recorded of runs', async () => {
-    const check = await addFollowed(t, 'nightly', { agoMs: HOUR })
     const [running, succeeded, failed, deleted, fresh] = Array.from({ length: 5 }, () => randomUUID())
     await recordJobs(t.context, [
       reportOf(check, [startAt(NOW)], { runId: running! }),
@@ -344,7 +337,6 @@ describe('a controller that starts', () => {
   })
 
   it('closes runs whose Job is gone without a record, and leaves the others', async () => {
-    const check = await addFollowed(t, 'nightly', { agoMs: HOUR })
     const [gone, open] = [randomUUID(), randomUUID()]
     await recordJobs(
       t.context,
@@ -359,7 +351,6 @@ describe('a controller that starts', () => {
   })
 
   it('does not wait for a check that another transaction holds, to close its runs', async () => {
-    const check = await addFollowed(t, 'nightly', { agoMs: HOUR })
     const runId = randomUUID()
     await recordJobs(t.context, [reportOf(check, [startAt(NOW)], { runId })])
     const holding = await openTransaction(t, (tx) =>

@@ -4,6 +4,8 @@ import { createCheck } from '../../../src/checks/create-check.ts'
 import { getCheck } from '../../../src/checks/find-checks.ts'
 import { pauseCheck } from '../../../src/checks/pause-resume.ts'
 import { DAY, HOUR, MINUTE } from '../../support/builders.ts'
+import { wakeOf } from '../../support/state.ts'
+import { useEach } from '../../support/use.ts'
 import {
   addCheck,
   addProject,
@@ -18,14 +20,6 @@ import {
 import { RESOURCE, useOperatorFixture } from './fixture.ts'
 
 const t = useOperatorFixture()
-
-const wakeOf = async (key: number) => {
-  const { rows } = await t.database.query<{ wake_at: number | null }>(
-    'select wake_at from check_states where check_key = $1',
-    [key],
-  )
-  return rows[0]!.wake_at
-}
 
 describe('a new resource', () => {
   it('gets a check of its own that waits for its first completion at once', async () => {
@@ -68,7 +62,7 @@ describe('a new resource', () => {
     })
     expect(await getCheck(t.context, t.tenant, check.id)).toEqual(check)
     expect(await t.read()).toEqual(check)
-    expect(await wakeOf(check.key)).toBe(check.state.dueAt)
+    expect(await wakeOf(t, check)).toBe(check.state.dueAt)
     expect(await t.flipsOf(check.key)).toEqual([[null, 0, 'created']])
     expect(await t.events()).toEqual([])
   })
@@ -94,7 +88,7 @@ describe('a new resource', () => {
     expect(change).toBe('created')
     expect(check).toMatchObject({ kubernetesSuspend: true, state: { status: 'paused', expectedAt: null, dueAt: null } })
     expect(await t.read()).toEqual(check)
-    expect(await wakeOf(check.key)).toBeNull()
+    expect(await wakeOf(t, check)).toBeNull()
     expect(await t.flipsOf(check.key)).toEqual([
       [null, 0, 'created'],
       [0, 3, 'paused'],
@@ -146,8 +140,9 @@ describe('a resource whose check is as declared', () => {
 })
 
 describe('a changed resource', () => {
+  const check = useEach(async () => (await t.declare()).check)
+
   it('changes the texts and leaves the state alone', async () => {
-    const { check } = await t.declare()
     const { check: renamed, change } = await t.declare({ name: 'Weekly', description: 'new', tags: ['b', 'a'] })
     expect(change).toBe('updated')
     expect(renamed).toEqual({ ...check, name: 'Weekly', description: 'new', tags: ['b', 'a'] })
@@ -156,7 +151,6 @@ describe('a changed resource', () => {
   })
 
   it('changes the spec, and no check goes down because of it', async () => {
-    const { check } = await t.declare()
     await t.pinged(check, 'success', NOW)
     t.clock.time = NOW + 50 * MINUTE
     const spec = periodSpec({ periodSeconds: 60, graceSeconds: 120 })
@@ -166,12 +160,11 @@ describe('a changed resource', () => {
     expect(changed.state).toMatchObject({ status: 'up', expectedAt: NOW + MINUTE, dueAt: NOW + 52 * MINUTE })
     expect(await t.read()).toEqual(changed)
     // Before it too, to see whether the check is late.
-    expect(await wakeOf(check.key)).toBeLessThanOrEqual(NOW + 52 * MINUTE)
+    expect(await wakeOf(t, check)).toBeLessThanOrEqual(NOW + 52 * MINUTE)
     expect((await t.declare({ spec })).change).toBe('unchanged')
   })
 
   it('is rejected when it makes no sense any more, and its check stays as it was', async () => {
-    const { check } = await t.declare()
     await expect(t.declare({ spec: cronSpec('61 * * * *'), name: 'X' })).rejects.toMatchObject({
       code: 'invalid_request',
     })
@@ -216,7 +209,6 @@ describe('a changed resource', () => {
   })
 
   it('that is created again while its recipients know it as down says that it is paused', async () => {
-    const { check } = await t.declare()
     await t.pinged(check, 'fail', NOW)
     await t.retire()
     t.clock.time = NOW + MINUTE
@@ -231,7 +223,6 @@ describe('a changed resource', () => {
   })
 
   it('moves its check to another project, with ids and history', async () => {
-    const { check } = await t.declare()
     await t.pinged(check, 'success', NOW)
     const projectId = await addProject(t, t.tenant)
     await createCheck(t.context, t.tenant, { projectId, name: 'X', slug: 'nightly-backup', spec: periodSpec() })
@@ -260,8 +251,8 @@ describe('a check that was changed by SQL', () => {
     await change(sql, check.key)
     expect(await t.read()).not.toEqual(check)
     expect(await t.declare()).toEqual({ check, change: 'updated' })
-    expect(await wakeOf(check.key)).toBeLessThanOrEqual(check.state.dueAt!)
-    expect(await wakeOf(check.key)).toBeGreaterThan(t.clock.time)
+    expect(await wakeOf(t, check)).toBeLessThanOrEqual(check.state.dueAt!)
+    expect(await wakeOf(t, check)).toBeGreaterThan(t.clock.time)
     expect((await t.declare()).change).toBe('unchanged')
   })
 
@@ -275,6 +266,8 @@ describe('a check that was changed by SQL', () => {
 })
 
 describe('declarations and others at the same time', () => {
+  const check = useEach(async () => (await t.declare()).check)
+
   it('two controllers make one check', async () => {
     const first = await openTransaction(t, (tx) => t.declareWithin(tx))
     const second = t.declare({ name: 'Renamed' })
@@ -313,7 +306,6 @@ describe('declarations and others at the same time', () => {
   })
 
   it('a ping that was first counts: the new spec is applied to what it made', async () => {
-    const { check } = await t.declare()
     const pinging = await openTransaction(t, (tx) => ping(tx, check, 'success', NOW + MINUTE))
     const declaring = t.declare({ spec: periodSpec({ periodSeconds: 7_200 }) })
     await untilWaiting(t, 1)
@@ -326,7 +318,6 @@ describe('declarations and others at the same time', () => {
   })
 
   it('a pause through the API that was first is undone by spec.suspend', async () => {
-    const { check } = await t.declare()
     const pausing = await openTransaction(t, (tx) => pauseCheck(contextWithin(t, tx), t.tenant, check.id))
     const declaring = t.declare({ suspend: false })
     await untilWaiting(t, 1)
@@ -337,7 +328,6 @@ describe('declarations and others at the same time', () => {
   })
 
   it('a pause through the API that came second hears that the resource decides', async () => {
-    const { check } = await t.declare()
     const declaring = await openTransaction(t, (tx) =>
       t.declareWithin(tx, { suspend: false, spec: cronSpec('0 2 * * *') }),
     )

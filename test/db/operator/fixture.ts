@@ -8,6 +8,7 @@ import { NO_TEXTS, type PingType } from '../../../src/domain/check.ts'
 import type { Resource, StoredCheck } from '../../../src/store/checks/checks.ts'
 import { findDeclaredCheck } from '../../../src/store/checks/declared-checks.ts'
 import type { Queryable } from '../../../src/store/postgres/database.ts'
+import { versionsOf } from '../../support/state.ts'
 import {
   addTenant,
   contextWithin,
@@ -35,7 +36,6 @@ export interface OperatorFixture extends Fixture {
   pinged(check: { readonly key: number }, type: PingType, at: number): Promise<string>
   /** `[from, to, reason]` of the whole history, oldest first, read whether or not the check is there. */
   flipsOf(key: number): Promise<unknown[][]>
-  /** Row versions: they move with each write, whatever it writes. */
   versionsOf(key: number): Promise<unknown>
   events(): Promise<string[]>
 }
@@ -84,13 +84,7 @@ async function fill(self: OperatorFixture): Promise<void> {
       )
       return rows.map(({ flip }) => flip)
     },
-    async versionsOf(key) {
-      const { rows } = await database.query(
-        'select c.xmin::text as c, s.xmin::text as s, s.stamped_at from checks c join check_states s on s.check_key = c.key where c.key = $1',
-        [key],
-      )
-      return rows
-    },
+    versionsOf: (key) => versionsOf(fixture, { key }),
     async events() {
       const { rows } = await database.query<{ type: string }>('select type from events order by id')
       return rows.map(({ type }) => type)

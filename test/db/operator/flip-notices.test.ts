@@ -10,6 +10,7 @@ import { listenForNotices, type NoticeListenerOptions } from '../../../src/store
 import { createDatabase } from '../../../src/store/postgres/database.ts'
 import type { Listener } from '../../../src/store/postgres/listener.ts'
 import { eventually } from '../../support/until.ts'
+import { useEach } from '../../support/use.ts'
 import { addCheck, contextWithin, NOW, openTransaction, ping } from '../checks/fixture.ts'
 import { RESOURCE, useOperatorFixture } from './fixture.ts'
 
@@ -45,6 +46,11 @@ function listen(options: Partial<NoticeListenerOptions> = {}): void {
   listener.start()
 }
 
+async function listening(options?: Partial<NoticeListenerOptions>): Promise<void> {
+  listen(options)
+  await eventually('it listens', () => connections === 1)
+}
+
 /** Of an organization and a check. */
 const IDS = [randomUUID(), randomUUID()]
 
@@ -61,10 +67,10 @@ async function settle(): Promise<void> {
 }
 
 describe('a flip of a declared check', () => {
+  const check = useEach(async () => (await t.declare()).check)
+
   it('is heard when it is committed, and not before', async () => {
-    const { check } = await t.declare()
-    listen()
-    await eventually('it listens', () => connections === 1)
+    await listening()
     const pausing = await openTransaction(t, (tx) => pauseCheck(contextWithin(t, tx), t.tenant, check.id))
     await settle()
     expect(heard).toEqual([])
@@ -74,9 +80,7 @@ describe('a flip of a declared check', () => {
   })
 
   it('is notified for pings in a group, pauses and declarations', async () => {
-    const { check } = await t.declare()
-    listen()
-    await eventually('it listens', () => connections === 1)
+    await listening()
     await t.pinged(check, 'success', NOW)
     await t.pinged(check, 'fail', NOW + 1)
     await t.declare({ suspend: true })
@@ -85,11 +89,9 @@ describe('a flip of a declared check', () => {
   })
 
   it('is not heard without a flip, nor when the check is made, nor of the API; the notice names the cluster', async () => {
-    const { check } = await t.declare()
     const { check: other } = await t.declare({ resource: { ...RESOURCE, cluster: 'other' } })
     const own = await addCheck(t, t.tenant)
-    listen()
-    await eventually('it listens', () => connections === 1)
+    await listening()
     await t.declare({ resource: { ...RESOURCE, name: 'new' } })
     await t.pinged(check, 'start', NOW)
     await t.pinged(check, 'log', NOW)
@@ -106,8 +108,7 @@ describe('a flip of a declared check', () => {
       const name = `${'n'.repeat(200)}-${i}`
       checks.push((await t.declare({ resource: { ...RESOURCE, name } })).check)
     }
-    listen()
-    await eventually('it listens', () => connections === 1)
+    await listening()
     const recorder = createPingRecorder({
       database: t.database,
       now: t.clock.now,
@@ -125,7 +126,6 @@ describe('a flip of a declared check', () => {
   })
 
   it('looks its one check up, however few there are: no scan', async () => {
-    const { check } = await t.declare()
     await t.database.query(
       `insert into checks (id, public_id, project_id, name, slug, created_at)
          select gen_random_uuid(), gen_random_uuid(), $1, 'x', 's' || n, now() from generate_series(1, 2000) n`,
@@ -142,7 +142,6 @@ describe('a flip of a declared check', () => {
   })
 
   it('is written although the name of its resource is too long for a notice', async () => {
-    const { check } = await t.declare()
     await t.database.query('update checks set kubernetes_name = $1', ['x'.repeat(9_000)])
     expect(await t.pinged(check, 'fail', NOW)).toBe('applied')
     expect(await t.flipsOf(check.key)).toHaveLength(2)
@@ -189,10 +188,10 @@ describe('the statements of a ping', () => {
 })
 
 describe('the listener', () => {
+  const check = useEach(async () => (await t.declare()).check)
+
   it('connects again when the server ends its connection, and says so each time', async () => {
-    const { check } = await t.declare()
-    listen({ checkEveryMs: 60_000 })
-    await eventually('it listens', () => connections === 1)
+    await listening({ checkEveryMs: 60_000 })
     await t.database.query(
       `select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'heartbeat-operator flips' and datname = current_database()`,
     )
@@ -204,10 +203,8 @@ describe('the listener', () => {
   })
 
   it('notices a connection that says nothing any more, within seconds', async () => {
-    const { check } = await t.declare()
     await using proxy = await startProxy(t.url)
-    listen({ url: proxy.url, checkEveryMs: 100 })
-    await eventually('it listens', () => connections === 1)
+    await listening({ url: proxy.url, checkEveryMs: 100 })
     proxy.freeze()
     const frozenAt = performance.now()
     await eventually('the failure is reported', () => problems.length > 0)
@@ -242,9 +239,7 @@ describe('the listener', () => {
   })
 
   it('stops at once, and is not heard of again', async () => {
-    const { check } = await t.declare()
-    listen({ checkEveryMs: 60_000 })
-    await eventually('it listens', () => connections === 1)
+    await listening({ checkEveryMs: 60_000 })
     await listener!.stop()
     await t.pinged(check, 'fail', NOW)
     for (let isOpen = true; isOpen; ) {
@@ -269,8 +264,7 @@ describe('the listener', () => {
   })
 
   it('ignores notices of another form', async () => {
-    listen()
-    await eventually('it listens', () => connections === 1)
+    await listening()
     const [organization, check] = IDS
     for (const parts of [
       {},

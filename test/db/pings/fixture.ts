@@ -1,7 +1,7 @@
 /** Replicas that commit pings, rows that a test holds, and what is stored in the end. */
 
 import pg from 'pg'
-import { expect } from 'vitest'
+import { afterEach, beforeEach, expect } from 'vitest'
 import { getCheck } from '../../../src/checks/find-checks.ts'
 import { createGroupCommitter, type GroupCommit, PING_LIMITS, ROW_LOCK_MS } from '../../../src/checks/ping/commit.ts'
 import type { KnownKeys } from '../../../src/checks/ping/known-checks.ts'
@@ -14,8 +14,10 @@ import { createDatabase, type Database, type Session } from '../../../src/store/
 import { addCheck, type CheckInput } from '../../support/check.ts'
 import { createTestDatabase } from '../../support/database.ts'
 import { listFlips, listPings } from '../../support/lists.ts'
+import { eventTypesOf } from '../../support/state.ts'
 import { addTenant, type TestTenant } from '../../support/tenant.ts'
 import { eventually } from '../../support/until.ts'
+import { use } from '../../support/use.ts'
 
 export const clock = { now: systemClock.now }
 
@@ -113,6 +115,14 @@ function watch(session: Session, tries: Committed['tries']): Session {
   }
 }
 
+/** A fixture for all tests of a file, emptied before each of them; what a test has left is ended after it. */
+export function usePings(): PingFixture {
+  const t = use(createPingFixture)
+  beforeEach(() => t.clear())
+  afterEach(() => t.cleanUp())
+  return t
+}
+
 export async function createPingFixture() {
   const test = await createTestDatabase()
   let tenant: TestTenant
@@ -179,13 +189,7 @@ export async function createPingFixture() {
     reasonsOf: async ({ id }: CheckRecord) =>
       (await listFlips(context, tenant, id, all)).rows.map(({ reason }) => reason),
     textsOf: async (check: CheckRecord) => (await historyOf(check)).map(({ body }) => body?.toString() ?? null),
-    async eventsOf({ key }: CheckRecord) {
-      const { rows } = await test.database.query<{ type: string }>(
-        'select type from events where check_key = $1 order by id',
-        [key],
-      )
-      return rows.map(({ type }) => type)
-    },
+    eventsOf: (check: CheckRecord) => eventTypesOf(test, check),
     /** No two entries of one moment. */
     async expectOrdered(check: CheckRecord, count: number): Promise<void> {
       const times = (await historyOf(check)).map((ping) => ping.createdAt)

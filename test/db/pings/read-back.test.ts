@@ -13,8 +13,8 @@ import { SpoolBroken, SpoolFull } from '../../../src/spool/errors.ts'
 import { openSpool } from '../../../src/spool/open-spool.ts'
 import type { Spool } from '../../../src/spool/spool.ts'
 import { createDatabase, type Database } from '../../../src/store/postgres/database.ts'
-import { use, useEach } from '../../support/use.ts'
-import { createPingFixture, pingOf } from './fixture.ts'
+import { useEach } from '../../support/use.ts'
+import { pingOf, usePings } from './fixture.ts'
 
 let folder: string
 let spool: Spool
@@ -25,13 +25,10 @@ let recoveries: number
 /** How many pings were found locked, by run. */
 let locks: number[]
 
-const t = use(createPingFixture)
-beforeEach(async () => {
-  await t.clear()
-  folder = await mkdtemp(join(tmpdir(), 'heartbeat-spool-'))
-})
+const t = usePings()
 const replica = useEach(() => t.addReplica('spooling'))
 beforeEach(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'heartbeat-spool-'))
   dropped = []
   ends = []
   recoveries = 0
@@ -40,7 +37,6 @@ beforeEach(async () => {
 })
 afterEach(async () => {
   await spool.close()
-  await t.cleanUp()
   await rm(folder, { recursive: true })
 })
 

@@ -1,17 +1,15 @@
 /** What pings store, and what becomes of those that cannot be stored. */
 
 import { randomUUID } from 'node:crypto'
-import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { pauseCheck } from '../../../src/checks/pause-resume.ts'
 import { removeCheck } from '../../../src/checks/remove-check.ts'
 import { eventually } from '../../support/until.ts'
-import { use, useEach } from '../../support/use.ts'
-import { clock, createPingFixture, pingOf } from './fixture.ts'
+import { useEach } from '../../support/use.ts'
+import { clock, createPingFixture, pingOf, usePings } from './fixture.ts'
 
-const t = use(createPingFixture)
-beforeEach(() => t.clear())
+const t = usePings()
 const one = useEach(() => t.addReplica('one'))
-afterEach(() => t.cleanUp())
 
 const UNKNOWN = { publicId: randomUUID() }
 
