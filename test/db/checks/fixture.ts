@@ -18,7 +18,7 @@ import type { StoredSpec } from '../../../src/store/checks/columns.ts'
 import { lockStates } from '../../../src/store/checks/states.ts'
 import type { Context } from '../../../src/store/context.ts'
 import type { Queryable } from '../../../src/store/postgres/database.ts'
-import { createTestDatabase, type TestDatabase } from '../../support/database.ts'
+import { createTestDatabase, type TestDatabase, untilWaiting } from '../../support/database.ts'
 import { addTenant, type TestTenant } from '../../support/tenant.ts'
 import { use, useEach } from '../../support/use.ts'
 
@@ -130,11 +130,19 @@ export async function countRows({ database }: Fixture, table: string, key: numbe
   return rows[0]!.count
 }
 
+export interface OpenTransaction {
+  commit(): Promise<void>
+  rollback(): Promise<void>
+  /** Commits when `act` waits for it; returns what `act` returns then. */
+  commitBefore<T>(act: () => Promise<T>): Promise<T>
+  rollbackBefore<T>(act: () => Promise<T>): Promise<T>
+}
+
 /** A transaction that stays open after `work` until it is committed or rolled back. */
 export async function openTransaction(
   { database }: Fixture,
   work: (tx: Queryable) => Promise<unknown>,
-): Promise<{ commit(): Promise<void>; rollback(): Promise<void> }> {
+): Promise<OpenTransaction> {
   const worked = Promise.withResolvers<void>()
   const ending = Promise.withResolvers<void>()
   class Undone extends Error {}
@@ -145,17 +153,28 @@ export async function openTransaction(
   })
   transaction.catch(worked.reject)
   await worked.promise
+  async function commit() {
+    ending.resolve()
+    await transaction
+  }
+  async function rollback() {
+    ending.reject(new Undone())
+    await transaction.catch((error) => {
+      if (!(error instanceof Undone)) throw error
+    })
+  }
+  async function endBefore<T>(act: () => Promise<T>, end: () => Promise<void>): Promise<T> {
+    const acting = act()
+    acting.catch(() => {})
+    await untilWaiting({ database }, 1)
+    await end()
+    return acting
+  }
   return {
-    async commit() {
-      ending.resolve()
-      await transaction
-    },
-    async rollback() {
-      ending.reject(new Undone())
-      await transaction.catch((error) => {
-        if (!(error instanceof Undone)) throw error
-      })
-    },
+    commit,
+    rollback,
+    commitBefore: (act) => endBefore(act, commit),
+    rollbackBefore: (act) => endBefore(act, rollback),
   }
 }
 

@@ -5,17 +5,7 @@ import type { CheckRecord } from '../../../src/store/checks/checks.ts'
 import { HOUR, MINUTE } from '../../support/builders.ts'
 import { listFlips } from '../../support/lists.ts'
 import { eventTypesOf, versionsOf, wakeOf } from '../../support/state.ts'
-import {
-  addCheck,
-  countRows,
-  cronSpec,
-  manageByKubernetes,
-  NOW,
-  openTransaction,
-  ping,
-  untilWaiting,
-  useFixture,
-} from './fixture.ts'
+import { addCheck, countRows, cronSpec, manageByKubernetes, NOW, openTransaction, ping, useFixture } from './fixture.ts'
 
 const fixture = useFixture()
 let check: CheckRecord
@@ -78,9 +68,7 @@ describe('pausing', () => {
 
   it('counts after the ping that was committed while it waited', async () => {
     const pinging = await openTransaction(fixture, (tx) => ping(tx, check, 'success', NOW + 5))
-    const pausing = pause()
-    await untilWaiting(fixture, 1)
-    await pinging.commit()
+    const pausing = pinging.commitBefore(() => pause())
     expect((await pausing).state).toMatchObject({ status: 'paused', lastPingAt: NOW + 5, dueAt: null })
     expect(await reasons()).toEqual([
       ['up', 'paused', 'paused'],

@@ -92,9 +92,7 @@ describe('a removal and a change at the same time', () => {
     const pinging = await openTransaction(fixture, async (tx) => {
       kind = await ping(tx, check, 'fail', NOW, { body: Buffer.from('x') })
     })
-    const removing = remove()
-    await untilWaiting(fixture, 1)
-    await pinging.commit()
+    const removing = pinging.commitBefore(() => remove())
     await removing
     expect(kind).toBe('applied')
     expect(await leftOf(check)).toEqual({ check_states: 0, pings: 0, ping_bodies: 0, flips: 0, events: 1 })

@@ -17,7 +17,6 @@ import {
   openTransaction,
   periodSpec,
   ping,
-  untilWaiting,
   useFixture,
 } from './fixture.ts'
 
@@ -231,10 +230,7 @@ describe('at the same time', () => {
 
   it('an update sees the ping that was committed while it waited', async () => {
     const pinging = await openTransaction(fixture, (tx) => ping(tx, check, 'success', NOW))
-    const updating = update(check, { periodSeconds: 60 })
-    await untilWaiting(fixture, 1)
-    await pinging.commit()
-    expect((await updating).state).toMatchObject({
+    expect((await pinging.commitBefore(() => update(check, { periodSeconds: 60 }))).state).toMatchObject({
       status: 'up',
       lastPingAt: NOW,
       expectedAt: NOW + MINUTE,
@@ -244,11 +240,7 @@ describe('at the same time', () => {
 
   it('an update of a check that is being removed finds none', async () => {
     const removing = await openTransaction(fixture, (tx) => removeCheck(contextWithin(fixture, tx), tenant, check.id))
-    const updating = update(check, { name: 'x' })
-    updating.catch(() => {})
-    await untilWaiting(fixture, 1)
-    await removing.commit()
-    await expect(updating).rejects.toMatchObject({ code: 'not_found' })
+    await expect(removing.commitBefore(() => update(check, { name: 'x' }))).rejects.toMatchObject({ code: 'not_found' })
   })
 })
 

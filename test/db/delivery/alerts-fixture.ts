@@ -70,6 +70,12 @@ export async function keep(keeper: AlertKeeper = createKeeper()): Promise<void> 
   await keeper.stop()
 }
 
+/** As `keep`, this much later. */
+export async function keepAfter(ms: number, keeper?: AlertKeeper): Promise<void> {
+  await fixture.clock.advance(ms)
+  await keep(keeper)
+}
+
 export async function addDown(input: Parameters<Fixture['addCheck']>[0] = {}): Promise<CheckRecord> {
   const check = await fixture.addCheck(input)
   await fixture.ping(check, { type: 'fail' })

@@ -24,7 +24,6 @@ import { takeClusterName } from '../../../src/store/leases/clusters.ts'
 import type { Statement } from '../../../src/store/postgres/database.ts'
 import { beat } from '../../support/beats.ts'
 import { HOUR, MINUTE, SECOND } from '../../support/builders.ts'
-import { useEach } from '../../support/use.ts'
 import { NOW, openTransaction, ping, pruneAll, useFixture } from '../checks/fixture.ts'
 import {
   addFollowed,
@@ -155,9 +154,8 @@ describe('a deadline', () => {
 })
 
 describe('the flip of a run that has not started', () => {
-  const check = useEach(addOverdue)
-
   it('says why, in its event too, with the Job that waits', async () => {
+    const check = await addOverdue()
     const detail = detailOf(check, DUE)
     await see(DUE, [detail])
     expect(await expire()).toEqual(['missed'])
@@ -186,12 +184,14 @@ describe('the flip of a run that has not started', () => {
   })
 
   it('may have no Job, and at most 1,024 characters that PostgreSQL stores', async () => {
+    const check = await addOverdue()
     await see(DUE, [detailOf(check, DUE, { job: null, detail: `\0${'x'.repeat(1_023)}😀` })])
     expect(await expire()).toEqual(['missed'])
     expect(await flipsOf(t, check.key)).toMatchObject([{ detail: `${'x'.repeat(1_023)}\ufffd`, job: null }])
   })
 
   it('has the newest detail; one that is the same writes nothing, and one of an unknown resource is left out', async () => {
+    const check = await addOverdue()
     const version = async () => (await t.database.query('select xmin::text from cron_jobs')).rows
     const unknown = { ...check, resource: { ...check.resource, name: 'gone' } }
     await see(1, [detailOf(check, DUE, { detail: 'first' }), detailOf(check, DUE), detailOf(unknown, DUE)])
@@ -291,9 +291,8 @@ describe('a run that took too long', () => {
 })
 
 describe('a controller that starts', () => {
-  const check = useEach(() => addFollowed(t, 'nightly', { agoMs: HOUR }))
-
   it('finds what is recorded of runs', async () => {
+    const check = await addFollowed(t, 'nightly', { agoMs: HOUR })
     const [running, succeeded, failed, deleted, fresh] = Array.from({ length: 5 }, () => randomUUID())
     await recordJobs(t.context, [
       reportOf(check, [startAt(NOW)], { runId: running! }),
@@ -337,6 +336,7 @@ describe('a controller that starts', () => {
   })
 
   it('closes runs whose Job is gone without a record, and leaves the others', async () => {
+    const check = await addFollowed(t, 'nightly', { agoMs: HOUR })
     const [gone, open] = [randomUUID(), randomUUID()]
     await recordJobs(
       t.context,
@@ -351,6 +351,7 @@ describe('a controller that starts', () => {
   })
 
   it('does not wait for a check that another transaction holds, to close its runs', async () => {
+    const check = await addFollowed(t, 'nightly', { agoMs: HOUR })
     const runId = randomUUID()
     await recordJobs(t.context, [reportOf(check, [startAt(NOW)], { runId })])
     const holding = await openTransaction(t, (tx) =>

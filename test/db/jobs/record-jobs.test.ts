@@ -183,11 +183,11 @@ describe('a report', () => {
   })
 
   it('that comes late is history: it overrides no newer completion', async () => {
-    const check = await addFollowed(t, 'nightly', { agoMs: 3 * HOUR })
-    await record(reportOf(check, [startAt(NOW - MINUTE), successAt(NOW)]))
-    await record(reportOf(check, [startAt(NOW - HOUR), failAt(NOW - HOUR + MINUTE)]))
-    expect(await stateOf(t, check.key)).toMatchObject({ status: UP, lastPingAt: NOW, pingsTotal: 4 })
-    expect((await pingsOf(t, check.key)).map(({ type }) => type)).toEqual(['start', 'fail', 'start', 'success'])
+    const old = await addFollowed(t, 'old', { agoMs: 3 * HOUR })
+    await record(reportOf(old, [startAt(NOW - MINUTE), successAt(NOW)]))
+    await record(reportOf(old, [startAt(NOW - HOUR), failAt(NOW - HOUR + MINUTE)]))
+    expect(await stateOf(t, old.key)).toMatchObject({ status: UP, lastPingAt: NOW, pingsTotal: 4 })
+    expect((await pingsOf(t, old.key)).map(({ type }) => type)).toEqual(['start', 'fail', 'start', 'success'])
   })
 
   it('of a time that has not come counts as now: the clock of the cluster is ahead', async () => {
@@ -289,18 +289,18 @@ describe('once', () => {
   })
 
   it('what pruning has deleted is not recorded again, and a late entry of a check that was not pruned is', async () => {
-    const check = await addFollowed(t, 'nightly', { agoMs: 40 * DAY })
+    const old = await addFollowed(t, 'old', { agoMs: 40 * DAY })
     const reports = [30, 20, 10, 5, 1].map((days) => {
       const at = NOW - days * DAY
-      return reportOf(check, [startAt(at), successAt(at + MINUTE)])
+      return reportOf(old, [startAt(at), successAt(at + MINUTE)])
     })
     await record(...reports.slice(1))
     expect(await record(reports[0]!)).toEqual(['recorded'])
     await pruneAll(t, { maxPings: 4 })
-    expect(await pingsOf(t, check.key)).toHaveLength(4)
+    expect(await pingsOf(t, old.key)).toHaveLength(4)
     expect(await record(...reports)).toEqual(Array(5).fill('repeated'))
-    expect(await pingsOf(t, check.key)).toHaveLength(4)
-    expect(await record(reportOf(check, [successAt(NOW)]))).toEqual(['recorded'])
+    expect(await pingsOf(t, old.key)).toHaveLength(4)
+    expect(await record(reportOf(old, [successAt(NOW)]))).toEqual(['recorded'])
   })
 
   it('what pruning has deleted by its age is not recorded again, though the newest completion stays', async () => {
@@ -331,8 +331,6 @@ describe("beside the container's own pings", () => {
   })
 
   describe('a fail that came before the start of its Job was recorded', () => {
-    const check = useEach(() => upTo('nightly'))
-
     const START = NOW - 2 * MINUTE
     const FAIL = NOW - MINUTE
     const recordAt = async (at: number, ...reports: JobReport[]) => {
@@ -347,6 +345,7 @@ describe("beside the container's own pings", () => {
       await recordAt(until, reportOf(check, [startAt(from), successAt(until)]))
       return check
     }
+    const check = useEach(() => upTo('nightly'))
     const flipReasons = async (key: number) => (await flipsOf(t, key)).map(({ reason }) => reason)
 
     it.each([

@@ -5,7 +5,6 @@ import { getCheck } from '../../../src/checks/find-checks.ts'
 import { pauseCheck } from '../../../src/checks/pause-resume.ts'
 import { DAY, HOUR, MINUTE } from '../../support/builders.ts'
 import { wakeOf } from '../../support/state.ts'
-import { useEach } from '../../support/use.ts'
 import {
   addCheck,
   addProject,
@@ -15,7 +14,6 @@ import {
   openTransaction,
   periodSpec,
   ping,
-  untilWaiting,
 } from '../checks/fixture.ts'
 import { RESOURCE, useOperatorFixture } from './fixture.ts'
 
@@ -140,9 +138,8 @@ describe('a resource whose check is as declared', () => {
 })
 
 describe('a changed resource', () => {
-  const check = useEach(async () => (await t.declare()).check)
-
   it('changes the texts and leaves the state alone', async () => {
+    const { check } = await t.declare()
     const { check: renamed, change } = await t.declare({ name: 'Weekly', description: 'new', tags: ['b', 'a'] })
     expect(change).toBe('updated')
     expect(renamed).toEqual({ ...check, name: 'Weekly', description: 'new', tags: ['b', 'a'] })
@@ -151,6 +148,7 @@ describe('a changed resource', () => {
   })
 
   it('changes the spec, and no check goes down because of it', async () => {
+    const { check } = await t.declare()
     await t.pinged(check, 'success', NOW)
     t.clock.time = NOW + 50 * MINUTE
     const spec = periodSpec({ periodSeconds: 60, graceSeconds: 120 })
@@ -165,6 +163,7 @@ describe('a changed resource', () => {
   })
 
   it('is rejected when it makes no sense any more, and its check stays as it was', async () => {
+    const { check } = await t.declare()
     await expect(t.declare({ spec: cronSpec('61 * * * *'), name: 'X' })).rejects.toMatchObject({
       code: 'invalid_request',
     })
@@ -209,6 +208,7 @@ describe('a changed resource', () => {
   })
 
   it('that is created again while its recipients know it as down says that it is paused', async () => {
+    const { check } = await t.declare()
     await t.pinged(check, 'fail', NOW)
     await t.retire()
     t.clock.time = NOW + MINUTE
@@ -223,6 +223,7 @@ describe('a changed resource', () => {
   })
 
   it('moves its check to another project, with ids and history', async () => {
+    const { check } = await t.declare()
     await t.pinged(check, 'success', NOW)
     const projectId = await addProject(t, t.tenant)
     await createCheck(t.context, t.tenant, { projectId, name: 'X', slug: 'nightly-backup', spec: periodSpec() })
@@ -266,13 +267,9 @@ describe('a check that was changed by SQL', () => {
 })
 
 describe('declarations and others at the same time', () => {
-  const check = useEach(async () => (await t.declare()).check)
-
   it('two controllers make one check', async () => {
     const first = await openTransaction(t, (tx) => t.declareWithin(tx))
-    const second = t.declare({ name: 'Renamed' })
-    await untilWaiting(t, 1)
-    await first.commit()
+    const second = first.commitBefore(() => t.declare({ name: 'Renamed' }))
     expect(await second).toMatchObject({ change: 'updated', check: { name: 'Renamed', slug: 'nightly-backup' } })
     const { rows } = await t.database.query('select from checks')
     expect(rows).toHaveLength(1)
@@ -287,10 +284,7 @@ describe('declarations and others at the same time', () => {
         spec: periodSpec(),
       }),
     )
-    const declaring = t.declare()
-    await untilWaiting(t, 1)
-    await creating.commit()
-    expect((await declaring).check.slug).toBe('nightly-backup-2')
+    expect((await creating.commitBefore(() => t.declare())).check.slug).toBe('nightly-backup-2')
   })
 
   it('a check that moves gets the next number when the API takes the slug first', async () => {
@@ -299,17 +293,14 @@ describe('declarations and others at the same time', () => {
     const creating = await openTransaction(t, (tx) =>
       createCheck(contextWithin(t, tx), t.tenant, { projectId, name: 'X', slug: 'nightly-backup', spec: periodSpec() }),
     )
-    const moving = t.declare({ projectId })
-    await untilWaiting(t, 1)
-    await creating.commit()
+    const moving = creating.commitBefore(() => t.declare({ projectId }))
     expect((await moving).check).toMatchObject({ projectId, slug: 'nightly-backup-2' })
   })
 
   it('a ping that was first counts: the new spec is applied to what it made', async () => {
+    const { check } = await t.declare()
     const pinging = await openTransaction(t, (tx) => ping(tx, check, 'success', NOW + MINUTE))
-    const declaring = t.declare({ spec: periodSpec({ periodSeconds: 7_200 }) })
-    await untilWaiting(t, 1)
-    await pinging.commit()
+    const declaring = pinging.commitBefore(() => t.declare({ spec: periodSpec({ periodSeconds: 7_200 }) }))
     expect((await declaring).check.state).toMatchObject({
       status: 'up',
       lastPingAt: NOW + MINUTE,
@@ -318,24 +309,20 @@ describe('declarations and others at the same time', () => {
   })
 
   it('a pause through the API that was first is undone by spec.suspend', async () => {
+    const { check } = await t.declare()
     const pausing = await openTransaction(t, (tx) => pauseCheck(contextWithin(t, tx), t.tenant, check.id))
-    const declaring = t.declare({ suspend: false })
-    await untilWaiting(t, 1)
-    await pausing.commit()
+    const declaring = pausing.commitBefore(() => t.declare({ suspend: false }))
     const { check: resumed } = await declaring
     expect(resumed).toMatchObject({ kubernetesSuspend: false, state: { status: 'new' } })
     expect(await t.read()).toEqual(resumed)
   })
 
   it('a pause through the API that came second hears that the resource decides', async () => {
+    const { check } = await t.declare()
     const declaring = await openTransaction(t, (tx) =>
       t.declareWithin(tx, { suspend: false, spec: cronSpec('0 2 * * *') }),
     )
-    const pausing = pauseCheck(t.context, t.tenant, check.id)
-    pausing.catch(() => {})
-    await untilWaiting(t, 1)
-    await declaring.commit()
-    await expect(pausing).rejects.toMatchObject({
+    await expect(declaring.commitBefore(() => pauseCheck(t.context, t.tenant, check.id))).rejects.toMatchObject({
       code: 'managed_by_kubernetes',
       message: expect.stringContaining('spec.suspend'),
     })

@@ -65,16 +65,17 @@ describe('the unreported flips of a check', () => {
 
   it('leave out what happened to a check before it was adopted, also when it was reported in its cluster before', async () => {
     const { id } = await addCheck(t, t.tenant)
+    const resource = { ...RESOURCE, name: 'adopting' }
     const { rows } = await t.database.query<{ key: number }>('select key from checks where id = $1', [id])
     const { key } = rows[0]!
     await t.pinged({ key }, 'fail', NOW + 1)
-    await t.declare({ adoptId: id })
+    await t.declare({ resource, adoptId: id })
     expect(await unreported(key)).toEqual([])
     await t.pinged({ key }, 'success', NOW + 2)
     expect(await unreported(key)).toEqual(['recovered'])
-    await t.retire('Retain')
+    await t.retire('Retain', resource)
     await t.pinged({ key }, 'fail', NOW + 3)
-    await t.declare({ adoptId: id })
+    await t.declare({ resource, adoptId: id })
     expect(await unreported(key)).toEqual([])
   })
 

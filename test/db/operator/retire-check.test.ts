@@ -18,7 +18,6 @@ import {
   periodSpec,
   ping,
   pruneAll,
-  untilWaiting,
 } from '../checks/fixture.ts'
 import { RESOURCE, useOperatorFixture } from './fixture.ts'
 
@@ -240,30 +239,21 @@ describe('a deletion and others at the same time', () => {
 
   it('a ping that was first is stored, and comes back with the check', async () => {
     const pinging = await openTransaction(t, (tx) => ping(tx, check, 'success', NOW + 5))
-    const retiring = t.retire()
-    await untilWaiting(t, 1)
-    await pinging.commit()
-    expect(await retiring).toBe('removed')
+    expect(await pinging.commitBefore(() => t.retire())).toBe('removed')
     expect((await t.declare()).check.state.lastPingAt).toBe(NOW + 5)
     expect(await countRows(t, 'pings', check.key)).toBe(1)
   })
 
   it('a ping that came second finds no check and leaves nothing', async () => {
     const retiring = await openTransaction(t, (tx) => t.retireWithin(tx))
-    const pinging = t.pinged(check, 'success', NOW + 5)
-    await untilWaiting(t, 1)
-    await retiring.commit()
-    expect(await pinging).toBe('unknown')
+    expect(await retiring.commitBefore(() => t.pinged(check, 'success', NOW + 5))).toBe('unknown')
     expect(await countRows(t, 'pings', check.key)).toBe(0)
   })
 
   it('two controllers revive it once', async () => {
     await t.retire()
     const first = await openTransaction(t, (tx) => t.declareWithin(tx))
-    const second = t.declare()
-    await untilWaiting(t, 1)
-    await first.commit()
-    expect(await second).toMatchObject({ change: 'unchanged', check: { id: check.id } })
+    expect(await first.commitBefore(() => t.declare())).toMatchObject({ change: 'unchanged', check: { id: check.id } })
   })
 
   it('two controllers delete it once', async () => {
@@ -274,17 +264,11 @@ describe('a deletion and others at the same time', () => {
   it('a project that is being removed does not take a check along that is revived in it', async () => {
     await t.retire()
     const removing = await openTransaction(t, (tx) => removeProject(contextWithin(t, tx), t.tenant, t.tenant.project))
-    const declaring = t.declare()
-    declaring.catch(() => {})
-    await untilWaiting(t, 1)
-    await removing.rollback()
+    const declaring = removing.rollbackBefore(() => t.declare())
     expect(await declaring).toMatchObject({ change: 'revived', check: { id: check.id } })
     await t.retire()
     const gone = await openTransaction(t, (tx) => removeProject(contextWithin(t, tx), t.tenant, t.tenant.project))
-    const late = t.declare({ resource: RESOURCE })
-    late.catch(() => {})
-    await untilWaiting(t, 1)
-    await gone.commit()
+    const late = gone.commitBefore(() => t.declare({ resource: RESOURCE }))
     await expect(late).rejects.toMatchObject({ code: 'not_found', message: 'project not found' })
   })
 })

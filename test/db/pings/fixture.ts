@@ -133,6 +133,13 @@ export async function createPingFixture() {
 
   const historyOf = async ({ id }: CheckRecord) => (await listPings(context, tenant, id, all)).rows
 
+  /** One after the other, as many at once wait long for a connection when the machine is busy. */
+  async function makeChecks(count: number, input?: CheckInput) {
+    const checks: CheckRecord[] = []
+    while (checks.length < count) checks.push(await addCheck(test, tenant, input))
+    return checks as [CheckRecord, CheckRecord, ...CheckRecord[]]
+  }
+
   async function hold(text: string, values: unknown[]) {
     const holder = new pg.Client({ connectionString: test.url })
     holder.on('error', () => {})
@@ -168,14 +175,10 @@ export async function createPingFixture() {
     },
     /** `at`: when it was made. */
     addCheck: (input?: CheckInput, at = clock.now()) => addCheck({ ...test, clock: { now: () => at } }, tenant, input),
-    addChecks: (count: number) =>
-      Promise.all(Array.from({ length: count }, () => addCheck(test, tenant))) as Promise<
-        [CheckRecord, CheckRecord, ...CheckRecord[]]
-      >,
+    addChecks: makeChecks,
     /** Up, as the replica knows. In the order of their keys. */
     async addUp(replica: Replica, count: number, input?: CheckInput) {
-      const checks: CheckRecord[] = []
-      for (let i = 0; i < count; i += 1) checks.push(await addCheck(test, tenant, input))
+      const checks = await makeChecks(count, input)
       const { outcomes } = await replica.commit(checks.map((check) => pingOf(check)))
       expect(new Set(outcomes)).toEqual(new Set(['stored']))
       replica.groups.length = 0
