@@ -1,6 +1,5 @@
 import { describe, expect, it } from 'vitest'
 import { type CheckFilter, getCheck } from '../../../src/checks/find-checks.ts'
-import { pauseCheck } from '../../../src/checks/pause-resume.ts'
 import { removeCheck } from '../../../src/checks/remove-check.ts'
 import type { Tenant } from '../../../src/domain/access.ts'
 import { SHOWN_STATUSES, shownStatus } from '../../../src/domain/check.ts'
@@ -9,7 +8,7 @@ import { decodeCursor, encodeCursor, type Page } from '../../../src/domain/page.
 import type { CheckRecord } from '../../../src/store/checks/checks.ts'
 import { HOUR } from '../../support/builders.ts'
 import { listChecks, listFlips, listPings } from '../../support/lists.ts'
-import { addCheck, addPingRow, addProject, addTenant, NOW, ping, useFixture } from './fixture.ts'
+import { addCheck, addEachStatus, addPingRow, addProject, addTenant, NOW, ping, useFixture } from './fixture.ts'
 
 const fixture = useFixture()
 const { tenant } = fixture
@@ -100,21 +99,14 @@ describe('the list of a project', () => {
 
 describe('the filters of a list', () => {
   it('status follows what is shown, late as well', async () => {
-    const checks: Record<string, CheckRecord> = {}
-    for (const name of ['new', 'up', 'late', 'down', 'paused']) checks[name] = await addCheck(fixture, tenant, { name })
-    await pinged(checks.up!, 'success', NOW + 1)
-    await pinged(checks.late!, 'success', NOW)
-    await pinged(checks.down!, 'fail', NOW)
-    await pauseCheck(fixture.context, tenant, checks.paused!.id)
-
-    fixture.clock.time = NOW + HOUR
+    const checks = await addEachStatus(fixture, tenant)
     for (const status of SHOWN_STATUSES) {
       expect(await slugsOf({ status: [status] })).toEqual([status])
       expect(shownStatus((await list({ status: [status] })).rows[0]!.state, fixture.clock.now())).toBe(status)
     }
     // A check that is up and waits for a run only is not late.
     await fixture.database.query('update check_states set expected_at = null, due_at = null where check_key = $1', [
-      checks.late!.key,
+      checks.late.key,
     ])
     expect(await slugsOf({ status: ['up'] })).toEqual(['late', 'up'])
     expect(await slugsOf({ status: ['late'] })).toEqual([])

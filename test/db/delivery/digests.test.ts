@@ -415,19 +415,6 @@ describe('a digest that is refused as a message', () => {
     expect(most).toBeLessThanOrEqual(MAX_SLOTS)
   })
 
-  it('keeps the order of a check', async () => {
-    for (const type of ['check.down', 'check.up', 'check.down'] as const) {
-      await fixture.addEvents(channel, [1], type)
-      await fixture.clock.advance(1)
-    }
-    await addCrowd(CROWD, 100)
-    const { send, got, digests } = refusing()
-    await fixture.createOutbox(send).drain()
-    expect(digests).toHaveLength(1)
-    const ofCheck = got.filter(({ checkKey }) => checkKey === 1)
-    expect(ofCheck.map(({ event }) => event.type)).toEqual(['check.down', 'check.up', 'check.down'])
-  })
-
   it('is sent once by each of two replicas, and then all deliveries in the order of each check', async () => {
     for (const type of ['check.down', 'check.up', 'check.down'] as const) {
       await fixture.addEvents(channel, [1], type)
