@@ -3,6 +3,7 @@
 import { afterAll, beforeAll, beforeEach } from 'vitest'
 import { type Declared, declareCheck, type GivenDeclaration } from '../../../src/checks/declare/declare-check.ts'
 import { retireCheck } from '../../../src/checks/declare/retire-check.ts'
+import { createPingRecorder } from '../../../src/checks/ping/record.ts'
 import { SYSTEM } from '../../../src/domain/access.ts'
 import { NO_TEXTS, type PingType } from '../../../src/domain/check.ts'
 import type { Resource, StoredCheck } from '../../../src/store/checks/checks.ts'
@@ -38,6 +39,24 @@ export interface OperatorFixture extends Fixture {
   flipsOf(key: number): Promise<unknown[][]>
   versionsOf(key: number): Promise<unknown>
   events(): Promise<string[]>
+}
+
+/** Records pings as the ping port does. */
+export function createRecorder({ database, clock }: Pick<OperatorFixture, 'database' | 'clock'>) {
+  const recorder = createPingRecorder({
+    database,
+    now: clock.now,
+    onGroup: () => {},
+    onError: (error) => {
+      throw error
+    },
+  })
+  const rest = { exitCode: null, durationMs: null, runId: null, body: null }
+  return {
+    record: ({ publicId }: Pick<StoredCheck, 'publicId'>, type: PingType) =>
+      recorder.record({ publicId, type, ...rest, at: clock.now() }),
+    stop: recorder.stop,
+  }
 }
 
 /** A fixture for all tests of a file, reset before each of them. */

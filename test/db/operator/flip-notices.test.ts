@@ -4,7 +4,6 @@ import { connect, createServer, type Socket } from 'node:net'
 import pg from 'pg'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { pauseCheck } from '../../../src/checks/pause-resume.ts'
-import { createPingRecorder, type Ping } from '../../../src/checks/ping/record.ts'
 import { systemClock } from '../../../src/runtime/clock.ts'
 import { listenForNotices, type NoticeListenerOptions } from '../../../src/store/checks/change-notices.ts'
 import { createDatabase } from '../../../src/store/postgres/database.ts'
@@ -12,7 +11,7 @@ import type { Listener } from '../../../src/store/postgres/listener.ts'
 import { eventually } from '../../support/until.ts'
 import { useEach } from '../../support/use.ts'
 import { addCheck, contextWithin, NOW, openTransaction, ping } from '../checks/fixture.ts'
-import { RESOURCE, useOperatorFixture } from './fixture.ts'
+import { createRecorder, RESOURCE, useOperatorFixture } from './fixture.ts'
 
 const t = useOperatorFixture()
 let heard: unknown[]
@@ -109,15 +108,8 @@ describe('a flip of a declared check', () => {
       checks.push((await t.declare({ resource: { ...RESOURCE, name } })).check)
     }
     await listening()
-    const recorder = createPingRecorder({
-      database: t.database,
-      now: t.clock.now,
-      onGroup: () => {},
-      onError: (error) => problems.push(error),
-    })
-    const ping = { type: 'fail', exitCode: null, durationMs: null, runId: null, body: null, at: NOW } as const
-    const send = (publicId: string) => recorder.record({ ...ping, publicId } satisfies Ping)
-    const results = await Promise.all(checks.map(({ publicId }) => send(publicId)))
+    const recorder = createRecorder(t)
+    const results = await Promise.all(checks.map((each) => recorder.record(each, 'fail')))
     await recorder.stop()
     expect(new Set(results)).toEqual(new Set(['stored']))
     await eventually('each of a hundred is heard', () => heard.length === 100)
@@ -161,14 +153,8 @@ describe('the statements of a ping', () => {
         names.push(name ?? text)
         return (original as (...given: unknown[]) => unknown).apply(this, given)
       } as never
-      const recorder = createPingRecorder({
-        database,
-        now: t.clock.now,
-        onGroup: () => {},
-        onError: (error) => problems.push(error),
-      })
-      const ping = { type, exitCode: 0, durationMs: null, runId: null, body: null, at: NOW } as const
-      expect(await recorder.record({ ...ping, publicId })).toBe('stored')
+      const recorder = createRecorder({ database, clock: t.clock })
+      expect(await recorder.record({ publicId }, type)).toBe('stored')
       await recorder.stop()
     } finally {
       pg.Client.prototype.query = original

@@ -1,6 +1,5 @@
 import { describe, expect, it } from 'vitest'
 import { getCheck } from '../../../src/checks/find-checks.ts'
-import { createPingRecorder } from '../../../src/checks/ping/record.ts'
 import { removeCheck } from '../../../src/checks/remove-check.ts'
 import { updateCheck } from '../../../src/checks/update-check.ts'
 import { removeProject } from '../../../src/tenancy/projects.ts'
@@ -19,7 +18,7 @@ import {
   ping,
   pruneAll,
 } from '../checks/fixture.ts'
-import { RESOURCE, useOperatorFixture } from './fixture.ts'
+import { createRecorder, RESOURCE, useOperatorFixture } from './fixture.ts'
 
 const t = useOperatorFixture()
 
@@ -51,24 +50,8 @@ describe('a deleted resource', () => {
 
   it('makes its pings unknown at once, and known again once it is there again', async () => {
     const { check } = await t.declare()
-    const recorder = createPingRecorder({
-      database: t.database,
-      now: t.clock.now,
-      onGroup: () => {},
-      onError: (error) => {
-        throw error
-      },
-    })
-    const send = () =>
-      recorder.record({
-        publicId: check.publicId,
-        type: 'success',
-        exitCode: 0,
-        durationMs: null,
-        runId: null,
-        body: null,
-        at: t.clock.now(),
-      })
+    const recorder = createRecorder(t)
+    const send = () => recorder.record(check, 'success')
     expect(await send()).toBe('stored')
     await t.retire()
     expect(await send()).toBe('unknown')
