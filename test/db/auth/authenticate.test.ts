@@ -1,29 +1,20 @@
 import { createHmac, hkdfSync, randomUUID } from 'node:crypto'
-import { beforeEach, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { makeApiKey } from '../../../src/auth/api-key.ts'
 import { createAuthenticate } from '../../../src/auth/authenticate.ts'
-import { logIn, logOut, refresh } from '../../../src/auth/log-in.ts'
+import { logOut, refresh } from '../../../src/auth/log-in.ts'
 import { createDatabase, type Database } from '../../../src/store/postgres/database.ts'
 import { createApiKey } from '../../../src/tenancy/api-keys.ts'
 import { removeUser } from '../../../src/tenancy/users.ts'
-import { createTestDatabase } from '../../support/database.ts'
-import { LOW_COST } from '../../support/passwords.ts'
 import { eventually } from '../../support/until.ts'
-import { use, useEach } from '../../support/use.ts'
-import { anOrganization, manualClock, PASSWORD, SECRET_KEY, START, tokensOf } from './fixtures.ts'
+import { ADDRESS, EMAIL, SECRET_KEY, START, tokensOf, useOrganization } from './fixtures.ts'
 
-const test = use(createTestDatabase)
-beforeEach(() => test.clear())
-const clock = useEach(manualClock)
-const organization = useEach(() => anOrganization(test.database))
-
-const context = () => ({ database: test.database, clock, passwordCost: LOW_COST })
+const { test, clock, organization, context, enter } = useOrganization()
 const authenticate = (header: string | undefined, database: Database = test.database) =>
   createAuthenticate({ database, clock }, tokensOf(clock))(header, ADDRESS)
 const aKey = (input: Partial<Parameters<typeof createApiKey>[2]> = {}) =>
   createApiKey(context(), organization.caller, { name: 'ci', scope: 'write', ...input })
 
-const ADDRESS = '192.0.2.1'
 const HEADER = 'send the header "Authorization: Bearer <API key or access token>"'
 const rejection = (message: string) => ({ name: 'AppError', code: 'unauthenticated', message: `${message}${HEADER}` })
 const NOTHING = rejection('no credential was received: ')
@@ -194,9 +185,8 @@ describe('a call with an access token', () => {
   })
 
   it('is rejected as soon as its session has ended: log-out, replay', async () => {
-    await organization.addUser('ann@example.com')
-    const address = '192.0.2.1'
-    const enter = () => logIn(context(), tokensOf(clock), { email: 'ann@example.com', password: PASSWORD, address })
+    await organization.addUser(EMAIL)
+    const address = ADDRESS
     const left = await enter()
     expect(await authenticate(`Bearer ${left.accessToken}`)).toMatchObject({ kind: 'user' })
     await logOut(context(), { ...left, address })
@@ -241,9 +231,8 @@ describe('a call with an access token', () => {
   })
 
   it('is rejected with a refresh token in its place', async () => {
-    await organization.addUser('ann@example.com')
-    const login = { email: 'ann@example.com', password: PASSWORD, address: '192.0.2.1' }
-    const { accessToken, refreshToken } = await logIn(context(), tokensOf(clock), login)
+    await organization.addUser(EMAIL)
+    const { accessToken, refreshToken } = await enter()
     expect(await authenticate(`Bearer ${accessToken}`)).toMatchObject({ kind: 'user' })
     await expect(authenticate(`Bearer ${refreshToken}`)).rejects.toMatchObject(UNKNOWN_TOKEN)
   })

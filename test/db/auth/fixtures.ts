@@ -1,6 +1,8 @@
 /** Rows to call from: organizations, projects, users and keys of a test. */
 
 import { randomUUID } from 'node:crypto'
+import { beforeEach } from 'vitest'
+import { logIn } from '../../../src/auth/log-in.ts'
 import { hashPassword } from '../../../src/auth/passwords.ts'
 import { createTokens } from '../../../src/auth/tokens.ts'
 import type { Caller, Scope } from '../../../src/domain/access.ts'
@@ -9,12 +11,18 @@ import { insertOrganization } from '../../../src/store/tenancy/organizations.ts'
 import { insertProject } from '../../../src/store/tenancy/projects.ts'
 import { saveSession } from '../../../src/store/tenancy/sessions.ts'
 import { insertUser } from '../../../src/store/tenancy/users.ts'
+import { createTestDatabase } from '../../support/database.ts'
 import { LOW_COST } from '../../support/passwords.ts'
 import { anAdmin } from '../../support/tenant.ts'
+import { use, useEach } from '../../support/use.ts'
 
 export const START = Date.UTC(2026, 10, 21, 12)
 export const SECRET_KEY = Buffer.alloc(32, 7)
+export const EMAIL = 'Ann@example.com'
 export const PASSWORD = 'correct horse battery'
+export const ADDRESS = '192.0.2.1'
+/** The first page of a list. */
+export const ALL = { limit: 100, after: null }
 
 /** A clock that stands still until `time` is set. */
 export function manualClock(time = START) {
@@ -27,6 +35,24 @@ export function manualClock(time = START) {
 }
 
 export const tokensOf = (clock: { now(): number }) => createTokens(SECRET_KEY, clock)
+
+/** A database for all tests of a file, emptied before each of them; each has a clock and an organization of its own. */
+export function useOrganization(now = () => START) {
+  const test = use(createTestDatabase)
+  beforeEach(() => test.clear())
+  const clock = useEach(() => manualClock(now()))
+  const organization = useEach(() => anOrganization(test.database))
+  const context = (database: Database = test.database) => ({ database, clock, passwordCost: LOW_COST })
+  return {
+    test,
+    clock,
+    organization,
+    context,
+    /** A log-in of the user with the address EMAIL. */
+    enter: (input: Partial<Parameters<typeof logIn>[2]> = {}, database?: Database) =>
+      logIn(context(database), tokensOf(clock), { email: EMAIL, password: PASSWORD, address: ADDRESS, ...input }),
+  }
+}
 
 let organizations = 0
 

@@ -1,30 +1,21 @@
 /** Tokens of issuers become callers: users that are here, with what they may do here. */
 
-import { beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { createAuthenticate } from '../../../src/auth/authenticate.ts'
 import { createIssuers } from '../../../src/auth/issuers.ts'
 import { createApiKey } from '../../../src/tenancy/api-keys.ts'
 import { removeUser } from '../../../src/tenancy/users.ts'
-import { createTestDatabase } from '../../support/database.ts'
-import { AUDIENCE, makeKey, signToken, type TestKey } from '../../support/oidc-issuer.ts'
-import { use, useEach } from '../../support/use.ts'
-import { anOrganization, manualClock, START, tokensOf } from './fixtures.ts'
+import { AUDIENCE, makeKey, signToken } from '../../support/oidc-issuer.ts'
+import { use } from '../../support/use.ts'
+import { anOrganization, START, tokensOf, useOrganization } from './fixtures.ts'
 
 const ISSUER = 'https://login.example.com'
 const CLUSTER = 'https://kubernetes.default.svc'
 const ROBOT = 'system:serviceaccount:ci:deploy'
 
-let key: TestKey
+const key = use(makeKey)
+const { test, clock, organization, context } = useOrganization()
 
-const test = use(createTestDatabase)
-beforeAll(async () => {
-  key = await makeKey()
-})
-beforeEach(() => test.clear())
-const clock = useEach(manualClock)
-const organization = useEach(() => anOrganization(test.database))
-
-const context = () => ({ database: test.database, clock })
 function authenticate(token: string) {
   const jwks = { keys: [key.jwk] }
   const issuers = createIssuers(

@@ -1,27 +1,16 @@
-import { beforeEach, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { logIn } from '../../../src/auth/log-in.ts'
 import { hashPassword } from '../../../src/auth/passwords.ts'
-import { createTestDatabase } from '../../support/database.ts'
 import { LOW_COST } from '../../support/passwords.ts'
-import { use, useEach } from '../../support/use.ts'
-import { anOrganization, manualClock, PASSWORD, tokensOf } from './fixtures.ts'
+import { useEach } from '../../support/use.ts'
+import { EMAIL, PASSWORD, tokensOf, useOrganization } from './fixtures.ts'
 
-const EMAIL = 'Ann@example.com'
 const WRONG = { name: 'AppError', code: 'unauthenticated', message: 'wrong e-mail address or password' }
 
-const test = use(createTestDatabase)
-beforeEach(() => test.clear())
-const clock = useEach(manualClock)
-const organization = useEach(() => anOrganization(test.database))
+const { test, clock, organization, context, enter } = useOrganization()
 const user = useEach(() => organization.addUser(EMAIL, 'write'))
 
-const context = () => ({ database: test.database, clock, passwordCost: LOW_COST })
-const enter = (input: { email?: string; password?: string; address?: string } = {}) =>
-  logIn(context(), tokensOf(clock), { email: EMAIL, password: PASSWORD, address: '192.0.2.1', ...input })
-const countTokens = async () => {
-  const { rows } = await test.database.query<{ count: number }>('select count(*) as count from refresh_tokens')
-  return rows[0]!.count
-}
+const countTokens = async () => (await test.database.query('select from refresh_tokens')).rowCount
 
 describe('a log-in', () => {
   it('gives a pair of tokens', async () => {

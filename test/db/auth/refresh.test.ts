@@ -1,38 +1,25 @@
 import { createHash, randomBytes, randomUUID } from 'node:crypto'
-import { beforeEach, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { createAuthenticate } from '../../../src/auth/authenticate.ts'
-import { logIn, logOut, refresh } from '../../../src/auth/log-in.ts'
+import { logOut, refresh } from '../../../src/auth/log-in.ts'
 import { pruneAged } from '../../../src/store/history/pruning.ts'
 import { removeUser } from '../../../src/tenancy/users.ts'
 import { DAY } from '../../support/builders.ts'
-import { createTestDatabase } from '../../support/database.ts'
-import { LOW_COST } from '../../support/passwords.ts'
-import { use, useEach } from '../../support/use.ts'
-import { anOrganization, manualClock, PASSWORD, START, tokensOf } from './fixtures.ts'
+import { useEach } from '../../support/use.ts'
+import { ADDRESS, EMAIL, START, tokensOf, useOrganization } from './fixtures.ts'
 
-const EMAIL = 'Ann@example.com'
 const UNUSABLE = {
   name: 'AppError',
   code: 'unauthenticated',
   message: 'the refresh token is unknown, expired or spent: log in again',
 }
 
-const test = use(createTestDatabase)
-beforeEach(() => test.clear())
-const clock = useEach(manualClock)
-const organization = useEach(() => anOrganization(test.database))
+const { test, clock, organization, context, enter } = useOrganization()
 const user = useEach(() => organization.addUser(EMAIL, 'write'))
 
-const context = () => ({ database: test.database, clock, passwordCost: LOW_COST })
-const enter = (input: { email?: string; password?: string; address?: string } = {}) =>
-  logIn(context(), tokensOf(clock), { email: EMAIL, password: PASSWORD, address: '192.0.2.1', ...input })
-const ADDRESS = '192.0.2.1'
 const renew = (refreshToken: string) => refresh(context(), tokensOf(clock), { refreshToken, address: ADDRESS })
 const leave = (refreshToken: string) => logOut(context(), { refreshToken, address: ADDRESS })
-const countTokens = async () => {
-  const { rows } = await test.database.query<{ count: number }>('select count(*) as count from refresh_tokens')
-  return rows[0]!.count
-}
+const countTokens = async () => (await test.database.query('select from refresh_tokens')).rowCount
 
 describe('a refresh', () => {
   it('returns a new pair for a refresh token', async () => {

@@ -1,34 +1,23 @@
 import { beforeEach, expect, it } from 'vitest'
 import { createAuthenticate } from '../../../src/auth/authenticate.ts'
-import { logIn, logInToDashboard, refresh } from '../../../src/auth/log-in.ts'
+import { logInToDashboard, refresh } from '../../../src/auth/log-in.ts'
 import { createFindDashboardCaller } from '../../../src/auth/sessions.ts'
 import { createDatabase, type Database } from '../../../src/store/postgres/database.ts'
 import { listOwnSessions } from '../../../src/tenancy/me.ts'
 import { HOUR } from '../../support/builders.ts'
-import { createTestDatabase } from '../../support/database.ts'
-import { LOW_COST } from '../../support/passwords.ts'
-import { use, useEach } from '../../support/use.ts'
-import { anOrganization, manualClock, PASSWORD, START, tokensOf } from './fixtures.ts'
+import { useEach } from '../../support/use.ts'
+import { ADDRESS, EMAIL, PASSWORD, START, tokensOf, useOrganization } from './fixtures.ts'
 
-const ADDRESS = '192.0.2.1'
-
-let ann: Awaited<ReturnType<Awaited<ReturnType<typeof anOrganization>>['addUser']>>
-let addSession: (userId: string) => Promise<{ readonly sessionId: string }>
-
-const test = use(createTestDatabase)
-beforeEach(() => test.clear())
-const clock = useEach(manualClock)
+const { test, clock, organization, context, enter } = useOrganization()
+const addSession = (userId: string) => organization.addSession(userId)
+const ann = useEach(() => organization.addUser(EMAIL, 'read'))
 beforeEach(async () => {
-  const organization = await anOrganization(test.database)
-  addSession = organization.addSession
-  ann = await organization.addUser('ann@example.com', 'read')
   const bob = await organization.addUser('bob@example.com', 'read')
   await addSession(bob.id)
 })
 
-const context = (database: Database = test.database) => ({ database, clock, passwordCost: LOW_COST })
-const attempt = { email: 'ann@example.com', password: PASSWORD, address: ADDRESS }
-const enterApi = (database?: Database) => logIn(context(database), tokensOf(clock), attempt)
+const attempt = { email: EMAIL, password: PASSWORD, address: ADDRESS }
+const enterApi = (database?: Database) => enter({}, database)
 const enterDashboard = (database?: Database) => logInToDashboard(context(database), attempt, null)
 const isInApi = (accessToken: string) =>
   createAuthenticate(context(), tokensOf(clock))(`Bearer ${accessToken}`, ADDRESS).then(

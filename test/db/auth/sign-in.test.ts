@@ -2,17 +2,16 @@
 
 import { createHash } from 'node:crypto'
 import { inspect } from 'node:util'
-import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest'
+import { beforeAll, beforeEach, describe, expect, it, vi } from 'vitest'
 import { verifyPassword } from '../../../src/auth/passwords.ts'
 import { createFindDashboardCaller } from '../../../src/auth/sessions.ts'
 import { createSignIn, type SignIn } from '../../../src/auth/sign-in.ts'
 import type { AuditEntry } from '../../../src/domain/audit.ts'
 import type { SignInProvider } from '../../../src/domain/issuer.ts'
-import { createTestDatabase, untilWaiting } from '../../support/database.ts'
+import { untilWaiting } from '../../support/database.ts'
 import { CLIENT, startIdentityProvider, type TestProvider } from '../../support/identity-provider.ts'
 import { startReceiver } from '../../support/receiver.ts'
-import { use, useEach } from '../../support/use.ts'
-import { anOrganization, manualClock, SECRET_KEY } from './fixtures.ts'
+import { anOrganization, SECRET_KEY, useOrganization } from './fixtures.ts'
 
 const ORIGIN = 'http://127.0.0.1:8081'
 const BACK = { origin: ORIGIN, address: '192.0.2.1' }
@@ -23,29 +22,23 @@ const LOST = {
 }
 const USED = { code: 'unauthenticated', message: 'this sign-in was finished before, or took too long: sign in again' }
 
-let provider: TestProvider
 const onProblem = vi.fn()
 const onAudit = vi.fn<(entry: AuditEntry) => void>()
 
-const test = use(createTestDatabase)
+let provider: TestProvider
 beforeAll(async () => {
-  provider = await startIdentityProvider({
-    redirectUris: [`${ORIGIN}/login/Example/callback`, `${ORIGIN}/login/Other/callback`],
-  })
+  const redirectUris = ['Example', 'Other'].map((name) => `${ORIGIN}/login/${name}/callback`)
+  provider = await startIdentityProvider({ redirectUris })
+  return provider.close
 })
-afterAll(async () => {
-  await provider?.close()
-})
-beforeEach(() => test.clear())
-const clock = useEach(() => manualClock(Date.now()))
-const organization = useEach(() => anOrganization(test.database))
+const { test, clock, organization, ...own } = useOrganization(Date.now)
 beforeEach(() => {
   provider.account = { sub: 'ann', email: 'ann@example.com', email_verified: true }
   onProblem.mockClear()
   onAudit.mockClear()
 })
 
-const context = () => ({ database: test.database, clock, onAudit })
+const context = () => ({ ...own.context(), onAudit })
 const entry = (fields: Partial<SignInProvider> = {}): SignInProvider => ({
   name: 'Example',
   issuer: provider.url,

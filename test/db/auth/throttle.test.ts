@@ -6,35 +6,17 @@ import { createDatabase } from '../../../src/store/postgres/database.ts'
 import { noteLoginAddress } from '../../../src/store/tenancy/login-addresses.ts'
 import { boundFailures, lockFailures } from '../../../src/store/tenancy/login-failures.ts'
 import { DAY } from '../../support/builders.ts'
-import { createTestDatabase } from '../../support/database.ts'
-import { LOW_COST } from '../../support/passwords.ts'
-import { use, useEach } from '../../support/use.ts'
-import { anOrganization, manualClock, PASSWORD, START, tokensOf } from './fixtures.ts'
+import { EMAIL, PASSWORD, START, tokensOf, useOrganization } from './fixtures.ts'
 
-const EMAIL = 'Ann@example.com'
 const WRONG = { name: 'AppError', code: 'unauthenticated', message: 'wrong e-mail address or password' }
 const THROTTLED = { name: 'AppError', code: 'too_many_requests' }
 const WINDOW_MS = 15 * 60_000
 
-const test = use(createTestDatabase)
-beforeEach(() => test.clear())
-const clock = useEach(manualClock)
-const organization = useEach(() => anOrganization(test.database))
+const { test, clock, organization, enter } = useOrganization()
 beforeEach(() => organization.addUser(EMAIL, 'write'))
 
-interface Attempt {
-  email?: string
-  password?: string
-  address?: string
-}
+type Attempt = Parameters<typeof enter>[0]
 
-const enter = (input: Attempt = {}, database = test.database) =>
-  logIn({ database, clock, passwordCost: LOW_COST }, tokensOf(clock), {
-    email: EMAIL,
-    password: PASSWORD,
-    address: '192.0.2.1',
-    ...input,
-  })
 const fail = (input: Attempt = {}) =>
   expect(enter({ password: 'wrong horse battery', ...input })).rejects.toMatchObject(WRONG)
 const failTimes = async (count: number, toInput: (attempt: number) => Attempt = () => ({})) => {
@@ -52,10 +34,7 @@ const countFailuresOf = async (email: string) => {
   )
   return Object.fromEntries(rows.map(({ action, count }) => [action, count]))
 }
-const countBuckets = async () => {
-  const { rows } = await test.database.query<{ count: number }>('select count(*) as count from login_failures')
-  return rows[0]!.count
-}
+const countBuckets = async () => (await test.database.query('select from login_failures')).rowCount
 
 describe('the strict limit', () => {
   it('is ten failed log-ins of an account from one address in 15 minutes, even for the right password', async () => {

@@ -1,4 +1,4 @@
-import { beforeEach, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { listChannels } from '../../../src/channels/find-channels.ts'
 import { listDeliveries } from '../../../src/channels/find-deliveries.ts'
 import type { WebhookSettings } from '../../../src/channels/kinds/webhook/config.ts'
@@ -10,19 +10,13 @@ import { updateChannel } from '../../../src/channels/update-channel.ts'
 import { pruneHistory } from '../../../src/checks/prune-history.ts'
 import { MAX_CHANNELS } from '../../../src/domain/channel.ts'
 import { removeProject } from '../../../src/tenancy/projects.ts'
-import { createTestDatabase, untilWaiting } from '../../support/database.ts'
-import { use, useEach } from '../../support/use.ts'
-import { anOrganization, START } from '../auth/fixtures.ts'
+import { untilWaiting } from '../../support/database.ts'
+import { useEach } from '../../support/use.ts'
+import { anOrganization, START, useOrganization } from '../auth/fixtures.ts'
 import { aChannel, aDelivery, contextOf, manyDeliveries, openStored, readDeliveries } from './fixture.ts'
 
-let context: ReturnType<typeof contextOf>
-
-const test = use(createTestDatabase)
-beforeEach(async () => {
-  await test.clear()
-  context = contextOf(test.database)
-})
-const acme = useEach(() => anOrganization(test.database))
+const { test, organization: acme } = useOrganization()
+const context = useEach(() => contextOf(test.database))
 
 describe('creating channels', () => {
   it('at the same time stops at the limit', async () => {

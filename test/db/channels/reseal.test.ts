@@ -1,30 +1,21 @@
 import { randomUUID } from 'node:crypto'
-import { beforeEach, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import type { ChannelContext } from '../../../src/channels/context.ts'
 import { resealChannels } from '../../../src/channels/reseal.ts'
 import { createSealer } from '../../../src/channels/seal.ts'
 import { updateChannel } from '../../../src/channels/update-channel.ts'
 import { INSTALLATION_CHANNEL_ID } from '../../../src/domain/channel.ts'
-import { createTestDatabase } from '../../support/database.ts'
-import { use, useEach } from '../../support/use.ts'
-import { anOrganization } from '../auth/fixtures.ts'
+import { useEach } from '../../support/use.ts'
+import { useOrganization } from '../auth/fixtures.ts'
 import { aChannel, contextOf, KEY, openStored, readSealed } from './fixture.ts'
 
 const NEW_KEY = Buffer.alloc(32, 8)
 const LOST_KEY = Buffer.alloc(32, 9)
 
-let before: ChannelContext
+const { test, organization: acme } = useOrganization()
+const before = useEach(() => contextOf(test.database))
 /** After SECRET_KEY was replaced. */
-let after: ChannelContext
-
-const test = use(createTestDatabase)
-beforeEach(async () => {
-  await test.clear()
-  before = contextOf(test.database)
-  after = contextOf(test.database, { sealer: createSealer(NEW_KEY, [KEY]) })
-})
-const acme = useEach(() => anOrganization(test.database))
-
+const after = useEach(() => contextOf(test.database, { sealer: createSealer(NEW_KEY, [KEY]) }))
 const ofNewKey = () => contextOf(test.database, { sealer: createSealer(NEW_KEY) })
 
 describe('resealing', () => {

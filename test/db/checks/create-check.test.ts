@@ -12,7 +12,6 @@ import {
   NOW,
   openTransaction,
   periodSpec,
-  untilWaiting,
   useFixture,
 } from './fixture.ts'
 
@@ -122,10 +121,9 @@ describe('the project of a new check', () => {
         spec: periodSpec(),
       }),
     )
-    const removing = fixture.database.query('delete from projects where id = $1', [tenant.project])
-    removing.catch(() => {})
-    await untilWaiting(fixture, 1)
-    await making.commit()
+    const removing = making.commitBefore(() =>
+      fixture.database.query('delete from projects where id = $1', [tenant.project]),
+    )
     await expect(removing).rejects.toMatchObject({ code: '23503' })
   })
 
@@ -133,11 +131,7 @@ describe('the project of a new check', () => {
     const removing = await openTransaction(fixture, (tx) =>
       tx.query('delete from projects where id = $1', [tenant.project]),
     )
-    const making = into(tenant.project)
-    making.catch(() => {})
-    await untilWaiting(fixture, 1)
-    await removing.commit()
-    await expect(making).rejects.toMatchObject({ code: 'not_found' })
+    await expect(removing.commitBefore(() => into(tenant.project))).rejects.toMatchObject({ code: 'not_found' })
   })
 })
 
@@ -205,26 +199,19 @@ describe('the slug of a new check', () => {
 
   it('is the next one, when another transaction takes the derived one meanwhile', async () => {
     const taking = await takeSlug()
-    const made = create({})
-    await untilWaiting(fixture, 1)
-    await taking.commit()
+    const made = taking.commitBefore(() => create({}))
     expect((await made).slug).toBe('nightly-backup-2')
   })
 
   it('is the derived one, when the other transaction that took it rolls back', async () => {
     const taking = await takeSlug()
-    const made = create({})
-    await untilWaiting(fixture, 1)
-    await taking.rollback()
+    const made = taking.rollbackBefore(() => create({}))
     expect((await made).slug).toBe('nightly-backup')
   })
 
   it('is a conflict, when another transaction takes the given one meanwhile', async () => {
     const taking = await takeSlug()
-    const made = create({ slug: 'nightly-backup' })
-    made.catch(() => {})
-    await untilWaiting(fixture, 1)
-    await taking.commit()
+    const made = taking.commitBefore(() => create({ slug: 'nightly-backup' }))
     await expect(made).rejects.toMatchObject({ code: 'slug_taken' })
   })
 })

@@ -16,7 +16,6 @@ import {
   periodSpec,
   ping,
   type TestTenant,
-  untilWaiting,
   useFixture,
 } from './fixture.ts'
 
@@ -51,10 +50,7 @@ describe('the lease', () => {
 
   it('is had by the first of two that find it free', async () => {
     const first = await openTransaction(fixture, (tx) => claimExport(tx, randomUUID(), 5_000))
-    const second = claimExport(fixture.database, randomUUID(), 5_000)
-    await untilWaiting(fixture, 1)
-    await first.commit()
-    expect(await second).toBe(false)
+    expect(await first.commitBefore(() => claimExport(fixture.database, randomUUID(), 5_000))).toBe(false)
   })
 
   it('is kept by its holder, and no other replica writes it', async () => {

@@ -1,6 +1,5 @@
 import { describe, expect, it } from 'vitest'
 import { type CheckFilter, getCheck } from '../../../src/checks/find-checks.ts'
-import { pauseCheck } from '../../../src/checks/pause-resume.ts'
 import { removeCheck } from '../../../src/checks/remove-check.ts'
 import type { Tenant } from '../../../src/domain/access.ts'
 import { SHOWN_STATUSES, shownStatus } from '../../../src/domain/check.ts'
@@ -9,7 +8,7 @@ import { decodeCursor, encodeCursor, type Page } from '../../../src/domain/page.
 import type { CheckRecord } from '../../../src/store/checks/checks.ts'
 import { HOUR } from '../../support/builders.ts'
 import { listChecks, listFlips, listPings } from '../../support/lists.ts'
-import { addCheck, addPingRow, addProject, addTenant, NOW, ping, useFixture } from './fixture.ts'
+import { addCheck, addEachStatus, addPingRow, addProject, addTenant, NOW, ping, useFixture } from './fixture.ts'
 
 const fixture = useFixture()
 const { tenant } = fixture
@@ -41,23 +40,6 @@ async function readAll<Row, Place>(
 
 const PLACES = { encode: encodePlace, decode: decodePlace }
 const CURSORS = { encode: encodeCursor, decode: decodeCursor }
-
-describe('one check', () => {
-  it('is found by its id alone, and only by its own people', async () => {
-    const check = await addCheck(fixture, tenant)
-    const bound = { organizationId: tenant.organizationId, projectId: tenant.project }
-    for (const who of [tenant, bound])
-      expect(await getCheck(fixture.context, who, check.id.toUpperCase())).toMatchObject(check)
-    const strangers = [await addTenant(fixture), { ...bound, projectId: await addProject(fixture, tenant) }]
-    for (const who of strangers)
-      await expect(getCheck(fixture.context, who, check.id)).rejects.toMatchObject({
-        code: 'not_found',
-        message: 'check not found',
-      })
-    for (const id of ['', 'no-uuid', check.publicId, `${check.id}'`])
-      await expect(getCheck(fixture.context, tenant, id)).rejects.toMatchObject({ code: 'not_found' })
-  })
-})
 
 describe('the list of a project', () => {
   it('holds its checks alone, oldest first, as get shows them', async () => {
@@ -117,21 +99,14 @@ describe('the list of a project', () => {
 
 describe('the filters of a list', () => {
   it('status follows what is shown, late as well', async () => {
-    const checks: Record<string, CheckRecord> = {}
-    for (const name of ['new', 'up', 'late', 'down', 'paused']) checks[name] = await addCheck(fixture, tenant, { name })
-    await pinged(checks.up!, 'success', NOW + 1)
-    await pinged(checks.late!, 'success', NOW)
-    await pinged(checks.down!, 'fail', NOW)
-    await pauseCheck(fixture.context, tenant, checks.paused!.id)
-
-    fixture.clock.time = NOW + HOUR
+    const checks = await addEachStatus(fixture, tenant)
     for (const status of SHOWN_STATUSES) {
       expect(await slugsOf({ status: [status] })).toEqual([status])
       expect(shownStatus((await list({ status: [status] })).rows[0]!.state, fixture.clock.now())).toBe(status)
     }
     // A check that is up and waits for a run only is not late.
     await fixture.database.query('update check_states set expected_at = null, due_at = null where check_key = $1', [
-      checks.late!.key,
+      checks.late.key,
     ])
     expect(await slugsOf({ status: ['up'] })).toEqual(['late', 'up'])
     expect(await slugsOf({ status: ['late'] })).toEqual([])
@@ -223,20 +198,4 @@ describe('the history of flips', () => {
     const paged = await readAll((after) => listFlips(fixture.context, tenant, check.id, { limit: 1, after }), CURSORS)
     expect(paged).toEqual(rows)
   })
-})
-
-it('history is shown to the own people of a check alone', async () => {
-  const check = await addCheck(fixture, tenant)
-  const strangers = [
-    await addTenant(fixture),
-    { organizationId: tenant.organizationId, projectId: await addProject(fixture, tenant) },
-  ]
-  for (const read of [listPings, listFlips]) {
-    for (const who of strangers)
-      await expect(read(fixture.context, who, check.id, everything)).rejects.toMatchObject({ code: 'not_found' })
-    await expect(read(fixture.context, tenant, 'no-uuid', everything)).rejects.toMatchObject({ code: 'not_found' })
-    await expect(
-      read(fixture.context, { organizationId: tenant.organizationId, projectId: tenant.project }, check.id, everything),
-    ).resolves.toMatchObject({ next: null })
-  }
 })

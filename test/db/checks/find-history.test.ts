@@ -8,10 +8,12 @@ import { newId } from '../../../src/runtime/ids.ts'
 import { SCANNED_ROWS } from '../../../src/store/history/pings.ts'
 import type { Statement } from '../../../src/store/postgres/database.ts'
 import { listFlips, listPings } from '../../support/lists.ts'
+import { useEach } from '../../support/use.ts'
 import { addCheck, addPingRow, addTenant, NOW, useFixture } from './fixture.ts'
 
 const fixture = useFixture()
 const everything = { limit: 1_000, after: null }
+const check = useEach(() => addCheck(fixture, fixture.tenant))
 
 /** Rows of history with ids in their order, many at once. */
 async function addPings(key: number, types: readonly PingType[]): Promise<string[]> {
@@ -59,7 +61,6 @@ async function plansOf(statement: Statement): Promise<Plan[]> {
 }
 
 it('pings are found by type, by time from `since` on and before `until`, and by all of them, page after page', async () => {
-  const check = await addCheck(fixture, fixture.tenant)
   const types: PingType[] = ['start', 'success', 'start', 'fail', 'start', 'log']
   for (const [index, type] of types.entries()) await addPingRow(fixture, check.key, NOW + index * 10, { type })
   const found = async (filter: Parameters<typeof listPings>[4], limit = 1_000) => {
@@ -91,7 +92,6 @@ it('pings are found by type, by time from `since` on and before `until`, and by 
 })
 
 it('flips are found by their own time, which is before the time of their id', async () => {
-  const check = await addCheck(fixture, fixture.tenant)
   for (const at of [10, 20, 30])
     await fixture.database.query(
       `insert into flips (id, check_key, at, detected_at, from_status, to_status, reason)
@@ -108,7 +108,6 @@ it('flips are found by their own time, which is before the time of their id', as
 })
 
 it('one ping is found by its id, by the own people of its check', async () => {
-  const check = await addCheck(fixture, fixture.tenant)
   const other = await addCheck(fixture, fixture.tenant)
   const body = Buffer.from([0, 255])
   const id = await addPingRow(fixture, check.key, NOW, { body })
@@ -121,7 +120,6 @@ it('one ping is found by its id, by the own people of its check', async () => {
 })
 
 it('a rare type is found by statements that each read a bounded number of rows, by the primary key', async () => {
-  const check = await addCheck(fixture, fixture.tenant)
   const types = Array.from({ length: 2 * SCANNED_ROWS + 10 }, (): PingType => 'success')
   types[0] = types[SCANNED_ROWS] = 'fail'
   const ids = await addPings(check.key, types)
@@ -149,7 +147,6 @@ it.each<[BodyForm, number]>([
   ['cut', 800],
   ['none', 0],
 ])('pings with %s bodies are read in pieces of at most 64 KB of bodies, complete and in order', async (body, size) => {
-  const check = await addCheck(fixture, fixture.tenant)
   const ids = await addPings(
     check.key,
     Array.from({ length: 250 }, (): PingType => 'log'),
@@ -174,7 +171,6 @@ it.each<[BodyForm, number]>([
 })
 
 it('pings without a text are read by one statement, those with short ones too', async () => {
-  const check = await addCheck(fixture, fixture.tenant)
   const ids = await addPings(
     check.key,
     Array.from({ length: 100 }, (): PingType => 'success'),
@@ -190,7 +186,6 @@ it('pings without a text are read by one statement, those with short ones too', 
 })
 
 it('pings that are pruned while a list is read are left out, and the rest follows', async () => {
-  const check = await addCheck(fixture, fixture.tenant)
   const ids = await addPings(
     check.key,
     Array.from({ length: 700 }, (): PingType => 'log'),

@@ -2,6 +2,7 @@
 
 import { beforeEach } from 'vitest'
 import { type Change, decideChanges } from '../../../src/checks/change.ts'
+import { pauseCheck } from '../../../src/checks/pause-resume.ts'
 import {
   PRUNE_START,
   type PruneBatch,
@@ -10,7 +11,7 @@ import {
   pruneHistory,
 } from '../../../src/checks/prune-history.ts'
 import { NO_SPEC } from '../../../src/checks/read-spec.ts'
-import { PING_TYPES, type PingType } from '../../../src/domain/check.ts'
+import { PING_TYPES, type PingType, SHOWN_STATUSES, type ShownStatus } from '../../../src/domain/check.ts'
 import { newId } from '../../../src/runtime/ids.ts'
 import { saveChanges } from '../../../src/store/checks/change-sets.ts'
 import type { CheckRecord } from '../../../src/store/checks/checks.ts'
@@ -18,13 +19,14 @@ import type { StoredSpec } from '../../../src/store/checks/columns.ts'
 import { lockStates } from '../../../src/store/checks/states.ts'
 import type { Context } from '../../../src/store/context.ts'
 import type { Queryable } from '../../../src/store/postgres/database.ts'
-import { createTestDatabase, type TestDatabase } from '../../support/database.ts'
+import { HOUR, MINUTE } from '../../support/builders.ts'
+import { addCheck } from '../../support/check.ts'
+import { createTestDatabase, type TestDatabase, untilWaiting } from '../../support/database.ts'
 import { addTenant, type TestTenant } from '../../support/tenant.ts'
 import { use, useEach } from '../../support/use.ts'
 
-export { addCheck } from '../../support/check.ts'
-export { untilWaiting } from '../../support/database.ts'
 export { addProject, addTenant, type TestTenant } from '../../support/tenant.ts'
+export { addCheck, untilWaiting }
 
 export const NOW = Date.UTC(2026, 5, 15, 12)
 
@@ -101,6 +103,20 @@ export async function ping(
   return decisions[0]!.kind
 }
 
+/** One check of each status at NOW + an hour, by its name; the clock is there. */
+export async function addEachStatus(fixture: Fixture, tenant: TestTenant): Promise<Record<ShownStatus, CheckRecord>> {
+  const checks = {} as Record<ShownStatus, CheckRecord>
+  for (const name of SHOWN_STATUSES) checks[name] = await addCheck(fixture, tenant, { name })
+  await fixture.database.transaction(async (tx) => {
+    await ping(tx, checks.up, 'success', NOW + 30 * MINUTE)
+    await ping(tx, checks.late, 'success', NOW)
+    await ping(tx, checks.down, 'fail', NOW + MINUTE)
+  })
+  await pauseCheck(fixture.context, tenant, checks.paused.id)
+  fixture.clock.time = NOW + HOUR
+  return checks
+}
+
 /** A row of history that the state knows nothing of. Returns its id. */
 export async function addPingRow(
   { database }: Fixture,
@@ -130,11 +146,19 @@ export async function countRows({ database }: Fixture, table: string, key: numbe
   return rows[0]!.count
 }
 
+export interface OpenTransaction {
+  commit(): Promise<void>
+  rollback(): Promise<void>
+  /** Commits when `act` waits for it; returns what `act` returns then. */
+  commitBefore<T>(act: () => Promise<T>): Promise<T>
+  rollbackBefore<T>(act: () => Promise<T>): Promise<T>
+}
+
 /** A transaction that stays open after `work` until it is committed or rolled back. */
 export async function openTransaction(
   { database }: Fixture,
   work: (tx: Queryable) => Promise<unknown>,
-): Promise<{ commit(): Promise<void>; rollback(): Promise<void> }> {
+): Promise<OpenTransaction> {
   const worked = Promise.withResolvers<void>()
   const ending = Promise.withResolvers<void>()
   class Undone extends Error {}
@@ -145,17 +169,28 @@ export async function openTransaction(
   })
   transaction.catch(worked.reject)
   await worked.promise
+  async function commit() {
+    ending.resolve()
+    await transaction
+  }
+  async function rollback() {
+    ending.reject(new Undone())
+    await transaction.catch((error) => {
+      if (!(error instanceof Undone)) throw error
+    })
+  }
+  async function endBefore<T>(act: () => Promise<T>, end: () => Promise<void>): Promise<T> {
+    const acting = act()
+    acting.catch(() => {})
+    await untilWaiting({ database }, 1)
+    await end()
+    return acting
+  }
   return {
-    async commit() {
-      ending.resolve()
-      await transaction
-    },
-    async rollback() {
-      ending.reject(new Undone())
-      await transaction.catch((error) => {
-        if (!(error instanceof Undone)) throw error
-      })
-    },
+    commit,
+    rollback,
+    commitBefore: (act) => endBefore(act, commit),
+    rollbackBefore: (act) => endBefore(act, rollback),
   }
 }
 

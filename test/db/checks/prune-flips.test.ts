@@ -9,17 +9,7 @@ import { listFlipEnds, pruneFlipsBefore } from '../../../src/store/history/flip-
 import { COUNTED_ROWS, countHistoryRows } from '../../../src/store/history/sizes.ts'
 import { MINUTE } from '../../support/builders.ts'
 import { useEach } from '../../support/use.ts'
-import {
-  addCheck,
-  addPingRow,
-  countRows,
-  NOW,
-  openTransaction,
-  ping,
-  pruneAll,
-  untilWaiting,
-  useFixture,
-} from './fixture.ts'
+import { addCheck, addPingRow, countRows, NOW, openTransaction, ping, pruneAll, useFixture } from './fixture.ts'
 
 const fixture = useFixture()
 const { tenant } = fixture
@@ -145,9 +135,7 @@ it('a delivery that is requested again while its flip is pruned keeps its event 
   const retrying = await openTransaction(fixture, (tx) =>
     tx.query('update deliveries set status = 0, next_attempt_at = now() where event_id = $1', [eventId]),
   )
-  const pruning = prune(1)
-  await untilWaiting(fixture, 1)
-  await retrying.commit()
+  const pruning = retrying.commitBefore(() => prune(1))
   await pruning
   expect(await left()).toEqual([2, 2, 2])
 })

@@ -21,7 +21,6 @@ import {
   openTransaction,
   ping,
   pruneAll,
-  untilWaiting,
   useFixture,
 } from './fixture.ts'
 
@@ -82,10 +81,7 @@ describe('the walk', () => {
   it('waits for a removal of the same history and then goes on', async () => {
     for (let i = 0; i < 5; i += 1) await addPingRow(fixture, check.key, NOW + i)
     const removing = await openTransaction(fixture, (tx) => removeCheck(contextWithin(fixture, tx), tenant, check.id))
-    const pruning = prune({ maxPings: 1 })
-    await untilWaiting(fixture, 1)
-    await removing.commit()
-    expect((await pruning).deleted).toEqual({})
+    expect((await removing.commitBefore(() => prune({ maxPings: 1 }))).deleted).toEqual({})
     expect(await countRows(fixture, 'pings', check.key)).toBe(0)
   })
 })

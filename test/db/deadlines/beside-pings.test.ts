@@ -1,8 +1,7 @@
 /** The evaluator beside plain pings: what it changes is found, and what it postpones stays plain. */
 
 import { randomUUID } from 'node:crypto'
-import { afterEach, beforeEach, expect, it } from 'vitest'
-import { keepBeat } from '../../../src/checks/deadlines/beat.ts'
+import { expect, it } from 'vitest'
 import { createEvaluator } from '../../../src/checks/deadlines/evaluator.ts'
 import { expireOverdue } from '../../../src/checks/deadlines/expire-overdue.ts'
 import { pauseCheck, resumeCheck } from '../../../src/checks/pause-resume.ts'
@@ -10,25 +9,23 @@ import type { CommitGroup } from '../../../src/checks/ping/commit.ts'
 import { createPingRecorder } from '../../../src/checks/ping/record.ts'
 import { PING_TYPES } from '../../../src/domain/check.ts'
 import type { CheckRecord } from '../../../src/store/checks/checks.ts'
-import { WITHOUT_SPOOL } from '../../support/beats.ts'
+import { beat } from '../../support/beats.ts'
 import { createManualClock } from '../../support/manual-clock.ts'
 import { createRandom } from '../../support/random.ts'
 import { replayAll } from '../../support/replay.ts'
-import { use, useEach } from '../../support/use.ts'
-import { clock, createPingFixture, LEFT, PLAIN, pingOf, type Replica } from '../pings/fixture.ts'
+import { useEach } from '../../support/use.ts'
+import { clock, LEFT, PLAIN, pingOf, type Replica, usePings } from '../pings/fixture.ts'
 
 const SEED = Number(process.env.TEST_SEED ?? 20_261_122)
 const TEN_SECONDS = { spec: { periodSeconds: 10, graceSeconds: 0 } }
 
-const t = use(createPingFixture)
-beforeEach(() => t.clear())
+const t = usePings()
 const one = useEach(() => t.addReplica('one'))
 const two = useEach(() => t.addReplica('two'))
-afterEach(() => t.cleanUp())
 
 /** Evaluates until nothing is overdue. Returns the reasons of the flips. No search counts as a stall, however long it takes. */
 async function expire({ database }: Replica): Promise<string[]> {
-  await keepBeat({ ...WITHOUT_SPOOL, database, recorder: { isWell: () => true, recovered: () => {} }, onGap: () => {} })
+  await beat({ database })
   const reasons: string[] = []
   for (;;) {
     const { flips, failed, isFull } = await expireOverdue({ database, now: () => 0 }, 500)

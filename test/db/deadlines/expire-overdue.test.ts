@@ -1,23 +1,15 @@
-import { afterAll, beforeEach, describe, expect, it } from 'vitest'
-import { keepBeat } from '../../../src/checks/deadlines/beat.ts'
+import { beforeEach, describe, expect, it } from 'vitest'
 import { expireOverdue } from '../../../src/checks/deadlines/expire-overdue.ts'
 import { systemClock } from '../../../src/runtime/clock.ts'
-import { WITHOUT_SPOOL } from '../../support/beats.ts'
+import { beat } from '../../support/beats.ts'
 import type { CheckInput } from '../../support/check.ts'
-import { use } from '../../support/use.ts'
-import { createPingFixture, pingOf } from '../pings/fixture.ts'
+import { wakeOf } from '../../support/state.ts'
+import { useEach } from '../../support/use.ts'
+import { pingOf, usePings } from '../pings/fixture.ts'
 
-const well = { isWell: () => true, recovered: () => {} }
-
-const t = use(createPingFixture)
-const replica = use(async () => t.addReplica('pings'))
-afterAll(async () => {
-  await t.cleanUp()
-})
-beforeEach(async () => {
-  await t.clear()
-  await keepBeat({ ...WITHOUT_SPOOL, database: replica.database, recorder: well, onGap: () => {} })
-})
+const t = usePings()
+const replica = useEach(() => t.addReplica('pings'))
+beforeEach(() => beat(replica))
 
 /** Evaluates until nothing is overdue, in batches. No search counts as a stall, however long it takes, unless `now` says so. */
 async function expire({ batch = 500, now = (): number => 0 } = {}) {
@@ -34,12 +26,7 @@ async function expire({ batch = 500, now = (): number => 0 } = {}) {
 const stateOf = (id: string) => t.stateOf({ id } as never)
 const flipsOf = (id: string) => t.flipsOf({ id } as never)
 const eventsOf = async (key: number) =>
-  (
-    await t.database.query<{
-      type: string
-      data: { reason: string; down_for_seconds: number | null; gap: unknown }
-    }>('select type, data from events where check_key = $1 order by id', [key])
-  ).rows
+  (await t.database.query('select type, data from events where check_key = $1 order by id', [key])).rows
 
 /** A check that was up `ageMs` ago: pinged then. */
 async function upSince(ageMs: number, input: CheckInput = {}, type: 'success' | 'start' = 'success') {
@@ -89,11 +76,7 @@ describe('a passed deadline', () => {
     const { check, ping } = await upSince(15_000, TEN_SECONDS)
     expect(await ping()).toBe('stored')
     expect((await expire()).flips).toEqual([])
-    const { rows } = await t.database.query<{ wake_at: number; due_at: number }>(
-      'select wake_at, due_at from check_states where check_key = $1',
-      [check.key],
-    )
-    expect(rows[0]!.wake_at).toBe(rows[0]!.due_at)
+    expect(await wakeOf(t, check)).toBe((await stateOf(check.id)).dueAt)
   })
 
   it('of a run has the reason overran', async () => {
@@ -161,9 +144,9 @@ describe('a check that cannot be evaluated', () => {
 describe('a gap', () => {
   const setBeat = (ageMs: number) =>
     t.database.query(`update service_beat set beat_at = clock_timestamp() - $1 * interval '1 millisecond'`, [ageMs])
-  const beat = async () => {
+  const findGaps = async () => {
     const gaps: { startedAt: number; endedAt: number }[] = []
-    await keepBeat({ ...WITHOUT_SPOOL, database: replica.database, recorder: well, onGap: (gap) => gaps.push(gap) })
+    await beat(replica, { onGap: (gap) => gaps.push(gap) })
     return gaps
   }
 
@@ -176,14 +159,14 @@ describe('a gap', () => {
 
   it('is five seconds long at least', async () => {
     await setBeat(4_500)
-    expect(await beat()).toEqual([])
+    expect(await findGaps()).toEqual([])
     await setBeat(5_100)
-    expect(await beat()).toHaveLength(1)
+    expect(await findGaps()).toHaveLength(1)
   })
 
   it('is recorded once by replicas that beat at the same time', async () => {
     await setBeat(100_000)
-    const gaps = (await Promise.all(Array.from({ length: 4 }, beat))).flat()
+    const gaps = (await Promise.all(Array.from({ length: 4 }, findGaps))).flat()
     expect(gaps).toHaveLength(1)
     expect(gaps[0]!.endedAt - gaps[0]!.startedAt).toBeGreaterThan(99_000)
   })
@@ -191,7 +174,7 @@ describe('a gap', () => {
   it('of a minute over an expected ping excuses the interval, with an outage and the event check.unknown', async () => {
     const { check } = await upSince(300_000, { spec: { periodSeconds: 120, graceSeconds: 60 } })
     await setBeat(200_000)
-    await beat()
+    await findGaps()
     expect((await expire()).flips.map(({ reason }) => reason)).toEqual(['outage'])
     const state = await stateOf(check.id)
     expect(state.status).toBe('up')
@@ -206,7 +189,7 @@ describe('a gap', () => {
   it('of ten seconds gives time to retry', async () => {
     const { check } = await upSince(15_000, { spec: { periodSeconds: 10, graceSeconds: 0 } })
     await setBeat(10_000)
-    const [gap] = await beat()
+    const [gap] = await findGaps()
     expect((await expire()).flips).toEqual([])
     const state = await stateOf(check.id)
     expect(state.status).toBe('up')
@@ -216,7 +199,7 @@ describe('a gap', () => {
   it('goes on while pings fail: the beat first writes as a ping does', async () => {
     let isWell = false
     const recorder = { isWell: () => isWell, recovered: () => (isWell = true) }
-    await keepBeat({ ...WITHOUT_SPOOL, database: replica.database, recorder, onGap: () => {} })
+    await beat(replica, { recorder })
     expect(isWell).toBe(true)
     expect((await t.database.query('select from pings where check_key = 0')).rowCount).toBe(0)
 
@@ -224,9 +207,7 @@ describe('a gap', () => {
     await setBeat(3_000)
     await t.database.query('alter table pings rename to pings_away')
     try {
-      await expect(
-        keepBeat({ ...WITHOUT_SPOOL, database: replica.database, recorder, onGap: () => {} }),
-      ).rejects.toThrow('pings')
+      await expect(beat(replica, { recorder })).rejects.toThrow('pings')
       expect(isWell).toBe(false)
       const { rows } = await t.database.query<{ age: number }>(
         'select extract(epoch from clock_timestamp() - beat_at)::float8 as age from service_beat',
@@ -242,14 +223,12 @@ describe('a gap', () => {
     const recorder = { isWell: () => isWell, recovered: () => (isWell = true) }
     await t.database.transaction(async (other) => {
       await other.query('lock table check_states in access exclusive mode')
-      await expect(
-        keepBeat({ ...WITHOUT_SPOOL, database: replica.database, recorder, onGap: () => {} }),
-      ).rejects.toMatchObject({ cause: { code: '55P03' } })
+      await expect(beat(replica, { recorder })).rejects.toMatchObject({ cause: { code: '55P03' } })
       expect(isWell).toBe(false)
       // The beat's own row is not what is locked.
-      await keepBeat({ ...WITHOUT_SPOOL, database: replica.database, recorder: well, onGap: () => {} })
+      await beat(replica)
     })
-    await keepBeat({ ...WITHOUT_SPOOL, database: replica.database, recorder, onGap: () => {} })
+    await beat(replica, { recorder })
     expect(isWell).toBe(true)
   })
 })

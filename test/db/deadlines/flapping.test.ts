@@ -1,21 +1,18 @@
 /** A check that goes down and up all the time, in the database: what is sent, and the end of its flapping. */
 
-import { afterAll, beforeEach, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { expireOverdue } from '../../../src/checks/deadlines/expire-overdue.ts'
 import { getCheck } from '../../../src/checks/find-checks.ts'
 import { systemClock } from '../../../src/runtime/clock.ts'
 import type { CheckRecord } from '../../../src/store/checks/checks.ts'
 import { MINUTE, SECOND } from '../../support/builders.ts'
-import { use } from '../../support/use.ts'
-import { createPingFixture, pingOf, type Replica } from '../pings/fixture.ts'
+import { wakeOf } from '../../support/state.ts'
+import { useEach } from '../../support/use.ts'
+import { pingOf, type Replica, usePings } from '../pings/fixture.ts'
 
-const t = use(createPingFixture)
-const replica = use(async () => t.addReplica('one'))
-const other = use(async () => t.addReplica('two'))
-afterAll(async () => {
-  await t.cleanUp()
-})
-beforeEach(() => t.clear())
+const t = usePings()
+const replica = useEach(() => t.addReplica('one'))
+const other = useEach(() => t.addReplica('two'))
 
 const WEEK = { spec: { periodSeconds: 604_800 } }
 
@@ -46,9 +43,6 @@ async function expire(by: Replica) {
   await t.stayUp()
   return expireOverdue({ database: by.database, now: () => 0 }, 10)
 }
-const wakeAt = async ({ key }: CheckRecord) =>
-  (await t.database.query<{ wake_at: number | null }>('select wake_at from check_states where check_key = $1', [key]))
-    .rows[0]!.wake_at
 
 describe('a check that changes all the time', () => {
   it('a hundred failures and a hundred successes send each channel ten changes and one check.flapping', async () => {
@@ -86,12 +80,12 @@ describe('a check that changes all the time', () => {
   it('is evaluated ten minutes after its last change, and not before', async () => {
     const check = await t.addCheck(WEEK, systemClock.now() - 30 * MINUTE)
     const first = await change(check, 11, 12 * MINUTE)
-    expect(await wakeAt(check)).toBe(first + 10 * MINUTE)
+    expect(await wakeOf(t, check)).toBe(first + 10 * MINUTE)
     const last = await change(check, 2, 9 * MINUTE)
-    expect(await wakeAt(check)).toBe(first + 10 * MINUTE)
+    expect(await wakeOf(t, check)).toBe(first + 10 * MINUTE)
     const before = await t.eventsOf(check)
     expect((await expire(other)).flips).toEqual([])
-    expect(await wakeAt(check)).toBe(last + 10 * MINUTE)
+    expect(await wakeOf(t, check)).toBe(last + 10 * MINUTE)
     expect(await t.eventsOf(check)).toEqual(before)
     expect((await t.stateOf(check)).notified).toBe('up')
   })
@@ -114,7 +108,7 @@ describe('a check that changes all the time', () => {
       },
     ])
     expect(await t.stateOf(check)).toMatchObject({ status: 'down', notified: null, incidentSince: last })
-    expect(await wakeAt(check)).toBeNull()
+    expect(await wakeOf(t, check)).toBeNull()
     // The replica that has cached the flapping row sees it.
     await replica.record(check)
     expect((await t.eventsOf(check)).slice(11)).toEqual(['check.down', 'check.up'])
@@ -156,7 +150,7 @@ describe('a check that changes all the time', () => {
     )
     await expire(replica)
     expect((await t.stateOf(check)).notified).toBe('up')
-    expect(await wakeAt(check)).toBeGreaterThan(systemClock.now() + 4 * MINUTE)
+    expect(await wakeOf(t, check)).toBeGreaterThan(systemClock.now() + 4 * MINUTE)
     expect((await t.eventsOf(check)).slice(10)).toEqual(['check.flapping'])
   })
 })
@@ -172,6 +166,6 @@ describe('the first ping after downtime of the service', () => {
     await expire(other)
     expect((await t.eventsOf(check)).slice(10)).toEqual(['check.flapping'])
     expect(await t.stateOf(check)).toMatchObject({ status: 'up', notified: 'up' })
-    expect(await wakeAt(check)).toBeGreaterThan(systemClock.now() + 9 * MINUTE)
+    expect(await wakeOf(t, check)).toBeGreaterThan(systemClock.now() + 9 * MINUTE)
   })
 })

@@ -1,28 +1,20 @@
-import { afterAll, beforeEach, describe, expect, it } from 'vitest'
+import { beforeEach, describe, expect, it } from 'vitest'
 import { type Change, decideChanges } from '../../../src/checks/change.ts'
-import { keepBeat } from '../../../src/checks/deadlines/beat.ts'
 import { expireOverdue } from '../../../src/checks/deadlines/expire-overdue.ts'
 import { systemClock } from '../../../src/runtime/clock.ts'
 import { saveChanges } from '../../../src/store/checks/change-sets.ts'
 import type { CheckRecord } from '../../../src/store/checks/checks.ts'
 import { lockDueStates, lockStates, oldestOverdueSeconds } from '../../../src/store/checks/states.ts'
 import type { Queryable } from '../../../src/store/postgres/database.ts'
-import { WITHOUT_SPOOL } from '../../support/beats.ts'
-import { use } from '../../support/use.ts'
-import { createPingFixture, pingOf } from '../pings/fixture.ts'
+import { beat } from '../../support/beats.ts'
+import { useEach } from '../../support/use.ts'
+import { pingOf, usePings } from '../pings/fixture.ts'
 
 /** Deadlines of checks that follow a source wait until all Jobs of their cluster up to then are recorded. */
 
-const t = use(createPingFixture)
-const replica = use(async () => t.addReplica('pings'))
-afterAll(async () => {
-  await t.cleanUp()
-})
-beforeEach(async () => {
-  await t.clear()
-  const recorder = { isWell: () => true, recovered: () => {} }
-  await keepBeat({ ...WITHOUT_SPOOL, database: replica.database, recorder, onGap: () => {} })
-})
+const t = usePings()
+const replica = useEach(() => t.addReplica('pings'))
+beforeEach(() => beat(replica))
 
 async function expire(batch = 100, by = replica) {
   const { flips, failed } = await expireOverdue({ database: by.database, now: systemClock.now }, batch)

@@ -1,14 +1,12 @@
-import { beforeEach, expect, it } from 'vitest'
+import { expect, it } from 'vitest'
 import { expireOverdue } from '../../../src/checks/deadlines/expire-overdue.ts'
 import { resumeCheck } from '../../../src/checks/pause-resume.ts'
 import { systemClock } from '../../../src/runtime/clock.ts'
 import { HOUR, MINUTE } from '../../support/builders.ts'
-import { use } from '../../support/use.ts'
-import { createFixture } from '../delivery/fixture.ts'
+import { useDelivery } from '../delivery/fixture.ts'
 
 /** PostgreSQL's clock decides about deadlines: here time passes by moving the check into the past. */
-const fixture = use(createFixture)
-beforeEach(() => fixture.clear())
+const fixture = useDelivery()
 
 /** In whole milliseconds, as a ping's time is: the evaluator compares whole milliseconds. */
 const NOW = "date_trunc('milliseconds', now())"

@@ -16,12 +16,10 @@ import {
 } from '../../../src/store/history/gaps.ts'
 import { createDatabase, type Database } from '../../../src/store/postgres/database.ts'
 import { untilWaiting } from '../../support/database.ts'
-import { use } from '../../support/use.ts'
-import { createPingFixture, pingOf } from '../pings/fixture.ts'
+import { pingOf, usePings } from '../pings/fixture.ts'
 
-const t = use(createPingFixture)
+const t = usePings()
 beforeEach(async () => {
-  await t.clear()
   await t.database.query('delete from gaps')
   await t.database.query('delete from ping_beats')
   await t.database.query('update service_beat set beat_at = null')

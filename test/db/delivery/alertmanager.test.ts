@@ -9,14 +9,13 @@ import { createDatabase } from '../../../src/store/postgres/database.ts'
 import { MINUTE, SECOND } from '../../support/builders.ts'
 import { aFlipEvent, aTestEvent } from '../../support/events.ts'
 import { createFakeAlertmanagers, type FakeAlertmanagers } from '../../support/fake-alertmanagers.ts'
-import { use, useEach } from '../../support/use.ts'
-import { createFixture } from './fixture.ts'
+import { useEach } from '../../support/use.ts'
+import { useDelivery } from './fixture.ts'
 
 let fakes: FakeAlertmanagers
 let channel: OpenChannel<AlertmanagerSettings>
-const fixture = use(createFixture)
+const fixture = useDelivery()
 beforeEach(async () => {
-  await fixture.clear()
   fakes = createFakeAlertmanagers(fixture.clock.now)
   const settings = {
     kind: 'alertmanager',

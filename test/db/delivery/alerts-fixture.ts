@@ -17,8 +17,7 @@ import { CHANNEL_COLUMNS, type ChannelRow } from '../../../src/store/outbox/chan
 import { aFlipEvent } from '../../support/events.ts'
 import { createFakeAlertmanagers, type FakeAlertmanagers } from '../../support/fake-alertmanagers.ts'
 import { addProject as addSeededProject, addTenant } from '../../support/tenant.ts'
-import { use } from '../../support/use.ts'
-import { createFixture, type Fixture } from './fixture.ts'
+import { type Fixture, useDelivery } from './fixture.ts'
 
 export const [A, B] = ['a:9093', 'b:9093']
 export const SETTINGS = { kind: 'alertmanager', urls: [`http://${A}`, `http://${B}`], labels: {} } as const
@@ -33,9 +32,8 @@ export let problems: [channelId: string, problem: string][]
 let keepers: AlertKeeper[]
 
 export function useAlerts(): void {
-  fixture = use(createFixture)
+  fixture = useDelivery()
   beforeEach(async () => {
-    await fixture.clear()
     replaceFakes(fixture.clock.now)
     keepers = []
     problems = []
@@ -70,6 +68,12 @@ export function createKeeper(overrides: Partial<AlertKeeperOptions> = {}): Alert
 export async function keep(keeper: AlertKeeper = createKeeper()): Promise<void> {
   await keeper.run(FOREVER)
   await keeper.stop()
+}
+
+/** As `keep`, this much later. */
+export async function keepAfter(ms: number, keeper?: AlertKeeper): Promise<void> {
+  await fixture.clock.advance(ms)
+  await keep(keeper)
 }
 
 export async function addDown(input: Parameters<Fixture['addCheck']>[0] = {}): Promise<CheckRecord> {

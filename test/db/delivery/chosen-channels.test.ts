@@ -11,15 +11,13 @@ import { INSTALLATION_CHANNEL_ID } from '../../../src/domain/channel.ts'
 import { lockStates } from '../../../src/store/checks/states.ts'
 import { keepChoosable } from '../../../src/store/outbox/channels.ts'
 import { untilWaiting } from '../../support/database.ts'
-import { use } from '../../support/use.ts'
 import { REACH } from '../channels/fixture.ts'
-import { createFixture } from './fixture.ts'
+import { useDelivery } from './fixture.ts'
 
-const fixture = use(createFixture)
+const fixture = useDelivery()
 let chosen: string
 let other: string
 beforeEach(async () => {
-  await fixture.clear()
   chosen = await fixture.addChannel()
   other = await fixture.addChannel()
 })

@@ -15,14 +15,10 @@ import { instantArray, uuidArray } from '../../../src/store/postgres/binary-arra
 import { createDatabase } from '../../../src/store/postgres/database.ts'
 import { SECOND } from '../../support/builders.ts'
 import { eventually } from '../../support/until.ts'
-import { use } from '../../support/use.ts'
-import { createFixture } from './fixture.ts'
+import { useDelivery } from './fixture.ts'
 
-const fixture = use(createFixture)
-beforeEach(async () => {
-  await fixture.clear()
-  await fixture.addChannel()
-})
+const fixture = useDelivery()
+beforeEach(() => fixture.addChannel())
 
 const fail = (check: CheckRecord) => fixture.ping(check, { type: 'fail', exitCode: 3 })
 const recover = (check: CheckRecord) => fixture.ping(check)

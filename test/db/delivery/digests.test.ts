@@ -9,16 +9,19 @@ import { DIGEST } from '../../../src/domain/digest.ts'
 import { CLAIM_MS } from '../../../src/domain/retry.ts'
 import { HOUR, MINUTE, SECOND } from '../../support/builders.ts'
 import { settle } from '../../support/until.ts'
-import { use } from '../../support/use.ts'
-import { AWAY, createDigestReceiver, createFixture, createReceiver, DELIVERED, keysFrom } from './fixture.ts'
+import { AWAY, createDigestReceiver, createReceiver, DELIVERED, keysFrom, useDelivery } from './fixture.ts'
 
 let channel: string
-const fixture = use(createFixture)
+const fixture = useDelivery()
 beforeEach(async () => {
-  await fixture.clear()
   channel = await fixture.addChannel()
 })
 
+/** A receiver of digests, and an outbox that sends to it. */
+function open(...given: Parameters<typeof createDigestReceiver>) {
+  const receiver = createDigestReceiver(...given)
+  return { ...receiver, outbox: fixture.createOutbox(receiver.send) }
+}
 const CROWD = DIGEST.crowd + 1
 const addCrowd = (count = CROWD, first = 1) => fixture.addEvents(channel, keysFrom(first, count))
 const statuses = async () => (await fixture.deliveries()).map(({ status }) => status)
@@ -42,8 +45,7 @@ describe('a crowd', () => {
 
   it('of 21 deliveries is one message, and each of them is delivered', async () => {
     await addCrowd(21)
-    const { send, got, digests } = createDigestReceiver()
-    const outbox = fixture.createOutbox(send)
+    const { outbox, got, digests } = open()
     await outbox.drain()
     expect([got.length, digests.length]).toEqual([0, 1])
     const { digest, channel: opened } = digests[0]!
@@ -84,8 +86,7 @@ describe('a crowd', () => {
 
   it('begins with the 21st within ten seconds, also when the first were sent alone', async () => {
     await addCrowd(15)
-    const { send, got, digests } = createDigestReceiver()
-    const outbox = fixture.createOutbox(send)
+    const { outbox, got, digests } = open()
     await outbox.drain()
     await fixture.clock.advance(DIGEST.windowMs)
     await addCrowd(6, 100)
@@ -96,8 +97,7 @@ describe('a crowd', () => {
 
   it('is over when the first of 21 are older than ten seconds', async () => {
     await addCrowd(15)
-    const { send, got, digests } = createDigestReceiver()
-    const outbox = fixture.createOutbox(send)
+    const { outbox, got, digests } = open()
     await outbox.drain()
     await fixture.clock.advance(DIGEST.windowMs + 1)
     await addCrowd(6, 100)
@@ -106,8 +106,7 @@ describe('a crowd', () => {
   })
 
   it('that lasts is a message every five seconds, and what is left alone at its end is sent alone', async () => {
-    const { send, got, digests } = createDigestReceiver()
-    const outbox = fixture.createOutbox(send)
+    const { outbox, got, digests } = open()
     await addCrowd()
     await outbox.drain()
     await addCrowd(3, 100)
@@ -135,8 +134,7 @@ describe('a crowd', () => {
     const addAll = async (first: number) => {
       for (const one of channels) await fixture.addEvents(one, keysFrom(first, CROWD))
     }
-    const { send, digests } = createDigestReceiver()
-    const outbox = fixture.createOutbox(send)
+    const { outbox, digests } = open()
     await addAll(1)
     await once(outbox)
     expect(digests).toHaveLength(3)
@@ -153,8 +151,7 @@ describe('a crowd', () => {
 
   it('has a bound: what is above it is the next message', async () => {
     await addCrowd(DIGEST.deliveries + CROWD)
-    const { send, digests } = createDigestReceiver()
-    const outbox = fixture.createOutbox(send)
+    const { outbox, digests } = open()
     await outbox.drain()
     await fixture.clock.advance(DIGEST.pauseMs)
     await outbox.drain()
@@ -230,8 +227,7 @@ describe('a digest that is not accepted', () => {
   it('is given up where its deliveries are at their end, and tried again where they are not', async () => {
     await addCrowd()
     await fixture.database.query('update deliveries set give_up_at = created_at, attempts = 5 where check_key <= 4')
-    const { send } = createDigestReceiver(() => AWAY)
-    const outbox = fixture.createOutbox(send)
+    const { outbox } = open(() => AWAY)
     await outbox.drain()
     expect((await statuses()).sort()).toEqual([...Array(CROWD - 4).fill(0), ...Array(4).fill(2)])
     expect(outbox.reports.map(({ result, count }) => [result, count])).toEqual([
@@ -277,10 +273,9 @@ describe('a digest that is not accepted', () => {
   it('that is rejected fails each of them, and a manual retry sends one alone', async () => {
     await addCrowd()
     let isRejecting = true
-    const { send, got, digests } = createDigestReceiver(() =>
+    const { outbox, got, digests } = open(() =>
       isRejecting ? { kind: 'rejected', status: 404, error: 'no such hook' } : DELIVERED,
     )
-    const outbox = fixture.createOutbox(send)
     await outbox.drain()
     for (const row of await fixture.deliveries())
       expect(row).toMatchObject({ status: 2, last_status: 404, last_error: 'no such hook', digest_id: null })
@@ -293,8 +288,7 @@ describe('a digest that is not accepted', () => {
 
   it('is left by what is sent again alone', async () => {
     await addCrowd()
-    const { send, got } = createDigestReceiver()
-    const outbox = fixture.createOutbox(send)
+    const { outbox, got } = open()
     await outbox.drain()
     const [row] = await fixture.deliveries()
     expect(row!.digest_id).not.toBeNull()
@@ -334,12 +328,11 @@ describe('a digest that is refused as a message', () => {
   const REFUSED: Outcome = { kind: 'rejected', status: 413, error: 'too large', isOfMessage: true }
   /** Takes no digest; `answer` decides about single messages. */
   const refusing = (answer: () => Outcome | Promise<Outcome> = () => DELIVERED) =>
-    createDigestReceiver((attempt) => ('digest' in attempt ? REFUSED : answer()))
+    open((attempt) => ('digest' in attempt ? REFUSED : answer()))
 
   it('fails no delivery: each is sent alone, at once', async () => {
     await addCrowd()
-    const { send, got, digests } = refusing()
-    const outbox = fixture.createOutbox(send)
+    const { outbox, got, digests } = refusing()
     await outbox.drain()
     expect([got.length, digests.length]).toEqual([CROWD, 1])
     for (const row of await fixture.deliveries())
@@ -382,8 +375,7 @@ describe('a digest that is refused as a message', () => {
   it('leaves each of them to the usual rules, without another digest', async () => {
     await addCrowd(2 * CROWD)
     let answer = AWAY
-    const { send, got, digests } = refusing(() => answer)
-    const outbox = fixture.createOutbox(send)
+    const { outbox, got, digests } = refusing(() => answer)
     await outbox.drain()
     await fixture.database.query('update deliveries set next_attempt_at = $1::timestamptz where status = 0', [
       new Date(fixture.clock.now() + MINUTE).toISOString(),
@@ -421,19 +413,6 @@ describe('a digest that is refused as a message', () => {
     await fixture.createOutbox(send).drain()
     expect(got).toHaveLength(5 * CROWD)
     expect(most).toBeLessThanOrEqual(MAX_SLOTS)
-  })
-
-  it('keeps the order of a check', async () => {
-    for (const type of ['check.down', 'check.up', 'check.down'] as const) {
-      await fixture.addEvents(channel, [1], type)
-      await fixture.clock.advance(1)
-    }
-    await addCrowd(CROWD, 100)
-    const { send, got, digests } = refusing()
-    await fixture.createOutbox(send).drain()
-    expect(digests).toHaveLength(1)
-    const ofCheck = got.filter(({ checkKey }) => checkKey === 1)
-    expect(ofCheck.map(({ event }) => event.type)).toEqual(['check.down', 'check.up', 'check.down'])
   })
 
   it('is sent once by each of two replicas, and then all deliveries in the order of each check', async () => {
@@ -558,8 +537,7 @@ describe('the order of a check', () => {
   it('is kept when the digest fails: all of them wait, and go together', async () => {
     await flap(1)
     await addCrowd(CROWD, 100)
-    const { send, got, digests } = createDigestReceiver(() => (digests.length === 1 ? AWAY : DELIVERED))
-    const outbox = fixture.createOutbox(send)
+    const { outbox, got, digests } = open(() => (digests.length === 1 ? AWAY : DELIVERED))
     await outbox.drain()
     expect((await ofCheck(1)).map(({ status, attempts }) => [status, attempts])).toEqual(Array(4).fill([0, 1]))
     await fixture.clock.advance(HOUR)
@@ -576,8 +554,7 @@ describe('the order of a check', () => {
       `update deliveries set next_attempt_at = next_attempt_at + interval '1 hour' where id = $1`,
       [head!.id],
     )
-    const { send, got, digests } = createDigestReceiver()
-    const outbox = fixture.createOutbox(send)
+    const { outbox, got, digests } = open()
     await outbox.drain()
     expect(digests[0]!.digest.events).toBe(CROWD)
     expect((await ofCheck(1)).map(({ status, attempts }) => [status, attempts])).toEqual(Array(4).fill([0, 0]))
@@ -611,8 +588,7 @@ describe('the order of a check', () => {
 
 describe('what does not belong in a digest', () => {
   it('a test of the channel is sent alone and at once, also while a crowd waits', async () => {
-    const { send, got, digests } = createDigestReceiver()
-    const outbox = fixture.createOutbox(send)
+    const { outbox, got, digests } = open()
     await addCrowd()
     await sendTest()
     await outbox.drain()
@@ -644,8 +620,7 @@ describe('what does not belong in a digest', () => {
 
   it('a test waits for the digest when the receiver has one slot only, and is sent after it, alone', async () => {
     await addCrowd()
-    const { send, got, digests } = createDigestReceiver(() => (digests.length < 2 ? AWAY : DELIVERED))
-    const outbox = fixture.createOutbox(send)
+    const { outbox, got, digests } = open(() => (digests.length < 2 ? AWAY : DELIVERED))
     await outbox.drain()
     await fixture.clock.advance(DIGEST.windowMs + 1)
     await sendTest()
@@ -696,8 +671,7 @@ describe('what does not belong in a digest', () => {
     const other = await fixture.addChannel({ name: 'Other' })
     await addCrowd()
     await fixture.addEvents(other, [1])
-    const { send, got, digests } = createDigestReceiver()
-    const outbox = fixture.createOutbox(send)
+    const { outbox, got, digests } = open()
     await fixture.database.transaction(async (tx) => {
       await tx.query('select from channels where id = $1 for update', [channel])
       await outbox.drain()

@@ -5,11 +5,11 @@ import { INSTALLATION_CHANNEL_ID } from '../../../src/domain/channel.ts'
 import type { NotifiedCheck } from '../../../src/domain/event.ts'
 import { newId } from '../../../src/runtime/ids.ts'
 import { insertTestEvent } from '../../../src/store/outbox/events.ts'
-import { use } from '../../support/use.ts'
-import { createFixture, createReceiver } from './fixture.ts'
+import { useEach } from '../../support/use.ts'
+import { createReceiver, useDelivery } from './fixture.ts'
 
-const fixture = use(createFixture)
-beforeEach(() => fixture.clear())
+const fixture = useDelivery()
+const check = useEach(() => fixture.addCheck())
 
 const FAILED = { type: 'fail', exitCode: 3 } as const
 const context = () => ({ database: fixture.database, clock: fixture.clock })
@@ -36,7 +36,6 @@ describe('which channels an event goes to', () => {
     const other = await fixture.addChannel({ projectId: rows[0]!.id })
     const muted = await fixture.addChannel({ muted: true })
     const picky = await fixture.addChannel({ eventTypes: ['check.up'] })
-    const check = await fixture.addCheck()
 
     await fixture.ping(check)
     expect(await fixture.deliveries()).toEqual([])
@@ -56,7 +55,6 @@ describe('which channels an event goes to', () => {
     const chosen = await fixture.addChannel({ settings, eventTypes: ['check.down'] })
     const all = await fixture.addChannel({ settings, eventTypes: ['check.down', 'check.resumed', 'check.unknown'] })
     const none = await fixture.addChannel({ settings, eventTypes: ['check.resumed'] })
-    const check = await fixture.addCheck()
     await fixture.ping(check, FAILED)
     await pauseCheck(context(), fixture.tenant(), check.id)
     await resumeCheck(context(), fixture.tenant(), check.id)
@@ -74,7 +72,6 @@ describe('which channels an event goes to', () => {
     const removed = await fixture.addChannel()
     const settings = { kind: 'alertmanager', urls: ['http://a.example.com'], labels: {} } as const
     const alertmanager = await fixture.addChannel({ settings, eventTypes: ['check.down'] })
-    const check = await fixture.addCheck()
     await fixture.ping(check)
     await fixture.ping(check, FAILED)
     await pauseCheck(context(), fixture.tenant(), check.id)
@@ -95,7 +92,6 @@ describe('which channels an event goes to', () => {
   })
 
   it('includes the channel of the installation while it is configured', async () => {
-    const check = await fixture.addCheck()
     await setInstallationChannel(context(), true)
     await setInstallationChannel(context(), true)
     await fixture.ping(check, FAILED)
@@ -117,7 +113,6 @@ describe('which channels an event goes to', () => {
       `with o as (insert into organizations (id, name) values (gen_random_uuid(), 'Foreign') returning id)
         insert into projects (id, organization_id, name, slug) select gen_random_uuid(), id, 'P', 'p' from o returning id`,
     )
-    const check = await fixture.addCheck()
     await fixture.database.query('update checks set project_id = $1 where id = $2', [rows[0]!.id, check.id])
     await fixture.ping(check, FAILED)
     expect(mine.organizationId).toBeDefined()
@@ -154,7 +149,10 @@ describe('an event', () => {
     await fixture.ping(check, { ...FAILED, durationMs: 1_500, body: Buffer.from('disk full') })
     const at = fixture.clock.now()
     await fixture.ping(check, { body: Buffer.from('fine again') })
-    await fixture.database.query(`update checks set name = 'renamed', slug = 'renamed', tags = '{c}', labels = '{}'`)
+    await fixture.database.query(
+      `update checks set name = 'renamed', slug = 'renamed', tags = '{c}', labels = '{}' where key = $1`,
+      [check.key],
+    )
 
     const [down, up] = await receivedEvents()
     expect(down).toMatchObject({
@@ -187,7 +185,6 @@ describe('an event', () => {
   })
 
   it('contains the newest ping when no ping caused it, and null before the first one', async () => {
-    const check = await fixture.addCheck()
     await pauseCheck(context(), fixture.tenant(), check.id)
     await resumeCheck(context(), fixture.tenant(), check.id)
     await fixture.ping(check, { body: Buffer.from('first') })
@@ -203,7 +200,6 @@ describe('an event', () => {
     ['no half character of four bytes', `😀${'a'.repeat(4_093)}`, 'a'.repeat(4_093)],
     ['an empty body', '', ''],
   ])('contains %s of a body', async (_what, sent, kept) => {
-    const check = await fixture.addCheck()
     await fixture.ping(check, { ...FAILED, body: Buffer.from(sent) })
     expect((await receivedEvents())[0]!.lastPing!.body).toBe(kept)
   })
@@ -212,13 +208,11 @@ describe('an event', () => {
     ['in the middle', [0x66, 0xff, 0x00, 0x67], 'f\uFFFD\0g'],
     ['at the beginning, where nothing is cut', [0xa9, 0x80, 0x66], '\uFFFD\uFFFDf'],
   ])('contains replacement characters for bytes that are not text %s', async (_where, sent, kept) => {
-    const check = await fixture.addCheck()
     await fixture.ping(check, { ...FAILED, body: Buffer.from(sent) })
     expect((await receivedEvents())[0]!.lastPing!.body).toBe(kept)
   })
 
   it('contains the resource of a declared check', async () => {
-    const check = await fixture.addCheck()
     await fixture.database.query(
       `update checks set kubernetes_cluster = 'c', kubernetes_namespace = 'ns', kubernetes_name = 'job', managed_by = 'kubernetes'`,
     )

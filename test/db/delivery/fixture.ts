@@ -1,5 +1,6 @@
 /** Checks, channels, and an outbox with a manual clock. PostgreSQL is real; the receivers are functions of the test. */
 
+import { beforeEach } from 'vitest'
 import type { AlertmanagerSettings } from '../../../src/channels/kinds/alertmanager/config.ts'
 import type { EmailSettings } from '../../../src/channels/kinds/email/config.ts'
 import type { SlackSettings } from '../../../src/channels/kinds/slack/config.ts'
@@ -22,6 +23,7 @@ import { aFlipEvent } from '../../support/events.ts'
 import { createManualClock } from '../../support/manual-clock.ts'
 import { addTenant, type TestTenant } from '../../support/tenant.ts'
 import { settle } from '../../support/until.ts'
+import { use } from '../../support/use.ts'
 
 export const DELIVERED: Outcome = { kind: 'delivered', status: 200 }
 export const AWAY: Outcome = { kind: 'retry', status: null, error: 'connection refused' }
@@ -168,6 +170,13 @@ export async function createFixture() {
 }
 
 export type Fixture = Awaited<ReturnType<typeof createFixture>>
+
+/** A fixture for all tests of a file; before each of them its database is emptied and gets a tenant. */
+export function useDelivery(): Fixture {
+  const fixture = use(createFixture)
+  beforeEach(() => fixture.clear())
+  return fixture
+}
 
 /** A receiver that records its attempts. `answer` decides about the outcome. */
 export function createReceiver(answer: (attempt: Attempt) => Outcome | Promise<Outcome> = () => DELIVERED) {

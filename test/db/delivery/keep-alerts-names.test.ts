@@ -19,6 +19,7 @@ import {
   fixture,
   iso,
   keep,
+  keepAfter,
   lastAlerts,
   raise,
   rows,
@@ -112,8 +113,7 @@ describe('the alert of a check', () => {
     const labels = { severity: 'warning', team: 'storage' }
     const { sealed, sealedWith } = fixture.sealer.seal(channelId, { ...SETTINGS, labels })
     await fixture.database.query('update channels set sealed = $1, sealed_with = $2', [sealed, sealedWith])
-    await fixture.clock.advance(MINUTE)
-    await keep()
+    await keepAfter(MINUTE)
     expectReplaced({ severity: 'critical' }, { severity: 'warning', team: 'storage' })
   })
 
@@ -122,8 +122,7 @@ describe('the alert of a check', () => {
     const [began] = lastAlerts()
     expect(began!.labels).toMatchObject({ team: 'storage', severity: 'warning' })
     await updateCheck(context(), fixture.tenant(), check.id, { labels: { team: 'payments', tier: 'gold' } })
-    await fixture.clock.advance(MINUTE)
-    await keep()
+    await keepAfter(MINUTE)
     expect(lastAlerts().map(({ labels }) => labels)).toEqual([began!.labels])
 
     const { slug } = await updateCheck(context(), fixture.tenant(), check.id, { slug: 'weekly-backup' })
@@ -140,8 +139,7 @@ describe('the alert of a check', () => {
       tier: 'gold',
       severity: 'critical',
     })
-    await fixture.clock.advance(MINUTE)
-    await keep()
+    await keepAfter(MINUTE)
     expect(lastAlerts().at(-1)!.labels).toMatchObject({ team: 'payments', tier: 'gold', severity: 'critical' })
   })
 
@@ -153,8 +151,7 @@ describe('the alert of a check', () => {
     await keep()
     expect(await rows()).toMatchObject([{ labels: { check: 'nightly-backup' } }])
     fakes.answer(A, 200)
-    await fixture.clock.advance(10 * SECOND)
-    await keep()
+    await keepAfter(10 * SECOND)
     expect(fakes.firing(A)).toEqual(['weekly-backup'])
   })
 })

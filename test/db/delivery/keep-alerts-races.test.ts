@@ -14,6 +14,7 @@ import {
   fakes,
   fixture,
   keep,
+  keepAfter,
   nameOf,
   raise,
   rows,
@@ -99,8 +100,7 @@ describe('races', () => {
     const delivering = deliver(check, 'check.up')
     await hold.arrived
     const [row] = await rows()
-    await fixture.clock.advance(31 * SECOND)
-    await keep()
+    await keepAfter(31 * SECOND)
     hold.release()
     await delivering
     expect(await rows()).toMatchObject([{ resolved_at: row!.resolved_at }])

@@ -23,6 +23,7 @@ import {
   fixture,
   iso,
   keep,
+  keepAfter,
   lastAlerts,
   problems,
   raise,
@@ -38,12 +39,10 @@ describe('an alert of a check that is down', () => {
     const check = await raise()
     const fired = fakes.posts[0]!.alerts[0]!
     fakes.posts.length = 0
-    await fixture.clock.advance(MINUTE - 1)
-    await keep()
+    await keepAfter(MINUTE - 1)
     expect(fakes.posts).toEqual([])
     for (let minute = 1; minute <= 3; minute += 1) {
-      await fixture.clock.advance(minute === 1 ? 1 : MINUTE)
-      await keep()
+      await keepAfter(minute === 1 ? 1 : MINUTE)
       const now = fixture.clock.now()
       expect(fakes.posts.splice(0).map(({ host, alerts }) => [host, alerts])).toEqual([
         [A, [{ ...fired, endsAt: iso(now + 15 * MINUTE) }]],
@@ -62,13 +61,11 @@ describe('an alert of a check that is down', () => {
         STATUSES.indexOf(notified),
       ])
     await flap('up', 'down')
-    await fixture.clock.advance(MINUTE)
-    await keep()
+    await keepAfter(MINUTE)
     expect(fakes.firing(A)).toEqual([check.slug])
     expect(await rows()).toMatchObject([{ resolved_at: null, tell_at: fixture.clock.now() + MINUTE }])
     await flap('down', 'up')
-    await fixture.clock.advance(MINUTE)
-    await keep()
+    await keepAfter(MINUTE)
     expect(fakes.firing(A)).toEqual([])
   })
 
@@ -82,8 +79,7 @@ describe('an alert of a check that is down', () => {
     await deliver(check)
     const labels = lastAlerts()[0]!.labels
     const bodyAfter = async (ms: number) => {
-      await fixture.clock.advance(ms)
-      await keep()
+      await keepAfter(ms)
       expect(lastAlerts()[0]!.labels).toEqual(labels)
       return lastAlerts()[0]!.annotations.body
     }
@@ -109,8 +105,7 @@ describe('an alert of a check that is down', () => {
     await fixture.database.query(`update check_states set status = ${STATUSES.indexOf('down')}`)
     await fixture.clock.advance(MINUTE)
     await deliver(check)
-    await fixture.clock.advance(MINUTE)
-    await keep()
+    await keepAfter(MINUTE)
     expect(fakes.firing(A)).toEqual([check.slug])
     expect(lastAlerts()[0]!.annotations.body).toBeUndefined()
   })
@@ -118,12 +113,10 @@ describe('an alert of a check that is down', () => {
   it('is posted soon to a peer that was away', async () => {
     await raise()
     fakes.answer(B, 'refuse')
-    await fixture.clock.advance(MINUTE)
-    await keep()
+    await keepAfter(MINUTE)
     expect(await rows()).toMatchObject([{ tell_at: fixture.clock.now() + 10 * SECOND }])
     fakes.answer(B, 200)
-    await fixture.clock.advance(10 * SECOND)
-    await keep()
+    await keepAfter(10 * SECOND)
     expect(await rows()).toMatchObject([{ tell_at: fixture.clock.now() + MINUTE }])
   })
 
@@ -133,8 +126,7 @@ describe('an alert of a check that is down', () => {
     const check = await addDown()
     expect((await deliver(check)).kind).toBe('retry')
     fakes.answer(A, 200)
-    await fixture.clock.advance(10 * SECOND)
-    await keep()
+    await keepAfter(10 * SECOND)
     expect(fakes.firing(A)).toEqual([check.slug])
   })
 
@@ -146,8 +138,7 @@ describe('an alert of a check that is down', () => {
     fakes.posts.length = 0
     await keep()
     expect(fakes.posts).toEqual([])
-    await fixture.clock.advance(31 * SECOND)
-    await keep()
+    await keepAfter(31 * SECOND)
     expect(fakes.posts).toHaveLength(2)
   })
 })
@@ -171,8 +162,7 @@ describe('an alert that is false', () => {
     const check = await raise()
     const { labels, annotations, startsAt } = fakes.posts[0]!.alerts[0]!
     await change(check)
-    await fixture.clock.advance(MINUTE)
-    await keep()
+    await keepAfter(MINUTE)
     const now = fixture.clock.now()
     expect(lastAlerts()).toMatchObject([{ labels, annotations, startsAt, endsAt: iso(now - 2 * SECOND) }])
     expect([fakes.firing(A), fakes.firing(B)]).toEqual([[], []])
@@ -202,8 +192,7 @@ describe('an alert that is false', () => {
     await fixture.ping(check)
     await deliver(check, 'check.up')
     expect(fakes.firing(A)).toEqual([check.slug])
-    await fixture.clock.advance(10 * SECOND)
-    await keep()
+    await keepAfter(10 * SECOND)
     expect([fakes.firing(A), fakes.firing(B)]).toEqual([[], []])
   })
 
@@ -212,12 +201,10 @@ describe('an alert that is false', () => {
     await fixture.ping(check)
     await deliver(check, 'check.up')
     await fixture.ping(check, { type: 'fail' })
-    await fixture.clock.advance(MINUTE)
-    await keep()
+    await keepAfter(MINUTE)
     expect(fakes.firing(A)).toEqual([])
     await deliver(check)
-    await fixture.clock.advance(MINUTE)
-    await keep()
+    await keepAfter(MINUTE)
     expect(fakes.firing(A)).toEqual([check.slug])
   })
 
@@ -263,8 +250,7 @@ describe('a channel', () => {
     const keeper = createKeeper()
     const runWith = async (how: 'refuse' | 200) => {
       fakes.answer(B, how)
-      await fixture.clock.advance(MINUTE)
-      await keep(keeper)
+      await keepAfter(MINUTE, keeper)
       return problems.length
     }
     expect([await runWith('refuse'), await runWith('refuse'), await runWith(200), await runWith('refuse')]).toEqual([

@@ -8,11 +8,9 @@ import { CLAIM_MS } from '../../../src/domain/retry.ts'
 import type { CheckRecord } from '../../../src/store/checks/checks.ts'
 import { HOUR, MINUTE, SECOND } from '../../support/builders.ts'
 import { settle } from '../../support/until.ts'
-import { use } from '../../support/use.ts'
-import { AWAY, createFixture, createReceiver, DELIVERED } from './fixture.ts'
+import { AWAY, createReceiver, DELIVERED, useDelivery } from './fixture.ts'
 
-const fixture = use(createFixture)
-beforeEach(() => fixture.clear())
+const fixture = useDelivery()
 
 const fail = (check: CheckRecord) => fixture.ping(check, { type: 'fail', exitCode: 3 })
 const recover = (check: CheckRecord) => fixture.ping(check)

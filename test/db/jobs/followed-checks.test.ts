@@ -2,7 +2,6 @@
 
 import { randomUUID } from 'node:crypto'
 import { beforeEach, describe, expect, it, vi } from 'vitest'
-import { keepBeat } from '../../../src/checks/deadlines/beat.ts'
 import { expireOverdue } from '../../../src/checks/deadlines/expire-overdue.ts'
 import { abandonRuns } from '../../../src/checks/jobs/abandon-runs.ts'
 import { findRecorded } from '../../../src/checks/jobs/find-recorded.ts'
@@ -23,7 +22,7 @@ import {
 import { listSeen, saveUnseen } from '../../../src/store/jobs/seen-areas.ts'
 import { takeClusterName } from '../../../src/store/leases/clusters.ts'
 import type { Statement } from '../../../src/store/postgres/database.ts'
-import { WITHOUT_SPOOL } from '../../support/beats.ts'
+import { beat } from '../../support/beats.ts'
 import { HOUR, MINUTE, SECOND } from '../../support/builders.ts'
 import { NOW, openTransaction, ping, pruneAll, useFixture } from '../checks/fixture.ts'
 import {
@@ -43,14 +42,7 @@ import {
 
 const t = useFixture()
 
-beforeEach(async () => {
-  await keepBeat({
-    ...WITHOUT_SPOOL,
-    database: t.database,
-    recorder: { isWell: () => true, recovered: () => {} },
-    onGap: () => {},
-  })
-})
+beforeEach(() => beat(t))
 
 /** One evaluation by one replica; returns the reasons of its flips. */
 async function expire(): Promise<string[]> {

@@ -10,6 +10,7 @@ import { saveChanges } from '../../../src/store/checks/change-sets.ts'
 import type { Context } from '../../../src/store/context.ts'
 import type { Queryable } from '../../../src/store/postgres/database.ts'
 import { DAY, HOUR, MINUTE, SECOND } from '../../support/builders.ts'
+import { useEach } from '../../support/use.ts'
 import { addPingRow, NOW, openTransaction, ping, pruneAll, useFixture } from '../checks/fixture.ts'
 import {
   addFollowed,
@@ -32,8 +33,9 @@ const UP = 1
 const DOWN = 2
 
 describe('a report', () => {
+  const check = useEach(() => addFollowed(t, 'nightly', { agoMs: HOUR }))
+
   it('is stored with the times of its Job and the id of its run', async () => {
-    const check = await addFollowed(t, 'nightly', { agoMs: HOUR })
     const start = NOW - 10 * MINUTE
     const report = reportOf(check, [startAt(start), successAt(start + 93 * SECOND)])
     expect(await record(report)).toEqual(['recorded'])
@@ -49,7 +51,6 @@ describe('a report', () => {
   })
 
   it('of a failure says why, in its history, its flip and its event', async () => {
-    const check = await addFollowed(t, 'nightly', { agoMs: HOUR })
     const body = 'container backup was OOMKilled (exit code 137)\nJob nightly-1 failed: BackoffLimitExceeded'
     expect(await record(reportOf(check, [failAt(NOW - SECOND, body)]))).toEqual(['recorded'])
     expect(await pingsOf(t, check.key)).toMatchObject([{ type: 'fail', exitCode: 3, body }])
@@ -60,7 +61,6 @@ describe('a report', () => {
   })
 
   it('of a failure says why in a later event that has no flip, if that is about the failure', async () => {
-    const check = await addFollowed(t, 'nightly', { agoMs: HOUR })
     await record(reportOf(check, [failAt(NOW - SECOND)]))
     const late = lateEvent(NOW, NOW)
     const down = { type: 'check.down', data: { ...late.data, reason: 'failed' } } as const
@@ -78,7 +78,6 @@ describe('a report', () => {
   })
 
   it('of a deleted Job is a log, and closes its run without a completion', async () => {
-    const check = await addFollowed(t, 'nightly', { agoMs: HOUR })
     const runId = randomUUID()
     await record(reportOf(check, [startAt(NOW - MINUTE)], { runId }))
     expect((await stateOf(t, check.key)).runs).toMatchObject([{ id: runId }])
@@ -91,7 +90,6 @@ describe('a report', () => {
   })
 
   it('of a run that its CronJob replaced takes the check down, and says which Job did', async () => {
-    const check = await addFollowed(t, 'nightly', { agoMs: HOUR })
     const runId = randomUUID()
     const overran = 'Job nightly-1 had not ended when Job nightly-2 replaced it'
     const report = reportOf(check, [startAt(NOW - MINUTE), deletedAt(NOW, 'nightly-1', overran)], { runId })
@@ -107,7 +105,6 @@ describe('a report', () => {
   })
 
   it('of a run that its CronJob replaced after its container had reported the end changes no status', async () => {
-    const check = await addFollowed(t, 'nightly', { agoMs: HOUR })
     const runId = randomUUID()
     await record(reportOf(check, [startAt(NOW - 2 * MINUTE)], { runId }))
     await ping(t.database, check, 'success', NOW - MINUTE, { runId })
@@ -116,7 +113,6 @@ describe('a report', () => {
   })
 
   it('of a success that only the CronJob knows has no run id, and is recorded once', async () => {
-    const check = await addFollowed(t, 'nightly', { agoMs: HOUR })
     const report = reportOf(check, [successAt(NOW - MINUTE)], { runId: null, job: null })
     expect(await record(report)).toEqual(['recorded'])
     expect(await record(report)).toEqual(['repeated'])
@@ -135,7 +131,6 @@ describe('a report', () => {
     ['of the last run', true],
     ['of an older run', false],
   ])('of a success %s is recorded once where the clock of the cluster is ahead', async (_what, isLast) => {
-    const check = await addFollowed(t, 'nightly', { agoMs: HOUR })
     t.clock.time = NOW + (isLast ? 0 : 321)
     const at = NOW + 2 * SECOND
     const lastRun = aLastRun({ outcome: 'Succeeded', completionTime: new Date(at).toISOString() })
@@ -149,7 +144,6 @@ describe('a report', () => {
   })
 
   it('of a success that only the CronJob knows is recorded once where the clock of the cluster is ahead', async () => {
-    const check = await addFollowed(t, 'nightly', { agoMs: HOUR })
     t.clock.time = NOW + 321
     const report = reportOf(check, [successAt(NOW + 2 * SECOND)], { runId: null, job: null })
     expect(await record(report)).toEqual(['recorded'])
@@ -158,7 +152,6 @@ describe('a report', () => {
   })
 
   it('of a resource without a check that follows a source is unknown', async () => {
-    const check = await addFollowed(t, 'nightly')
     const pinged = await addFollowed(t, 'pinged', { spec: { jobArea: null } })
     const elsewhere = { ...check, resource: { ...check.resource, cluster: 'other' } }
     const reports = [elsewhere, pinged, { ...check, resource: { ...check.resource, name: 'gone' } }, check].map((one) =>
@@ -169,13 +162,11 @@ describe('a report', () => {
   })
 
   it('has the order of its Job where times are equal: a start comes before its end', async () => {
-    const check = await addFollowed(t, 'nightly', { agoMs: HOUR })
     await record(reportOf(check, [startAt(NOW), successAt(NOW)]))
     expect((await pingsOf(t, check.key)).map(({ type }) => type)).toEqual(['start', 'success'])
   })
 
   it('is recorded in the order of what happened, beside that of a run that overlaps', async () => {
-    const check = await addFollowed(t, 'nightly', { agoMs: HOUR })
     const ago = (minutes: number) => NOW - minutes * MINUTE
     await record(reportOf(check, [failAt(ago(40))]))
     const long = reportOf(check, [startAt(ago(30)), successAt(ago(5))], { job: 'long' })
@@ -192,21 +183,19 @@ describe('a report', () => {
   })
 
   it('that comes late is history: it overrides no newer completion', async () => {
-    const check = await addFollowed(t, 'nightly', { agoMs: 3 * HOUR })
-    await record(reportOf(check, [startAt(NOW - MINUTE), successAt(NOW)]))
-    await record(reportOf(check, [startAt(NOW - HOUR), failAt(NOW - HOUR + MINUTE)]))
-    expect(await stateOf(t, check.key)).toMatchObject({ status: UP, lastPingAt: NOW, pingsTotal: 4 })
-    expect((await pingsOf(t, check.key)).map(({ type }) => type)).toEqual(['start', 'fail', 'start', 'success'])
+    const old = await addFollowed(t, 'old', { agoMs: 3 * HOUR })
+    await record(reportOf(old, [startAt(NOW - MINUTE), successAt(NOW)]))
+    await record(reportOf(old, [startAt(NOW - HOUR), failAt(NOW - HOUR + MINUTE)]))
+    expect(await stateOf(t, old.key)).toMatchObject({ status: UP, lastPingAt: NOW, pingsTotal: 4 })
+    expect((await pingsOf(t, old.key)).map(({ type }) => type)).toEqual(['start', 'fail', 'start', 'success'])
   })
 
   it('of a time that has not come counts as now: the clock of the cluster is ahead', async () => {
-    const check = await addFollowed(t, 'nightly', { agoMs: HOUR })
     await record(reportOf(check, [startAt(NOW - MINUTE), successAt(NOW + HOUR)]))
     expect(await stateOf(t, check.key)).toMatchObject({ status: UP, lastPingAt: NOW })
   })
 
   it('keeps the first bytes of a long body, in whole characters, and what PostgreSQL can store of its first line', async () => {
-    const check = await addFollowed(t, 'nightly', { agoMs: HOUR })
     await record(reportOf(check, [failAt(NOW, `\0${'€'.repeat(5_000)}`)]))
     expect((await pingsOf(t, check.key))[0]!.body).toBe(`\0${'€'.repeat(3_413)}`)
     expect((await flipsOf(t, check.key))[0]!.detail).toBe('€'.repeat(1_024))
@@ -214,8 +203,9 @@ describe('a report', () => {
 })
 
 describe('once', () => {
+  const check = useEach(() => addFollowed(t, 'nightly', { agoMs: HOUR }))
+
   it('a report that is repeated changes nothing', async () => {
-    const check = await addFollowed(t, 'nightly', { agoMs: HOUR })
     const report = reportOf(check, [startAt(NOW - MINUTE), failAt(NOW)], {
       lastRun: aLastRun({ outcome: 'Failed', completionTime: new Date(NOW).toISOString() }),
     })
@@ -228,7 +218,6 @@ describe('once', () => {
   })
 
   it('a report that stands twice in a group is recorded once', async () => {
-    const check = await addFollowed(t, 'nightly', { agoMs: HOUR })
     const report = reportOf(check, [startAt(NOW - MINUTE), successAt(NOW)])
     let transactions = 0
     const { database } = t.context
@@ -248,7 +237,6 @@ describe('once', () => {
   })
 
   it('a run has one end, whichever came first', async () => {
-    const check = await addFollowed(t, 'nightly', { agoMs: HOUR })
     const report = reportOf(check, [deletedAt(NOW - MINUTE, 'nightly-1')])
     await record(report)
     expect(await record({ ...report, entries: [successAt(NOW)] })).toEqual(['repeated'])
@@ -256,7 +244,6 @@ describe('once', () => {
   })
 
   it('a start that comes after its end does not open the run again', async () => {
-    const check = await addFollowed(t, 'nightly', { agoMs: HOUR })
     const report = reportOf(check, [successAt(NOW)])
     await record(report)
     expect(await record({ ...report, entries: [startAt(NOW - MINUTE)] })).toEqual(['recorded'])
@@ -284,7 +271,6 @@ describe('once', () => {
   })
 
   it('a controller that is killed between two statements leaves nothing, or all of it', async () => {
-    const check = await addFollowed(t, 'nightly', { agoMs: HOUR })
     const report = reportOf(check, [startAt(NOW - MINUTE), failAt(NOW)], { lastRun: aLastRun() })
     let killedAt = 0
     for (let isDone = false; !isDone; killedAt += 1) {
@@ -303,18 +289,18 @@ describe('once', () => {
   })
 
   it('what pruning has deleted is not recorded again, and a late entry of a check that was not pruned is', async () => {
-    const check = await addFollowed(t, 'nightly', { agoMs: 40 * DAY })
+    const old = await addFollowed(t, 'old', { agoMs: 40 * DAY })
     const reports = [30, 20, 10, 5, 1].map((days) => {
       const at = NOW - days * DAY
-      return reportOf(check, [startAt(at), successAt(at + MINUTE)])
+      return reportOf(old, [startAt(at), successAt(at + MINUTE)])
     })
     await record(...reports.slice(1))
     expect(await record(reports[0]!)).toEqual(['recorded'])
     await pruneAll(t, { maxPings: 4 })
-    expect(await pingsOf(t, check.key)).toHaveLength(4)
+    expect(await pingsOf(t, old.key)).toHaveLength(4)
     expect(await record(...reports)).toEqual(Array(5).fill('repeated'))
-    expect(await pingsOf(t, check.key)).toHaveLength(4)
-    expect(await record(reportOf(check, [successAt(NOW)]))).toEqual(['recorded'])
+    expect(await pingsOf(t, old.key)).toHaveLength(4)
+    expect(await record(reportOf(old, [successAt(NOW)]))).toEqual(['recorded'])
   })
 
   it('what pruning has deleted by its age is not recorded again, though the newest completion stays', async () => {
@@ -359,13 +345,13 @@ describe("beside the container's own pings", () => {
       await recordAt(until, reportOf(check, [startAt(from), successAt(until)]))
       return check
     }
+    const check = useEach(() => upTo('nightly'))
     const flipReasons = async (key: number) => (await flipsOf(t, key)).map(({ reason }) => reason)
 
     it.each([
       ['together with its end', 1],
       ['before its end', 2],
     ])('makes the success of the Job a log: its start is recorded %s', async (_, batches) => {
-      const check = await upTo('nightly')
       await ping(t.database, check, 'fail', FAIL)
       const report = reportOf(check, [startAt(START), successAt(NOW)])
       if (batches === 2) await record({ ...report, entries: [startAt(START)] })
@@ -385,21 +371,18 @@ describe("beside the container's own pings", () => {
     })
 
     it('in the second in which the Job ended', async () => {
-      const check = await upTo('nightly')
       await ping(t.database, check, 'fail', FAIL + 700)
       await record(reportOf(check, [startAt(FAIL), successAt(FAIL)]))
       expect(await stateOf(t, check.key)).toMatchObject({ status: DOWN })
     })
 
     it('with a run id of the container', async () => {
-      const check = await upTo('nightly')
       await ping(t.database, check, 'fail', FAIL, { runId: randomUUID() })
       await record(reportOf(check, [startAt(START), successAt(NOW)]))
       expect(await stateOf(t, check.key)).toMatchObject({ status: DOWN })
     })
 
     it('beside a log with the id of the run is no conflict', async () => {
-      const check = await upTo('nightly')
       const runId = randomUUID()
       await ping(t.database, check, 'log', FAIL, { runId })
       await ping(t.database, check, 'fail', FAIL + 1)
@@ -438,7 +421,6 @@ describe("beside the container's own pings", () => {
     it.each(['is open', 'is reported with it', 'has ended', 'is open, and ends with it'])(
       'marks no run while another one is about as likely: that %s',
       async (other) => {
-        const check = await upTo('nightly')
         const first = reportOf(check, [startAt(START - MINUTE)], { job: 'nightly-0' })
         const ended = { ...first, entries: [...first.entries, failAt(NOW - 30 * SECOND)] }
         const second = reportOf(check, [startAt(START), successAt(NOW)])
@@ -454,7 +436,6 @@ describe("beside the container's own pings", () => {
     )
 
     it('with the id of another Job concerns that one', async () => {
-      const check = await upTo('nightly')
       const first = reportOf(check, [startAt(START), successAt(START + SECOND)])
       await ping(t.database, check, 'fail', FAIL, { runId: first.runId! })
       await record(first, reportOf(check, [startAt(START + 2 * SECOND), successAt(NOW)]))
@@ -488,6 +469,8 @@ describe("beside the container's own pings", () => {
 })
 
 describe('the last run', () => {
+  const check = useEach(() => addFollowed(t, 'nightly', { agoMs: HOUR }))
+
   const iso = (at: number) => new Date(at).toISOString()
   const running = aLastRun({ startTime: iso(NOW - MINUTE) })
   const ended = {
@@ -500,7 +483,6 @@ describe('the last run', () => {
   } as const
 
   it('is that of the newest report, with the names of the Jobs of the open runs', async () => {
-    const check = await addFollowed(t, 'nightly', { agoMs: HOUR })
     const report = reportOf(check, [startAt(NOW - MINUTE)], { lastRun: running })
     await record(report)
     expect(await cronJobOf(t, check.key)).toEqual({
@@ -514,7 +496,6 @@ describe('the last run', () => {
   })
 
   it('is not overridden by a late report: of the same run, and of an older one', async () => {
-    const check = await addFollowed(t, 'nightly', { agoMs: HOUR })
     const report = reportOf(check, [], { lastRun: ended })
     expect(await record(report)).toEqual(['repeated'])
     await record({ ...report, lastRun: running })
@@ -527,7 +508,6 @@ describe('the last run', () => {
   })
 
   it('is that of the Job that was made again under its name', async () => {
-    const check = await addFollowed(t, 'nightly', { agoMs: HOUR })
     const [first, again] = [reportOf(check, [], { lastRun: ended }), reportOf(check, [])]
     await record(first)
     const lastRun = { ...running, startTime: iso(NOW) }

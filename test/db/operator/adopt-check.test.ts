@@ -5,7 +5,7 @@ import { removeCheck } from '../../../src/checks/remove-check.ts'
 import { updateCheck } from '../../../src/checks/update-check.ts'
 import type { CheckRecord } from '../../../src/store/checks/checks.ts'
 import { HOUR, MINUTE } from '../../support/builders.ts'
-import { addCheck, contextWithin, cronSpec, NOW, openTransaction, periodSpec, untilWaiting } from '../checks/fixture.ts'
+import { addCheck, contextWithin, cronSpec, NOW, openTransaction, periodSpec } from '../checks/fixture.ts'
 import { type OperatorFixture, RESOURCE, useOperatorFixture } from './fixture.ts'
 
 const t = useOperatorFixture()
@@ -124,11 +124,7 @@ describe('an adoption is rejected', () => {
 describe('an adoption and others at the same time', () => {
   it('one of two resources gets the check', async () => {
     const first = await openTransaction(t, (tx) => t.declareWithin(tx, { adoptId: own.id }))
-    const second = t.declare({ resource: OTHER, adoptId: own.id })
-    second.catch(() => {})
-    await untilWaiting(t, 1)
-    await first.commit()
-    await expect(second).rejects.toMatchObject({
+    await expect(first.commitBefore(() => t.declare({ resource: OTHER, adoptId: own.id }))).rejects.toMatchObject({
       code: 'conflict',
       message: expect.stringContaining('payments/nightly'),
     })
@@ -137,21 +133,14 @@ describe('an adoption and others at the same time', () => {
 
   it('an update through the API that came second hears that the check is managed', async () => {
     const adopting = await openTransaction(t, (tx) => t.declareWithin(tx, { adoptId: own.id }))
-    const updating = updateCheck(t.context, t.tenant, own.id, { name: 'Mine' })
-    updating.catch(() => {})
-    await untilWaiting(t, 1)
-    await adopting.commit()
+    const updating = adopting.commitBefore(() => updateCheck(t.context, t.tenant, own.id, { name: 'Mine' }))
     await expect(updating).rejects.toMatchObject({ code: 'managed_by_kubernetes' })
     expect((await t.read())?.name).toBe('Nightly backup')
   })
 
   it('a removal through the API that was first leaves nothing to adopt', async () => {
     const removing = await openTransaction(t, (tx) => removeCheck(contextWithin(t, tx), t.tenant, own.id))
-    const adopting = adopt()
-    adopting.catch(() => {})
-    await untilWaiting(t, 1)
-    await removing.commit()
-    await expect(adopting).rejects.toMatchObject({ code: 'not_found' })
+    await expect(removing.commitBefore(() => adopt())).rejects.toMatchObject({ code: 'not_found' })
   })
 })
 

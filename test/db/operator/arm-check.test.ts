@@ -3,6 +3,7 @@
 import { describe, expect, it } from 'vitest'
 import { armCheck, disarmCheck } from '../../../src/checks/declare/arm-check.ts'
 import { HOUR, MINUTE } from '../../support/builders.ts'
+import { wakeOf } from '../../support/state.ts'
 import { NOW } from '../checks/fixture.ts'
 import { RESOURCE, useOperatorFixture } from './fixture.ts'
 
@@ -14,19 +15,12 @@ const actions = async () => {
   const { rows } = await t.database.query<{ action: string }>('select action from audit_log order by id')
   return rows.map(({ action }) => action)
 }
-const wakeAt = async (key: number) => {
-  const { rows } = await t.database.query<{ at: Date | null }>(
-    'select wake_at as at from check_states where check_key = $1',
-    [key],
-  )
-  return rows[0]!.at
-}
 
 describe('a check whose URL is not published', () => {
   it('is not armed, however often it is declared, and is armed from the time at which it is published', async () => {
     const { check } = await t.declare(UNPUBLISHED)
     expect(check.state).toMatchObject({ status: 'new', expectedAt: null, dueAt: null })
-    expect(await wakeAt(check.key)).toBeNull()
+    expect(await wakeOf(t, check)).toBeNull()
     expect((await t.declare({ isPublished: false })).change).toBe('unchanged')
     t.clock.time = LATER
     const armed = await armCheck(t.context, RESOURCE, check)
@@ -35,7 +29,7 @@ describe('a check whose URL is not published', () => {
       state: { ...check.state, expectedAt: LATER + HOUR, dueAt: LATER + HOUR + 5 * MINUTE },
     })
     expect(await t.read()).toEqual(armed)
-    expect(await wakeAt(check.key)).not.toBeNull()
+    expect(await wakeOf(t, check)).not.toBeNull()
     // Arming is no change of the configuration and no flip.
     expect(await actions()).toEqual(['check.created'])
     expect(await t.flipsOf(check.key)).toEqual([[null, 0, 'created']])
@@ -90,7 +84,7 @@ describe('a check whose URL is not published', () => {
     const disarmed = await disarmCheck(t.context, RESOURCE, check)
     expect(disarmed.state).toMatchObject({ status: 'new', expectedAt: null, dueAt: null })
     expect(await t.read()).toEqual(disarmed)
-    expect(await wakeAt(check.key)).toBeNull()
+    expect(await wakeOf(t, check)).toBeNull()
     expect(await actions()).toEqual(['check.created'])
     await armCheck(t.context, RESOURCE, disarmed)
     // It came between the read and the lock.

@@ -4,6 +4,7 @@ import { createCheck } from '../../../src/checks/create-check.ts'
 import { getCheck } from '../../../src/checks/find-checks.ts'
 import { pauseCheck } from '../../../src/checks/pause-resume.ts'
 import { DAY, HOUR, MINUTE } from '../../support/builders.ts'
+import { wakeOf } from '../../support/state.ts'
 import {
   addCheck,
   addProject,
@@ -13,19 +14,10 @@ import {
   openTransaction,
   periodSpec,
   ping,
-  untilWaiting,
 } from '../checks/fixture.ts'
 import { RESOURCE, useOperatorFixture } from './fixture.ts'
 
 const t = useOperatorFixture()
-
-const wakeOf = async (key: number) => {
-  const { rows } = await t.database.query<{ wake_at: number | null }>(
-    'select wake_at from check_states where check_key = $1',
-    [key],
-  )
-  return rows[0]!.wake_at
-}
 
 describe('a new resource', () => {
   it('gets a check of its own that waits for its first completion at once', async () => {
@@ -68,7 +60,7 @@ describe('a new resource', () => {
     })
     expect(await getCheck(t.context, t.tenant, check.id)).toEqual(check)
     expect(await t.read()).toEqual(check)
-    expect(await wakeOf(check.key)).toBe(check.state.dueAt)
+    expect(await wakeOf(t, check)).toBe(check.state.dueAt)
     expect(await t.flipsOf(check.key)).toEqual([[null, 0, 'created']])
     expect(await t.events()).toEqual([])
   })
@@ -94,7 +86,7 @@ describe('a new resource', () => {
     expect(change).toBe('created')
     expect(check).toMatchObject({ kubernetesSuspend: true, state: { status: 'paused', expectedAt: null, dueAt: null } })
     expect(await t.read()).toEqual(check)
-    expect(await wakeOf(check.key)).toBeNull()
+    expect(await wakeOf(t, check)).toBeNull()
     expect(await t.flipsOf(check.key)).toEqual([
       [null, 0, 'created'],
       [0, 3, 'paused'],
@@ -166,7 +158,7 @@ describe('a changed resource', () => {
     expect(changed.state).toMatchObject({ status: 'up', expectedAt: NOW + MINUTE, dueAt: NOW + 52 * MINUTE })
     expect(await t.read()).toEqual(changed)
     // Before it too, to see whether the check is late.
-    expect(await wakeOf(check.key)).toBeLessThanOrEqual(NOW + 52 * MINUTE)
+    expect(await wakeOf(t, check)).toBeLessThanOrEqual(NOW + 52 * MINUTE)
     expect((await t.declare({ spec })).change).toBe('unchanged')
   })
 
@@ -260,8 +252,8 @@ describe('a check that was changed by SQL', () => {
     await change(sql, check.key)
     expect(await t.read()).not.toEqual(check)
     expect(await t.declare()).toEqual({ check, change: 'updated' })
-    expect(await wakeOf(check.key)).toBeLessThanOrEqual(check.state.dueAt!)
-    expect(await wakeOf(check.key)).toBeGreaterThan(t.clock.time)
+    expect(await wakeOf(t, check)).toBeLessThanOrEqual(check.state.dueAt!)
+    expect(await wakeOf(t, check)).toBeGreaterThan(t.clock.time)
     expect((await t.declare()).change).toBe('unchanged')
   })
 
@@ -277,9 +269,7 @@ describe('a check that was changed by SQL', () => {
 describe('declarations and others at the same time', () => {
   it('two controllers make one check', async () => {
     const first = await openTransaction(t, (tx) => t.declareWithin(tx))
-    const second = t.declare({ name: 'Renamed' })
-    await untilWaiting(t, 1)
-    await first.commit()
+    const second = first.commitBefore(() => t.declare({ name: 'Renamed' }))
     expect(await second).toMatchObject({ change: 'updated', check: { name: 'Renamed', slug: 'nightly-backup' } })
     const { rows } = await t.database.query('select from checks')
     expect(rows).toHaveLength(1)
@@ -294,10 +284,7 @@ describe('declarations and others at the same time', () => {
         spec: periodSpec(),
       }),
     )
-    const declaring = t.declare()
-    await untilWaiting(t, 1)
-    await creating.commit()
-    expect((await declaring).check.slug).toBe('nightly-backup-2')
+    expect((await creating.commitBefore(() => t.declare())).check.slug).toBe('nightly-backup-2')
   })
 
   it('a check that moves gets the next number when the API takes the slug first', async () => {
@@ -306,18 +293,14 @@ describe('declarations and others at the same time', () => {
     const creating = await openTransaction(t, (tx) =>
       createCheck(contextWithin(t, tx), t.tenant, { projectId, name: 'X', slug: 'nightly-backup', spec: periodSpec() }),
     )
-    const moving = t.declare({ projectId })
-    await untilWaiting(t, 1)
-    await creating.commit()
+    const moving = creating.commitBefore(() => t.declare({ projectId }))
     expect((await moving).check).toMatchObject({ projectId, slug: 'nightly-backup-2' })
   })
 
   it('a ping that was first counts: the new spec is applied to what it made', async () => {
     const { check } = await t.declare()
     const pinging = await openTransaction(t, (tx) => ping(tx, check, 'success', NOW + MINUTE))
-    const declaring = t.declare({ spec: periodSpec({ periodSeconds: 7_200 }) })
-    await untilWaiting(t, 1)
-    await pinging.commit()
+    const declaring = pinging.commitBefore(() => t.declare({ spec: periodSpec({ periodSeconds: 7_200 }) }))
     expect((await declaring).check.state).toMatchObject({
       status: 'up',
       lastPingAt: NOW + MINUTE,
@@ -328,9 +311,7 @@ describe('declarations and others at the same time', () => {
   it('a pause through the API that was first is undone by spec.suspend', async () => {
     const { check } = await t.declare()
     const pausing = await openTransaction(t, (tx) => pauseCheck(contextWithin(t, tx), t.tenant, check.id))
-    const declaring = t.declare({ suspend: false })
-    await untilWaiting(t, 1)
-    await pausing.commit()
+    const declaring = pausing.commitBefore(() => t.declare({ suspend: false }))
     const { check: resumed } = await declaring
     expect(resumed).toMatchObject({ kubernetesSuspend: false, state: { status: 'new' } })
     expect(await t.read()).toEqual(resumed)
@@ -341,11 +322,7 @@ describe('declarations and others at the same time', () => {
     const declaring = await openTransaction(t, (tx) =>
       t.declareWithin(tx, { suspend: false, spec: cronSpec('0 2 * * *') }),
     )
-    const pausing = pauseCheck(t.context, t.tenant, check.id)
-    pausing.catch(() => {})
-    await untilWaiting(t, 1)
-    await declaring.commit()
-    await expect(pausing).rejects.toMatchObject({
+    await expect(declaring.commitBefore(() => pauseCheck(t.context, t.tenant, check.id))).rejects.toMatchObject({
       code: 'managed_by_kubernetes',
       message: expect.stringContaining('spec.suspend'),
     })

@@ -52,18 +52,14 @@ describe('a resource that has something in its way', () => {
 describe('a new resource at the same time as others', () => {
   it('waits for another declaration, and finds its check', async () => {
     const first = await openTransaction(t, (tx) => t.declareWithin(tx))
-    const second = declare({ name: 'Renamed' })
-    await untilWaiting(t, 1)
-    await first.commit()
+    const second = first.commitBefore(() => declare({ name: 'Renamed' }))
     expect(await second).toMatchObject({ change: 'updated', check: { name: 'Renamed', slug: 'nightly-backup' } })
     expect(await checks()).toBe(1)
   })
 
   it('creates the check when the other declaration fails', async () => {
     const first = await openTransaction(t, (tx) => t.declareWithin(tx))
-    const second = declare()
-    await untilWaiting(t, 1)
-    await first.rollback()
+    const second = first.rollbackBefore(() => declare())
     expect(await second).toMatchObject({ change: 'created', check: { slug: 'nightly-backup', createdAt: NOW } })
   })
 
@@ -77,19 +73,14 @@ describe('a new resource at the same time as others', () => {
   it('waits for a deletion, and revives the check', async () => {
     const { check } = await t.declare()
     const retiring = await openTransaction(t, (tx) => t.retireWithin(tx))
-    const declaring = declare({ name: 'Renamed' })
-    await untilWaiting(t, 1)
-    await retiring.commit()
+    const declaring = retiring.commitBefore(() => declare({ name: 'Renamed' }))
     expect(await declaring).toMatchObject({ change: 'revived', check: { id: check.id } })
   })
 
   it('waits for an adoption, and finds the adopted check', async () => {
     const own = await addCheck(t, t.tenant, { spec: periodSpec() })
     const adopting = await openTransaction(t, (tx) => t.declareWithin(tx, { adoptId: own.id }))
-    const declaring = declare()
-    await untilWaiting(t, 1)
-    await adopting.commit()
-    expect((await declaring).check.id).toBe(own.id)
+    expect((await adopting.commitBefore(() => declare())).check.id).toBe(own.id)
     expect(await checks()).toBe(1)
   })
 

@@ -3,11 +3,13 @@
 import { afterAll, beforeAll, beforeEach } from 'vitest'
 import { type Declared, declareCheck, type GivenDeclaration } from '../../../src/checks/declare/declare-check.ts'
 import { retireCheck } from '../../../src/checks/declare/retire-check.ts'
+import { createPingRecorder } from '../../../src/checks/ping/record.ts'
 import { SYSTEM } from '../../../src/domain/access.ts'
 import { NO_TEXTS, type PingType } from '../../../src/domain/check.ts'
 import type { Resource, StoredCheck } from '../../../src/store/checks/checks.ts'
 import { findDeclaredCheck } from '../../../src/store/checks/declared-checks.ts'
 import type { Queryable } from '../../../src/store/postgres/database.ts'
+import { versionsOf } from '../../support/state.ts'
 import {
   addTenant,
   contextWithin,
@@ -35,9 +37,26 @@ export interface OperatorFixture extends Fixture {
   pinged(check: { readonly key: number }, type: PingType, at: number): Promise<string>
   /** `[from, to, reason]` of the whole history, oldest first, read whether or not the check is there. */
   flipsOf(key: number): Promise<unknown[][]>
-  /** Row versions: they move with each write, whatever it writes. */
   versionsOf(key: number): Promise<unknown>
   events(): Promise<string[]>
+}
+
+/** Records pings as the ping port does. */
+export function createRecorder({ database, clock }: Pick<OperatorFixture, 'database' | 'clock'>) {
+  const recorder = createPingRecorder({
+    database,
+    now: clock.now,
+    onGroup: () => {},
+    onError: (error) => {
+      throw error
+    },
+  })
+  const rest = { exitCode: null, durationMs: null, runId: null, body: null }
+  return {
+    record: ({ publicId }: Pick<StoredCheck, 'publicId'>, type: PingType) =>
+      recorder.record({ publicId, type, ...rest, at: clock.now() }),
+    stop: recorder.stop,
+  }
 }
 
 /** A fixture for all tests of a file, reset before each of them. */
@@ -84,13 +103,7 @@ async function fill(self: OperatorFixture): Promise<void> {
       )
       return rows.map(({ flip }) => flip)
     },
-    async versionsOf(key) {
-      const { rows } = await database.query(
-        'select c.xmin::text as c, s.xmin::text as s, s.stamped_at from checks c join check_states s on s.check_key = c.key where c.key = $1',
-        [key],
-      )
-      return rows
-    },
+    versionsOf: (key) => versionsOf(fixture, { key }),
     async events() {
       const { rows } = await database.query<{ type: string }>('select type from events order by id')
       return rows.map(({ type }) => type)

@@ -4,14 +4,14 @@ import { connect, createServer, type Socket } from 'node:net'
 import pg from 'pg'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { pauseCheck } from '../../../src/checks/pause-resume.ts'
-import { createPingRecorder, type Ping } from '../../../src/checks/ping/record.ts'
 import { systemClock } from '../../../src/runtime/clock.ts'
 import { listenForNotices, type NoticeListenerOptions } from '../../../src/store/checks/change-notices.ts'
 import { createDatabase } from '../../../src/store/postgres/database.ts'
 import type { Listener } from '../../../src/store/postgres/listener.ts'
 import { eventually } from '../../support/until.ts'
+import { useEach } from '../../support/use.ts'
 import { addCheck, contextWithin, NOW, openTransaction, ping } from '../checks/fixture.ts'
-import { RESOURCE, useOperatorFixture } from './fixture.ts'
+import { createRecorder, RESOURCE, useOperatorFixture } from './fixture.ts'
 
 const t = useOperatorFixture()
 let heard: unknown[]
@@ -45,6 +45,11 @@ function listen(options: Partial<NoticeListenerOptions> = {}): void {
   listener.start()
 }
 
+async function listening(options?: Partial<NoticeListenerOptions>): Promise<void> {
+  listen(options)
+  await eventually('it listens', () => connections === 1)
+}
+
 /** Of an organization and a check. */
 const IDS = [randomUUID(), randomUUID()]
 
@@ -61,10 +66,10 @@ async function settle(): Promise<void> {
 }
 
 describe('a flip of a declared check', () => {
+  const check = useEach(async () => (await t.declare()).check)
+
   it('is heard when it is committed, and not before', async () => {
-    const { check } = await t.declare()
-    listen()
-    await eventually('it listens', () => connections === 1)
+    await listening()
     const pausing = await openTransaction(t, (tx) => pauseCheck(contextWithin(t, tx), t.tenant, check.id))
     await settle()
     expect(heard).toEqual([])
@@ -74,9 +79,7 @@ describe('a flip of a declared check', () => {
   })
 
   it('is notified for pings in a group, pauses and declarations', async () => {
-    const { check } = await t.declare()
-    listen()
-    await eventually('it listens', () => connections === 1)
+    await listening()
     await t.pinged(check, 'success', NOW)
     await t.pinged(check, 'fail', NOW + 1)
     await t.declare({ suspend: true })
@@ -85,11 +88,9 @@ describe('a flip of a declared check', () => {
   })
 
   it('is not heard without a flip, nor when the check is made, nor of the API; the notice names the cluster', async () => {
-    const { check } = await t.declare()
     const { check: other } = await t.declare({ resource: { ...RESOURCE, cluster: 'other' } })
     const own = await addCheck(t, t.tenant)
-    listen()
-    await eventually('it listens', () => connections === 1)
+    await listening()
     await t.declare({ resource: { ...RESOURCE, name: 'new' } })
     await t.pinged(check, 'start', NOW)
     await t.pinged(check, 'log', NOW)
@@ -106,17 +107,9 @@ describe('a flip of a declared check', () => {
       const name = `${'n'.repeat(200)}-${i}`
       checks.push((await t.declare({ resource: { ...RESOURCE, name } })).check)
     }
-    listen()
-    await eventually('it listens', () => connections === 1)
-    const recorder = createPingRecorder({
-      database: t.database,
-      now: t.clock.now,
-      onGroup: () => {},
-      onError: (error) => problems.push(error),
-    })
-    const ping = { type: 'fail', exitCode: null, durationMs: null, runId: null, body: null, at: NOW } as const
-    const send = (publicId: string) => recorder.record({ ...ping, publicId } satisfies Ping)
-    const results = await Promise.all(checks.map(({ publicId }) => send(publicId)))
+    await listening()
+    const recorder = createRecorder(t)
+    const results = await Promise.all(checks.map((each) => recorder.record(each, 'fail')))
     await recorder.stop()
     expect(new Set(results)).toEqual(new Set(['stored']))
     await eventually('each of a hundred is heard', () => heard.length === 100)
@@ -125,7 +118,6 @@ describe('a flip of a declared check', () => {
   })
 
   it('looks its one check up, however few there are: no scan', async () => {
-    const { check } = await t.declare()
     await t.database.query(
       `insert into checks (id, public_id, project_id, name, slug, created_at)
          select gen_random_uuid(), gen_random_uuid(), $1, 'x', 's' || n, now() from generate_series(1, 2000) n`,
@@ -142,7 +134,6 @@ describe('a flip of a declared check', () => {
   })
 
   it('is written although the name of its resource is too long for a notice', async () => {
-    const { check } = await t.declare()
     await t.database.query('update checks set kubernetes_name = $1', ['x'.repeat(9_000)])
     expect(await t.pinged(check, 'fail', NOW)).toBe('applied')
     expect(await t.flipsOf(check.key)).toHaveLength(2)
@@ -162,14 +153,8 @@ describe('the statements of a ping', () => {
         names.push(name ?? text)
         return (original as (...given: unknown[]) => unknown).apply(this, given)
       } as never
-      const recorder = createPingRecorder({
-        database,
-        now: t.clock.now,
-        onGroup: () => {},
-        onError: (error) => problems.push(error),
-      })
-      const ping = { type, exitCode: 0, durationMs: null, runId: null, body: null, at: NOW } as const
-      expect(await recorder.record({ ...ping, publicId })).toBe('stored')
+      const recorder = createRecorder({ database, clock: t.clock })
+      expect(await recorder.record({ publicId }, type)).toBe('stored')
       await recorder.stop()
     } finally {
       pg.Client.prototype.query = original
@@ -189,10 +174,10 @@ describe('the statements of a ping', () => {
 })
 
 describe('the listener', () => {
+  const check = useEach(async () => (await t.declare()).check)
+
   it('connects again when the server ends its connection, and says so each time', async () => {
-    const { check } = await t.declare()
-    listen({ checkEveryMs: 60_000 })
-    await eventually('it listens', () => connections === 1)
+    await listening({ checkEveryMs: 60_000 })
     await t.database.query(
       `select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'heartbeat-operator flips' and datname = current_database()`,
     )
@@ -204,10 +189,8 @@ describe('the listener', () => {
   })
 
   it('notices a connection that says nothing any more, within seconds', async () => {
-    const { check } = await t.declare()
     await using proxy = await startProxy(t.url)
-    listen({ url: proxy.url, checkEveryMs: 100 })
-    await eventually('it listens', () => connections === 1)
+    await listening({ url: proxy.url, checkEveryMs: 100 })
     proxy.freeze()
     const frozenAt = performance.now()
     await eventually('the failure is reported', () => problems.length > 0)
@@ -242,9 +225,7 @@ describe('the listener', () => {
   })
 
   it('stops at once, and is not heard of again', async () => {
-    const { check } = await t.declare()
-    listen({ checkEveryMs: 60_000 })
-    await eventually('it listens', () => connections === 1)
+    await listening({ checkEveryMs: 60_000 })
     await listener!.stop()
     await t.pinged(check, 'fail', NOW)
     for (let isOpen = true; isOpen; ) {
@@ -269,8 +250,7 @@ describe('the listener', () => {
   })
 
   it('ignores notices of another form', async () => {
-    listen()
-    await eventually('it listens', () => connections === 1)
+    await listening()
     const [organization, check] = IDS
     for (const parts of [
       {},

@@ -4,7 +4,7 @@ import { createCheck } from '../../../src/checks/create-check.ts'
 import { SYSTEM } from '../../../src/domain/access.ts'
 import { type ProjectRequest, resolveProject } from '../../../src/tenancy/namespace-projects.ts'
 import { createProject, listProjects, removeProject } from '../../../src/tenancy/projects.ts'
-import { addCheck, contextWithin, openTransaction, periodSpec, untilWaiting } from '../checks/fixture.ts'
+import { addCheck, contextWithin, openTransaction, periodSpec } from '../checks/fixture.ts'
 import { useOperatorFixture } from './fixture.ts'
 
 const t = useOperatorFixture()
@@ -129,9 +129,7 @@ describe('a namespace whose annotation names projects', () => {
 describe('resolving at the same time', () => {
   it('two controllers make one project', async () => {
     const first = await openTransaction(t, (tx) => resolveProject(contextWithin(t, tx), request()))
-    const second = resolve()
-    await untilWaiting(t, 1)
-    await first.commit()
+    const second = first.commitBefore(() => resolve())
     const { id } = await second
     expect(await resolve()).toMatchObject({ id, slug: 'payments' })
     expect(await slugs()).toEqual(['payments'])
@@ -148,10 +146,7 @@ describe('resolving at the same time', () => {
     const creating = await openTransaction(t, (tx) =>
       createProject(contextWithin(t, tx), t.tenant, { name: 'Theirs', slug: 'payments' }),
     )
-    const asking = resolve({ wanted: 'payments' })
-    asking.catch(() => {})
-    await untilWaiting(t, 1)
-    await creating.commit()
+    const asking = creating.commitBefore(() => resolve({ wanted: 'payments' }))
     await expect(asking).rejects.toMatchObject({ code: 'forbidden' })
     expect((await resolve()).slug).toBe('payments-2')
   })
@@ -207,10 +202,7 @@ describe('the namespace default', () => {
     const creation = await openTransaction(t, (tx) =>
       createCheck(contextWithin(t, tx), t.tenant, { projectId: t.tenant.project, name: 'x', spec: periodSpec() }),
     )
-    const resolving = inDefault()
-    await untilWaiting(t, 1)
-    await creation.commit()
-    expect((await resolving).slug).toBe('default-2')
+    expect((await creation.commitBefore(() => inDefault())).slug).toBe('default-2')
   })
 })
 

@@ -10,7 +10,7 @@ import { updateCheck } from '../../../src/checks/update-check.ts'
 import type { StoredCheck } from '../../../src/store/checks/checks.ts'
 import { findUrlHolder } from '../../../src/store/checks/retained-checks.ts'
 import { HOUR } from '../../support/builders.ts'
-import { addProject, contextWithin, NOW, openTransaction, untilWaiting } from '../checks/fixture.ts'
+import { addProject, contextWithin, NOW, openTransaction } from '../checks/fixture.ts'
 import { RESOURCE, useOperatorFixture } from './fixture.ts'
 
 const t = useOperatorFixture()
@@ -140,38 +140,28 @@ describe('a retained check and others at the same time', () => {
     const { id } = await retain()
     t.clock.time = NOW + HOUR
     const update = await openTransaction(t, (tx) => updateCheck(contextWithin(t, tx), t.tenant, id, { name: 'Mine' }))
-    const declaring = t.declare()
-    declaring.catch(() => {})
-    await untilWaiting(t, 1)
-    await update.commit()
+    const declaring = update.commitBefore(() => t.declare())
     await expect(declaring).rejects.toMatchObject(existing)
   })
 
   it('an update through the API that came second hears that the check is managed', async () => {
     const { id } = await retain()
     const declaring = await openTransaction(t, (tx) => t.declareWithin(tx))
-    const update = updateCheck(t.context, t.tenant, id, { name: 'Mine' })
-    update.catch(() => {})
-    await untilWaiting(t, 1)
-    await declaring.commit()
+    const update = declaring.commitBefore(() => updateCheck(t.context, t.tenant, id, { name: 'Mine' }))
     await expect(update).rejects.toMatchObject({ code: 'managed_by_kubernetes' })
   })
 
   it('a removal through the API that was first leaves a new check to the resource', async () => {
     const { id } = await retain()
     const removal = await openTransaction(t, (tx) => removeCheck(contextWithin(t, tx), t.tenant, id))
-    const declaring = t.declare()
-    await untilWaiting(t, 1)
-    await removal.commit()
+    const declaring = removal.commitBefore(() => t.declare())
     expect(await declaring).toMatchObject({ change: 'created' })
   })
 
   it('another resource that adopted it first has it', async () => {
     const { id } = await retain()
     const adoption = await openTransaction(t, (tx) => t.declareWithin(tx, { resource: OTHER, adoptId: id }))
-    const declaring = declareCheck(t.context, t.declaration({ isNew: true }))
-    await untilWaiting(t, 1)
-    await adoption.commit()
+    const declaring = adoption.commitBefore(() => declareCheck(t.context, t.declaration({ isNew: true })))
     expect(await declaring).toMatchObject({ change: 'created' })
     expect((await t.read(OTHER))?.id).toBe(id)
   })

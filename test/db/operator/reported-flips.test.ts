@@ -9,10 +9,12 @@ import { listUnreportedFlips, saveReportedFlip } from '../../../src/store/histor
 import { aHeartbeatCheck } from '../../support/builders.ts'
 import { serviceWith } from '../../support/operator-service.ts'
 import { eventually } from '../../support/until.ts'
+import { useEach } from '../../support/use.ts'
 import { addCheck, NOW } from '../checks/fixture.ts'
 import { RESOURCE, useOperatorFixture } from './fixture.ts'
 
 const t = useOperatorFixture()
+const check = useEach(async () => (await t.declare()).check)
 
 const unreported = async (key: number) => (await listUnreportedFlips(t.database, key)).map(({ reason }) => reason)
 const reportAll = async (key: number) =>
@@ -20,7 +22,6 @@ const reportAll = async (key: number) =>
 
 describe('the unreported flips of a check', () => {
   it('are those after the reported one, oldest first, several of one millisecond too', async () => {
-    const { check } = await t.declare()
     await t.pinged(check, 'success', NOW + 5)
     expect(await unreported(check.key)).toEqual(['created', 'first_success'])
     await reportAll(check.key)
@@ -40,7 +41,6 @@ describe('the unreported flips of a check', () => {
   })
 
   it('hold one that is dated before the reported one and was found after it', async () => {
-    const { check } = await t.declare()
     await t.pinged(check, 'success', NOW)
     await reportAll(check.key)
     await t.database.query('update service_beat set beat_at = now()')
@@ -53,7 +53,6 @@ describe('the unreported flips of a check', () => {
   })
 
   it('are the newest hundred when there are more', async () => {
-    const { check } = await t.declare()
     for (let i = 0; i < 51; i += 1) {
       await t.pinged(check, 'fail', NOW + 2 * i)
       await t.pinged(check, 'success', NOW + 2 * i + 1)
@@ -66,21 +65,21 @@ describe('the unreported flips of a check', () => {
 
   it('leave out what happened to a check before it was adopted, also when it was reported in its cluster before', async () => {
     const { id } = await addCheck(t, t.tenant)
+    const resource = { ...RESOURCE, name: 'adopting' }
     const { rows } = await t.database.query<{ key: number }>('select key from checks where id = $1', [id])
     const { key } = rows[0]!
     await t.pinged({ key }, 'fail', NOW + 1)
-    await t.declare({ adoptId: id })
+    await t.declare({ resource, adoptId: id })
     expect(await unreported(key)).toEqual([])
     await t.pinged({ key }, 'success', NOW + 2)
     expect(await unreported(key)).toEqual(['recovered'])
-    await t.retire('Retain')
+    await t.retire('Retain', resource)
     await t.pinged({ key }, 'fail', NOW + 3)
-    await t.declare({ adoptId: id })
+    await t.declare({ resource, adoptId: id })
     expect(await unreported(key)).toEqual([])
   })
 
   it('leave out what happened before its resource was deleted and created again', async () => {
-    const { check } = await t.declare()
     await t.pinged(check, 'fail', NOW + 1)
     await t.retire('Delete')
     const revived = await t.declare()
@@ -91,7 +90,6 @@ describe('the unreported flips of a check', () => {
   })
 
   it('stay when the specification changes', async () => {
-    const { check } = await t.declare()
     await t.pinged(check, 'fail', NOW + 1)
     await t.declare({ name: 'Another' })
     expect(await unreported(check.key)).toEqual(['created', 'failed'])
@@ -100,7 +98,6 @@ describe('the unreported flips of a check', () => {
 
 describe('the reported flip', () => {
   it('never goes back, and is not saved for a check that is gone', async () => {
-    const { check } = await t.declare()
     await t.pinged(check, 'fail', NOW + 1)
     await t.pinged(check, 'success', NOW + 2)
     const [first, , last] = await listUnreportedFlips(t.database, check.key)
@@ -143,7 +140,6 @@ describe('a reporter', () => {
   }
 
   it('records each flip once, and the next leader what the one before had not written', async () => {
-    const { check } = await t.declare()
     await t.pinged(check, 'fail', NOW + 1)
     const killed = startLeader(() => {})
     await killed.report()
@@ -167,7 +163,6 @@ describe('a reporter', () => {
   })
 
   it('records again what was lost, and saves nothing until all are written', async () => {
-    const { check } = await t.declare()
     const written: (() => void)[] = []
     const leader = startLeader(({ onWritten }) => written.push(onWritten!))
     await t.pinged(check, 'fail', NOW + 1)

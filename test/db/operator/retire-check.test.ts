@@ -1,11 +1,11 @@
 import { describe, expect, it } from 'vitest'
 import { getCheck } from '../../../src/checks/find-checks.ts'
-import { createPingRecorder } from '../../../src/checks/ping/record.ts'
 import { removeCheck } from '../../../src/checks/remove-check.ts'
 import { updateCheck } from '../../../src/checks/update-check.ts'
 import { removeProject } from '../../../src/tenancy/projects.ts'
 import { DAY, HOUR, MINUTE } from '../../support/builders.ts'
 import { listChecks, listPings } from '../../support/lists.ts'
+import { useEach } from '../../support/use.ts'
 import {
   addCheck,
   addPingRow,
@@ -17,9 +17,8 @@ import {
   periodSpec,
   ping,
   pruneAll,
-  untilWaiting,
 } from '../checks/fixture.ts'
-import { RESOURCE, useOperatorFixture } from './fixture.ts'
+import { createRecorder, RESOURCE, useOperatorFixture } from './fixture.ts'
 
 const t = useOperatorFixture()
 
@@ -51,24 +50,8 @@ describe('a deleted resource', () => {
 
   it('makes its pings unknown at once, and known again once it is there again', async () => {
     const { check } = await t.declare()
-    const recorder = createPingRecorder({
-      database: t.database,
-      now: t.clock.now,
-      onGroup: () => {},
-      onError: (error) => {
-        throw error
-      },
-    })
-    const send = () =>
-      recorder.record({
-        publicId: check.publicId,
-        type: 'success',
-        exitCode: 0,
-        durationMs: null,
-        runId: null,
-        body: null,
-        at: t.clock.now(),
-      })
+    const recorder = createRecorder(t)
+    const send = () => recorder.record(check, 'success')
     expect(await send()).toBe('stored')
     await t.retire()
     expect(await send()).toBe('unknown')
@@ -97,6 +80,8 @@ describe('a deleted resource', () => {
 })
 
 describe('a re-created resource', () => {
+  const check = useEach(async () => (await t.declare()).check)
+
   it('gets key, ids, slug and history back, and is armed afresh', async () => {
     const { check } = await t.declare({ description: 'old' })
     await t.pinged(check, 'start', NOW + 1_000)
@@ -144,21 +129,18 @@ describe('a re-created resource', () => {
   })
 
   it('takes a number when its slug was given away', async () => {
-    const { check } = await t.declare()
     await t.retire()
     await addCheck(t, t.tenant, { slug: check.slug })
     expect(await t.declare()).toMatchObject({ change: 'revived', check: { id: check.id, slug: 'nightly-backup-2' } })
   })
 
   it('may name another project', async () => {
-    const { check } = await t.declare()
     await t.retire()
     const projectId = await addProject(t, t.tenant)
     expect(await t.declare({ projectId })).toMatchObject({ change: 'revived', check: { id: check.id, projectId } })
   })
 
   it('comes back as often as it goes, suspended too, with one order in its history', async () => {
-    const { check } = await t.declare()
     for (let round = 0; round < 3; round += 1) {
       await t.retire()
       // A clock that was set back: history has one order all the same.
@@ -171,7 +153,6 @@ describe('a re-created resource', () => {
   })
 
   it('keeps its key, and no other check gets it', async () => {
-    const { check } = await t.declare()
     await t.retire()
     const between = await addCheck(t, t.tenant)
     await t.declare()
@@ -181,8 +162,9 @@ describe('a re-created resource', () => {
 })
 
 describe('what is left of a deleted resource', () => {
+  const check = useEach(async () => (await t.declare()).check)
+
   it('keeps its history for seven days as a check does, and then goes with it', async () => {
-    const { check } = await t.declare()
     await t.pinged(check, 'success', NOW)
     await addPingRow(t, check.key, NOW - 80 * DAY, { body: Buffer.from('x') })
     await t.retire()
@@ -201,7 +183,6 @@ describe('what is left of a deleted resource', () => {
   })
 
   it('keeps its newest completion and start whatever their age', async () => {
-    const { check } = await t.declare()
     await t.pinged(check, 'start', NOW)
     await t.pinged(check, 'success', NOW + 1)
     for (let i = 0; i < 5; i += 1) await addPingRow(t, check.key, NOW + 10 + i)
@@ -213,7 +194,6 @@ describe('what is left of a deleted resource', () => {
   })
 
   it('does not keep its project, and is deleted with it', async () => {
-    const { check } = await t.declare()
     await expect(removeProject(t.context, t.tenant, t.tenant.project)).rejects.toMatchObject({
       code: 'project_not_empty',
       message: 'the project holds 1 check: delete them first',
@@ -227,7 +207,6 @@ describe('what is left of a deleted resource', () => {
   })
 
   it('is left alone by pruning while it is being revived', async () => {
-    const { check } = await t.declare()
     await t.retire()
     t.clock.time = NOW + 8 * DAY
     const reviving = await openTransaction(t, (tx) => t.declareWithin(tx))
@@ -239,35 +218,25 @@ describe('what is left of a deleted resource', () => {
 })
 
 describe('a deletion and others at the same time', () => {
+  const check = useEach(async () => (await t.declare()).check)
+
   it('a ping that was first is stored, and comes back with the check', async () => {
-    const { check } = await t.declare()
     const pinging = await openTransaction(t, (tx) => ping(tx, check, 'success', NOW + 5))
-    const retiring = t.retire()
-    await untilWaiting(t, 1)
-    await pinging.commit()
-    expect(await retiring).toBe('removed')
+    expect(await pinging.commitBefore(() => t.retire())).toBe('removed')
     expect((await t.declare()).check.state.lastPingAt).toBe(NOW + 5)
     expect(await countRows(t, 'pings', check.key)).toBe(1)
   })
 
   it('a ping that came second finds no check and leaves nothing', async () => {
-    const { check } = await t.declare()
     const retiring = await openTransaction(t, (tx) => t.retireWithin(tx))
-    const pinging = t.pinged(check, 'success', NOW + 5)
-    await untilWaiting(t, 1)
-    await retiring.commit()
-    expect(await pinging).toBe('unknown')
+    expect(await retiring.commitBefore(() => t.pinged(check, 'success', NOW + 5))).toBe('unknown')
     expect(await countRows(t, 'pings', check.key)).toBe(0)
   })
 
   it('two controllers revive it once', async () => {
-    const { check } = await t.declare()
     await t.retire()
     const first = await openTransaction(t, (tx) => t.declareWithin(tx))
-    const second = t.declare()
-    await untilWaiting(t, 1)
-    await first.commit()
-    expect(await second).toMatchObject({ change: 'unchanged', check: { id: check.id } })
+    expect(await first.commitBefore(() => t.declare())).toMatchObject({ change: 'unchanged', check: { id: check.id } })
   })
 
   it('two controllers delete it once', async () => {
@@ -276,20 +245,13 @@ describe('a deletion and others at the same time', () => {
   })
 
   it('a project that is being removed does not take a check along that is revived in it', async () => {
-    const { check } = await t.declare()
     await t.retire()
     const removing = await openTransaction(t, (tx) => removeProject(contextWithin(t, tx), t.tenant, t.tenant.project))
-    const declaring = t.declare()
-    declaring.catch(() => {})
-    await untilWaiting(t, 1)
-    await removing.rollback()
+    const declaring = removing.rollbackBefore(() => t.declare())
     expect(await declaring).toMatchObject({ change: 'revived', check: { id: check.id } })
     await t.retire()
     const gone = await openTransaction(t, (tx) => removeProject(contextWithin(t, tx), t.tenant, t.tenant.project))
-    const late = t.declare({ resource: RESOURCE })
-    late.catch(() => {})
-    await untilWaiting(t, 1)
-    await gone.commit()
+    const late = gone.commitBefore(() => t.declare({ resource: RESOURCE }))
     await expect(late).rejects.toMatchObject({ code: 'not_found', message: 'project not found' })
   })
 })

@@ -1,7 +1,7 @@
 /** Replicas that commit pings, rows that a test holds, and what is stored in the end. */
 
 import pg from 'pg'
-import { expect } from 'vitest'
+import { afterEach, beforeEach, expect } from 'vitest'
 import { getCheck } from '../../../src/checks/find-checks.ts'
 import { createGroupCommitter, type GroupCommit, PING_LIMITS, ROW_LOCK_MS } from '../../../src/checks/ping/commit.ts'
 import type { KnownKeys } from '../../../src/checks/ping/known-checks.ts'
@@ -14,8 +14,10 @@ import { createDatabase, type Database, type Session } from '../../../src/store/
 import { addCheck, type CheckInput } from '../../support/check.ts'
 import { createTestDatabase } from '../../support/database.ts'
 import { listFlips, listPings } from '../../support/lists.ts'
+import { eventTypesOf } from '../../support/state.ts'
 import { addTenant, type TestTenant } from '../../support/tenant.ts'
 import { eventually } from '../../support/until.ts'
+import { use } from '../../support/use.ts'
 
 export const clock = { now: systemClock.now }
 
@@ -113,6 +115,14 @@ function watch(session: Session, tries: Committed['tries']): Session {
   }
 }
 
+/** A fixture for all tests of a file, emptied before each of them; what a test has left is ended after it. */
+export function usePings(): PingFixture {
+  const t = use(createPingFixture)
+  beforeEach(() => t.clear())
+  afterEach(() => t.cleanUp())
+  return t
+}
+
 export async function createPingFixture() {
   const test = await createTestDatabase()
   let tenant: TestTenant
@@ -122,6 +132,13 @@ export async function createPingFixture() {
   const all = { limit: 1_000, after: null }
 
   const historyOf = async ({ id }: CheckRecord) => (await listPings(context, tenant, id, all)).rows
+
+  /** One after the other, as many at once wait long for a connection when the machine is busy. */
+  async function makeChecks(count: number, input?: CheckInput) {
+    const checks: CheckRecord[] = []
+    while (checks.length < count) checks.push(await addCheck(test, tenant, input))
+    return checks as [CheckRecord, CheckRecord, ...CheckRecord[]]
+  }
 
   async function hold(text: string, values: unknown[]) {
     const holder = new pg.Client({ connectionString: test.url })
@@ -158,14 +175,10 @@ export async function createPingFixture() {
     },
     /** `at`: when it was made. */
     addCheck: (input?: CheckInput, at = clock.now()) => addCheck({ ...test, clock: { now: () => at } }, tenant, input),
-    addChecks: (count: number) =>
-      Promise.all(Array.from({ length: count }, () => addCheck(test, tenant))) as Promise<
-        [CheckRecord, CheckRecord, ...CheckRecord[]]
-      >,
+    addChecks: makeChecks,
     /** Up, as the replica knows. In the order of their keys. */
     async addUp(replica: Replica, count: number, input?: CheckInput) {
-      const checks: CheckRecord[] = []
-      for (let i = 0; i < count; i += 1) checks.push(await addCheck(test, tenant, input))
+      const checks = await makeChecks(count, input)
       const { outcomes } = await replica.commit(checks.map((check) => pingOf(check)))
       expect(new Set(outcomes)).toEqual(new Set(['stored']))
       replica.groups.length = 0
@@ -179,13 +192,7 @@ export async function createPingFixture() {
     reasonsOf: async ({ id }: CheckRecord) =>
       (await listFlips(context, tenant, id, all)).rows.map(({ reason }) => reason),
     textsOf: async (check: CheckRecord) => (await historyOf(check)).map(({ body }) => body?.toString() ?? null),
-    async eventsOf({ key }: CheckRecord) {
-      const { rows } = await test.database.query<{ type: string }>(
-        'select type from events where check_key = $1 order by id',
-        [key],
-      )
-      return rows.map(({ type }) => type)
-    },
+    eventsOf: (check: CheckRecord) => eventTypesOf(test, check),
     /** No two entries of one moment. */
     async expectOrdered(check: CheckRecord, count: number): Promise<void> {
       const times = (await historyOf(check)).map((ping) => ping.createdAt)

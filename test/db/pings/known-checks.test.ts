@@ -1,7 +1,7 @@
 /** Which checks a process knows, and what becomes of pings when it is wrong. */
 
 import { randomUUID } from 'node:crypto'
-import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { createKnownChecks } from '../../../src/checks/ping/known-checks.ts'
 import { removeCheck } from '../../../src/checks/remove-check.ts'
 import type { CheckRecord } from '../../../src/store/checks/checks.ts'
@@ -9,12 +9,9 @@ import type { Queryable } from '../../../src/store/postgres/database.ts'
 import { createManualClock } from '../../support/manual-clock.ts'
 import { replayAll } from '../../support/replay.ts'
 import { settle } from '../../support/until.ts'
-import { use } from '../../support/use.ts'
-import { createPingFixture, pingOf } from './fixture.ts'
+import { pingOf, usePings } from './fixture.ts'
 
-const t = use(createPingFixture)
-beforeEach(() => t.clear())
-afterEach(() => t.cleanUp())
+const t = usePings()
 
 /** The checks that a replica knows. Statements take no time on its clock, unless `takes` says so. */
 function createKnown(page?: number) {

@@ -2,7 +2,7 @@
 
 import { randomUUID } from 'node:crypto'
 import fc from 'fast-check'
-import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { decideChanges } from '../../../src/checks/change.ts'
 import { pauseCheck } from '../../../src/checks/pause-resume.ts'
 import { createKnownChecks } from '../../../src/checks/ping/known-checks.ts'
@@ -23,15 +23,13 @@ import type { Session } from '../../../src/store/postgres/database.ts'
 import { DAY, HOUR, MINUTE, NOON, SECOND } from '../../support/builders.ts'
 import { createRandom } from '../../support/random.ts'
 import { replayAll } from '../../support/replay.ts'
-import { use, useEach } from '../../support/use.ts'
-import { clock, createPingFixture, LEFT, LOCKED, PLAIN, pingOf } from './fixture.ts'
+import { useEach } from '../../support/use.ts'
+import { clock, LEFT, LOCKED, PLAIN, pingOf, usePings } from './fixture.ts'
 
 const SEED = Number(process.env.TEST_SEED ?? 20_261_122)
-const t = use(createPingFixture)
-beforeEach(() => t.clear())
+const t = usePings()
 const one = useEach(() => t.addReplica('one'))
 const two = useEach(() => t.addReplica('two'))
-afterEach(() => t.cleanUp())
 
 const commit = (check: CheckRecord, overrides: Partial<Ping> = {}) => one.commit([pingOf(check, overrides)])
 const withText = (text: string) => ({ body: Buffer.from(text) })

@@ -13,8 +13,8 @@ import { SpoolBroken, SpoolFull } from '../../../src/spool/errors.ts'
 import { openSpool } from '../../../src/spool/open-spool.ts'
 import type { Spool } from '../../../src/spool/spool.ts'
 import { createDatabase, type Database } from '../../../src/store/postgres/database.ts'
-import { use, useEach } from '../../support/use.ts'
-import { createPingFixture, pingOf } from './fixture.ts'
+import { useEach } from '../../support/use.ts'
+import { pingOf, usePings } from './fixture.ts'
 
 let folder: string
 let spool: Spool
@@ -25,13 +25,10 @@ let recoveries: number
 /** How many pings were found locked, by run. */
 let locks: number[]
 
-const t = use(createPingFixture)
-beforeEach(async () => {
-  await t.clear()
-  folder = await mkdtemp(join(tmpdir(), 'heartbeat-spool-'))
-})
+const t = usePings()
 const replica = useEach(() => t.addReplica('spooling'))
 beforeEach(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'heartbeat-spool-'))
   dropped = []
   ends = []
   recoveries = 0
@@ -40,7 +37,6 @@ beforeEach(async () => {
 })
 afterEach(async () => {
   await spool.close()
-  await t.cleanUp()
   await rm(folder, { recursive: true })
 })
 
@@ -73,6 +69,7 @@ const aReadBack = (own = pings, database = replica.database) =>
     onEnd: (count) => ends.push(count),
   })
 
+const check = useEach(() => t.addCheck())
 const store = (...all: Ping[]) => pings.append(all.map((ping) => ({ ping, pingId: null })))
 const ago = (ms: number) => t.context.clock.now() - ms
 const textOf = (text: string) => ({ body: Buffer.from(text) })
@@ -98,28 +95,25 @@ describe('the read-back', () => {
   })
 
   it('keeps the order of pings of one moment', async () => {
-    const [check] = await t.addChecks(1)
     const at = ago(5_000)
-    for (let count = 0; count < 20; count += 1) await store(pingOf(check!, { at, ...textOf(`${count}`) }))
+    for (let count = 0; count < 20; count += 1) await store(pingOf(check, { at, ...textOf(`${count}`) }))
     await aReadBack().drain()
-    expect(await t.textsOf(check!)).toEqual(Array.from({ length: 20 }, (_, index) => `${19 - index}`))
+    expect(await t.textsOf(check)).toEqual(Array.from({ length: 20 }, (_, index) => `${19 - index}`))
   })
 
   it('records more than one batch', async () => {
-    const [check] = await t.addChecks(1)
     const at = ago(60_000)
-    await store(...Array.from({ length: 1_001 }, (_, index) => pingOf(check!, { at: at + index })))
+    await store(...Array.from({ length: 1_001 }, (_, index) => pingOf(check, { at: at + index })))
     const readBack = aReadBack()
     expect(await readBack.run()).toBe('again')
     expect(pings.waiting()).toBe(501)
     await readBack.drain()
-    expect((await t.stateOf(check!)).pingsTotal).toBe(1_001)
+    expect((await t.stateOf(check)).pingsTotal).toBe(1_001)
     expect(pings.isEmpty()).toBe(true)
   })
 
   it('a process that ended after the commit leaves nothing to repeat', async () => {
-    const [check] = await t.addChecks(1)
-    await store(pingOf(check!, { at: ago(5_000) }), pingOf(check!, { at: ago(4_000) }))
+    await store(pingOf(check, { at: ago(5_000) }), pingOf(check, { at: ago(4_000) }))
     // The commit is known to the database alone.
     const unreleased = { ...pings, forget: () => Promise.reject(new Error('killed')) }
     await expect(
@@ -127,49 +121,46 @@ describe('the read-back', () => {
     ).rejects.toThrow('killed')
     await reopen()
     expect(pings.pings()).toBe(2)
-    await store(pingOf(check!, { at: ago(1_000) }))
+    await store(pingOf(check, { at: ago(1_000) }))
     await aReadBack().drain()
-    expect(await t.historyOf(check!)).toHaveLength(3)
-    expect((await t.stateOf(check!)).pingsTotal).toBe(3)
+    expect(await t.historyOf(check)).toHaveLength(3)
+    expect((await t.stateOf(check)).pingsTotal).toBe(3)
     expect(pings.isEmpty()).toBe(true)
     // None was tried a second time: its id would be rejected.
     expect(dropped).toEqual([])
   })
 
   it('two at once on copies of one spool record each ping once', async () => {
-    const [check] = await t.addChecks(1)
-    await store(...Array.from({ length: 300 }, (_, index) => pingOf(check!, { at: ago(9_000 - index) })))
+    await store(...Array.from({ length: 300 }, (_, index) => pingOf(check, { at: ago(9_000 - index) })))
     await Promise.all([aReadBack().run(), aReadBack().run()])
-    expect((await t.stateOf(check!)).pingsTotal).toBe(300)
-    expect(await t.historyOf(check!)).toHaveLength(300)
+    expect((await t.stateOf(check)).pingsTotal).toBe(300)
+    expect(await t.historyOf(check)).toHaveLength(300)
   })
 
   it('a ping whose commit was not known is recorded unless it was stored', async () => {
-    const [check] = await t.addChecks(1)
-    await replica.record(check!, textOf('stored'))
-    const [stored] = await t.historyOf(check!)
+    await replica.record(check, textOf('stored'))
+    const [stored] = await t.historyOf(check)
     const idOf = (id: string) => Buffer.from(id.replaceAll('-', ''), 'hex')
     // The replica stamps by the database's clock, which may be ahead of this process's.
     const at = stored!.createdAt
     await pings.append([
-      { ping: pingOf(check!, { at, ...textOf('stored') }), pingId: idOf(stored!.id) },
-      { ping: pingOf(check!, { at: at + 1, ...textOf('not stored') }), pingId: idOf(randomUUID()) },
+      { ping: pingOf(check, { at, ...textOf('stored') }), pingId: idOf(stored!.id) },
+      { ping: pingOf(check, { at: at + 1, ...textOf('not stored') }), pingId: idOf(randomUUID()) },
     ])
     await aReadBack().drain()
-    expect(await t.textsOf(check!)).toEqual(['not stored', 'stored'])
+    expect(await t.textsOf(check)).toEqual(['not stored', 'stored'])
   })
 
   it('a repeated run is stored once', async () => {
-    const [check] = await t.addChecks(1)
     const runId = randomUUID()
-    await replica.record(check!, { type: 'start', exitCode: null, runId })
+    await replica.record(check, { type: 'start', exitCode: null, runId })
     await store(
-      pingOf(check!, { type: 'start', exitCode: null, runId, at: ago(0) }),
-      pingOf(check!, { runId, at: ago(0) }),
-      pingOf(check!, { runId, at: ago(0) }),
+      pingOf(check, { type: 'start', exitCode: null, runId, at: ago(0) }),
+      pingOf(check, { runId, at: ago(0) }),
+      pingOf(check, { runId, at: ago(0) }),
     )
     await aReadBack().drain()
-    expect((await t.historyOf(check!)).map(({ type }) => type)).toEqual(['success', 'start'])
+    expect((await t.historyOf(check)).map(({ type }) => type)).toEqual(['success', 'start'])
   })
 
   it('drops the pings of checks that were removed, counts them, and records the others', async () => {
@@ -210,8 +201,7 @@ describe('the read-back', () => {
   })
 
   it('does nothing while the database is unavailable', async () => {
-    const [check] = await t.addChecks(1)
-    await store(pingOf(check!, { at: ago(2) }))
+    await store(pingOf(check, { at: ago(2) }))
     await using stack = new AsyncDisposableStack()
     const url = 'postgres://127.0.0.1:9/none'
     const away = stack.adopt(createDatabase({ url, name: 'away', connections: 1 }), (database) => database.close())
@@ -222,12 +212,11 @@ describe('the read-back', () => {
   })
 
   it('records what comes before a format that it cannot read, keeps the rest, and says what to do', async () => {
-    const [check] = await t.addChecks(1)
-    await store(pingOf(check!, { at: ago(2) }))
+    await store(pingOf(check, { at: ago(2) }))
     await spool.append([Buffer.from([2, 0, 0])])
-    await store(pingOf(check!, { at: ago(1) }))
+    await store(pingOf(check, { at: ago(1) }))
     await expect(aReadBack().drain()).rejects.toThrow(/format 2, which this version cannot read: start the version/)
-    expect(await t.historyOf(check!)).toHaveLength(1)
+    expect(await t.historyOf(check)).toHaveLength(1)
     expect(spool.records).toBe(2)
   })
 })
@@ -382,23 +371,21 @@ describe('a row that another session has locked', () => {
 describe('beside another replica', () => {
   it('the state follows the newest ping, and the history has both at their times', async () => {
     const other = t.addReplica('other')
-    const [check] = await t.addChecks(1)
     const failedAt = ago(20_000)
-    await store(pingOf(check!, { type: 'fail', exitCode: null, at: failedAt, ...textOf('older') }))
-    await other.record(check!, { at: ago(10_000), ...textOf('newer') })
+    await store(pingOf(check, { type: 'fail', exitCode: null, at: failedAt, ...textOf('older') }))
+    await other.record(check, { at: ago(10_000), ...textOf('newer') })
     await aReadBack().drain()
-    expect(await t.stateOf(check!)).toMatchObject({ status: 'up', pingsTotal: 2 })
-    expect(await t.textsOf(check!)).toEqual(['newer', 'older'])
-    expect((await t.historyOf(check!)).at(-1)!.createdAt).toBeCloseTo(failedAt, 1)
-    expect(await t.eventsOf(check!)).toEqual([])
+    expect(await t.stateOf(check)).toMatchObject({ status: 'up', pingsTotal: 2 })
+    expect(await t.textsOf(check)).toEqual(['newer', 'older'])
+    expect((await t.historyOf(check)).at(-1)!.createdAt).toBeCloseTo(failedAt, 1)
+    expect(await t.eventsOf(check)).toEqual([])
   })
 
   it('a pause of meanwhile stays', async () => {
-    const [check] = await t.addChecks(1)
-    await replica.record(check!)
-    await store(pingOf(check!, { at: ago(1_000) }))
-    await pauseCheck(t.context, t.tenant(), check!.id)
+    await replica.record(check)
+    await store(pingOf(check, { at: ago(1_000) }))
+    await pauseCheck(t.context, t.tenant(), check.id)
     await aReadBack().drain()
-    expect(await t.stateOf(check!)).toMatchObject({ status: 'paused', pingsTotal: 2 })
+    expect(await t.stateOf(check)).toMatchObject({ status: 'paused', pingsTotal: 2 })
   })
 })

@@ -1,23 +1,21 @@
 /** What pings store, and what becomes of those that cannot be stored. */
 
 import { randomUUID } from 'node:crypto'
-import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { pauseCheck } from '../../../src/checks/pause-resume.ts'
 import { removeCheck } from '../../../src/checks/remove-check.ts'
 import { eventually } from '../../support/until.ts'
-import { use, useEach } from '../../support/use.ts'
-import { clock, createPingFixture, pingOf } from './fixture.ts'
+import { useEach } from '../../support/use.ts'
+import { clock, createPingFixture, pingOf, usePings } from './fixture.ts'
 
-const t = use(createPingFixture)
-beforeEach(() => t.clear())
+const t = usePings()
 const one = useEach(() => t.addReplica('one'))
-afterEach(() => t.cleanUp())
+const check = useEach(() => t.addCheck())
 
 const UNKNOWN = { publicId: randomUUID() }
 
 describe('a ping', () => {
   it('is in the history with everything it carried, and moves the state', async () => {
-    const check = await t.addCheck()
     const body = Buffer.from([0x66, 0x00, 0xff])
     const ping = pingOf(check, { type: 'fail', exitCode: 3, durationMs: 12, runId: randomUUID(), body })
     expect(await one.recorder.record(ping)).toBe('stored')
@@ -31,7 +29,6 @@ describe('a ping', () => {
   })
 
   it('while paused is stored, and changes neither status nor deadline', async () => {
-    const check = await t.addCheck()
     await pauseCheck(t.context, t.tenant(), check.id)
     expect(await one.record(check, { type: 'fail' })).toBe('stored')
     const { lastPingAt, ...state } = await t.stateOf(check)
@@ -40,7 +37,6 @@ describe('a ping', () => {
   })
 
   it('after its check was removed is unknown, though this process knew it', async () => {
-    const check = await t.addCheck()
     expect(await one.record(check)).toBe('stored')
     await removeCheck(t.context, t.tenant(), check.id)
     expect(await one.record(check)).toBe('unknown')
@@ -50,7 +46,6 @@ describe('a ping', () => {
 
 describe('a ping with a run id', () => {
   it('is stored once, whether it is repeated in its group or later', async () => {
-    const check = await t.addCheck()
     const runId = randomUUID()
     const [start, success] = [pingOf(check, { runId, type: 'start' }), pingOf(check, { runId })]
     const { outcomes } = await one.commit([start, start, success, success])
@@ -81,7 +76,6 @@ describe('a ping with a run id', () => {
 
 describe('the pings of one group', () => {
   it('are applied in their order of arrival', async () => {
-    const check = await t.addCheck()
     const types = ['start', 'fail', 'success', 'fail', 'success'] as const
     await one.commit(types.map((type) => pingOf(check, { type })))
     expect((await t.historyOf(check)).map(({ type }) => type)).toEqual([...types].reverse())
@@ -89,7 +83,6 @@ describe('the pings of one group', () => {
   })
 
   it('are dated after the entries before them, whatever the clocks say', async () => {
-    const check = await t.addCheck()
     const later = clock.now() + 60_000
     for (const at of [later, later - 120_000]) expect(await one.record(check, { at })).toBe('stored')
     await t.expectOrdered(check, 2)
@@ -97,7 +90,6 @@ describe('the pings of one group', () => {
   })
 
   it('are not harmed by an id that no check has', async () => {
-    const check = await t.addCheck()
     const { outcomes } = await one.commit([UNKNOWN, check, UNKNOWN, check].map((of) => pingOf(of)))
     expect(outcomes).toEqual(['unknown', 'stored', 'unknown', 'stored'])
     await t.expectOrdered(check, 2)

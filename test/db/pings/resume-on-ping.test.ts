@@ -2,10 +2,9 @@
 
 import { afterEach, beforeEach, expect, it } from 'vitest'
 import { pauseCheck } from '../../../src/checks/pause-resume.ts'
-import { use } from '../../support/use.ts'
-import { createPingFixture, LEFT, pingOf } from './fixture.ts'
+import { LEFT, pingOf, usePings } from './fixture.ts'
 
-const t = use(createPingFixture)
+const t = usePings()
 beforeEach(() => t.clear())
 afterEach(() => t.cleanUp())
 

@@ -1,28 +1,21 @@
 /** Pings that waited on disk: each is recorded once, in its place, whatever becomes of a transaction. */
 
 import { join } from 'node:path'
-import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { afterEach, describe, expect, it } from 'vitest'
 import { SPOOL_LIMITS } from '../../../src/checks/ping/commit.ts'
 import { removeCheck } from '../../../src/checks/remove-check.ts'
 import { pause } from '../../../src/runtime/clock.ts'
 import type { CheckRecord } from '../../../src/store/checks/checks.ts'
-import { makeTempFolder, type TempFolder } from '../../support/temp-folder.ts'
-import { use, useEach } from '../../support/use.ts'
-import { clock, createPingFixture, pingOf } from './fixture.ts'
+import { makeTempFolder } from '../../support/temp-folder.ts'
+import { useEach } from '../../support/use.ts'
+import { clock, pingOf, usePings } from './fixture.ts'
 import { openSpoolReplica, type SpoolReplicaOptions, withUnknownCommits } from './spool-fixture.ts'
 
-let folder: TempFolder
+const t = usePings()
 /** A replica that reaches the database all the time. */
-const t = use(createPingFixture)
-beforeEach(async () => {
-  await t.clear()
-  folder = await makeTempFolder()
-})
 const other = useEach(() => t.addReplica('other'))
-afterEach(async () => {
-  await t.cleanUp()
-  await folder.remove()
-})
+const folder = useEach(makeTempFolder)
+afterEach(() => folder.remove())
 
 const open = (options: Partial<SpoolReplicaOptions> = {}) =>
   openSpoolReplica({ url: t.url, folder: join(folder.path, 'spool'), ...options })

@@ -1,26 +1,18 @@
 import { randomUUID } from 'node:crypto'
-import { beforeEach, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { testChannel } from '../../../src/channels/test-channel.ts'
 import { VERSION } from '../../../src/runtime/version.ts'
 import { findHealth, MAX_WAITING } from '../../../src/service/find-health.ts'
 import { createReporter, type ReporterOptions } from '../../../src/service/report.ts'
 import { takeClusterName } from '../../../src/store/leases/clusters.ts'
-import { createTestDatabase } from '../../support/database.ts'
-import { use, useEach } from '../../support/use.ts'
-import { anOrganization, manualClock, START } from '../auth/fixtures.ts'
+import { useEach } from '../../support/use.ts'
+import { anOrganization, START, useOrganization } from '../auth/fixtures.ts'
 import { aChannel, contextOf, manyDeliveries } from '../channels/fixture.ts'
 
 const PACKAGE = (await import('../../../package.json', { with: { type: 'json' } })).default
 
-let context: ReturnType<typeof contextOf>
-
-const test = use(createTestDatabase)
-beforeEach(() => test.clear())
-const clock = useEach(manualClock)
-beforeEach(() => {
-  context = contextOf(test.database, { clock })
-})
-const acme = useEach(() => anOrganization(test.database))
+const { test, clock, organization: acme } = useOrganization()
+const context = useEach(() => contextOf(test.database, { clock }))
 
 const reporter = (options: Partial<ReporterOptions> = {}) =>
   createReporter({ ...context, role: 'api', cluster: null, isLeading: () => false, host: 'api-1', ...options })

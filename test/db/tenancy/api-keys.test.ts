@@ -1,22 +1,16 @@
 import { createHash, randomUUID } from 'node:crypto'
-import { beforeEach, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { createAuthenticate } from '../../../src/auth/authenticate.ts'
 import { createApiKey, insertKey, listApiKeys, revokeApiKey } from '../../../src/tenancy/api-keys.ts'
-import { createTestDatabase } from '../../support/database.ts'
-import { use, useEach } from '../../support/use.ts'
-import { anOrganization, manualClock, START, tokensOf } from '../auth/fixtures.ts'
+import { useEach } from '../../support/use.ts'
+import { ALL, anOrganization, START, tokensOf, useOrganization } from '../auth/fixtures.ts'
 
-const ALL = { limit: 100, after: null }
 const NO_KEY = { name: 'AppError', code: 'not_found', message: 'API key not found' }
 const NO_PROJECT = { name: 'AppError', code: 'not_found', message: 'project not found' }
 
-const test = use(createTestDatabase)
-beforeEach(() => test.clear())
-const clock = useEach(manualClock)
-const acme = useEach(() => anOrganization(test.database))
+const { test, clock, organization: acme, context } = useOrganization()
 const other = useEach(() => anOrganization(test.database, 'other'))
 
-const context = () => ({ database: test.database, clock })
 const listNames = async (caller = acme.caller) =>
   (await listApiKeys(context(), caller, ALL)).rows.map(({ name }) => name)
 

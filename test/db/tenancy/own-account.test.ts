@@ -1,26 +1,17 @@
 import { randomUUID } from 'node:crypto'
-import { beforeEach, describe, expect, it } from 'vitest'
-import { logIn, refresh } from '../../../src/auth/log-in.ts'
+import { describe, expect, it } from 'vitest'
+import { refresh } from '../../../src/auth/log-in.ts'
 import type { Caller } from '../../../src/domain/access.ts'
 import { changeOwnPassword, endOwnSession, listOwnSessions } from '../../../src/tenancy/me.ts'
-import { createTestDatabase } from '../../support/database.ts'
-import { LOW_COST } from '../../support/passwords.ts'
-import { use, useEach } from '../../support/use.ts'
-import { anOrganization, manualClock, PASSWORD, START, tokensOf } from '../auth/fixtures.ts'
+import { useEach } from '../../support/use.ts'
+import { ADDRESS, ALL, anOrganization, EMAIL, PASSWORD, START, tokensOf, useOrganization } from '../auth/fixtures.ts'
 
-const ADDRESS = '192.0.2.1'
 const NEW = 'another long password'
-const ALL = { limit: 100, after: null }
 
-const test = use(createTestDatabase)
-beforeEach(() => test.clear())
-const clock = useEach(manualClock)
-const acme = useEach(() => anOrganization(test.database))
-const ann = useEach(() => acme.addUser('ann@example.com', 'read'))
+const { test, clock, organization: acme, context, ...own } = useOrganization()
+const ann = useEach(() => acme.addUser(EMAIL, 'read'))
 
-const context = () => ({ database: test.database, clock, passwordCost: LOW_COST })
-const enter = (password = PASSWORD, address = ADDRESS) =>
-  logIn(context(), tokensOf(clock), { email: ann.email, password, address })
+const enter = (password = PASSWORD) => own.enter({ password })
 /** A log-in, and the caller that its access token stands for. */
 async function session(): Promise<{ caller: Caller; refreshToken: string }> {
   const { accessToken, refreshToken } = await enter()

@@ -1,20 +1,16 @@
 import { randomUUID } from 'node:crypto'
-import { beforeEach, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { createProjectKey, getProjectKey, revokeProjectKey } from '../../../src/tenancy/project-keys.ts'
 import { createProject } from '../../../src/tenancy/projects.ts'
-import { createTestDatabase } from '../../support/database.ts'
-import { use, useEach } from '../../support/use.ts'
-import { anOrganization, manualClock, START } from '../auth/fixtures.ts'
+import { useEach } from '../../support/use.ts'
+import { anOrganization, useOrganization } from '../auth/fixtures.ts'
 
 const KEY = /^[A-Za-z0-9]{22}$/
 const NOT_FOUND = { name: 'AppError', code: 'not_found', message: 'project not found' }
 
-const test = use(createTestDatabase)
-beforeEach(() => test.clear())
-const acme = useEach(() => anOrganization(test.database))
+const { test, organization: acme, context } = useOrganization()
 const other = useEach(() => anOrganization(test.database, 'other'))
 
-const context = () => ({ database: test.database, clock: manualClock(START) })
 const keysOf = (id: string) =>
   Promise.all((['ping', 'badge'] as const).map((kind) => getProjectKey(context(), acme.caller, id, kind)))
 

@@ -1,22 +1,17 @@
 import { randomUUID } from 'node:crypto'
-import { beforeEach, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { createApiKey, listApiKeys } from '../../../src/tenancy/api-keys.ts'
 import { createProject, getProject, listProjects, removeProject, updateProject } from '../../../src/tenancy/projects.ts'
-import { createTestDatabase, untilWaiting } from '../../support/database.ts'
-import { use, useEach } from '../../support/use.ts'
-import { addCheck, anOrganization, manualClock, START } from '../auth/fixtures.ts'
+import { untilWaiting } from '../../support/database.ts'
+import { useEach } from '../../support/use.ts'
+import { ALL, addCheck, anOrganization, START, useOrganization } from '../auth/fixtures.ts'
 
-const ALL = { limit: 100, after: null }
 const NOT_FOUND = { name: 'AppError', code: 'not_found', message: 'project not found' }
 const FORBIDDEN = { name: 'AppError', code: 'forbidden' }
 
-const test = use(createTestDatabase)
-beforeEach(() => test.clear())
-const clock = useEach(() => manualClock(START + 0.125))
-const acme = useEach(() => anOrganization(test.database))
+const { test, clock, organization: acme, context } = useOrganization(() => START + 0.125)
 const other = useEach(() => anOrganization(test.database, 'other'))
 
-const context = () => ({ database: test.database, clock })
 const listIds = async (tenant = acme.caller) => (await listProjects(context(), tenant, ALL)).rows.map(({ id }) => id)
 
 describe('changing a project', () => {

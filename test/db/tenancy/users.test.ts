@@ -1,17 +1,14 @@
 import { randomUUID } from 'node:crypto'
-import { beforeEach, describe, expect, it } from 'vitest'
-import { logIn } from '../../../src/auth/log-in.ts'
+import { describe, expect, it } from 'vitest'
 import { lockOrganization } from '../../../src/store/tenancy/organizations.ts'
 import { deleteUser } from '../../../src/store/tenancy/users.ts'
 import { createApiKey, revokeApiKey } from '../../../src/tenancy/api-keys.ts'
 import { describeCaller } from '../../../src/tenancy/me.ts'
 import { createUser, listUsers, removeUser, updateUser } from '../../../src/tenancy/users.ts'
-import { createTestDatabase, untilWaiting } from '../../support/database.ts'
-import { LOW_COST } from '../../support/passwords.ts'
-import { use, useEach } from '../../support/use.ts'
-import { anOrganization, manualClock, PASSWORD, START, tokensOf } from '../auth/fixtures.ts'
+import { untilWaiting } from '../../support/database.ts'
+import { useEach } from '../../support/use.ts'
+import { ALL, anOrganization, PASSWORD, START, useOrganization } from '../auth/fixtures.ts'
 
-const ALL = { limit: 100, after: null }
 const NOT_FOUND = { name: 'AppError', code: 'not_found', message: 'user not found' }
 const LAST_ADMIN = {
   name: 'AppError',
@@ -19,13 +16,9 @@ const LAST_ADMIN = {
   message: expect.stringContaining('this is the last admin of the organization'),
 }
 
-const test = use(createTestDatabase)
-beforeEach(() => test.clear())
-const clock = useEach(manualClock)
-const acme = useEach(() => anOrganization(test.database))
+const { test, clock, organization: acme, context, enter } = useOrganization()
 const other = useEach(() => anOrganization(test.database, 'other'))
 
-const context = () => ({ database: test.database, clock, passwordCost: LOW_COST })
 const create = (input: { email?: string; password?: string } = {}, caller = acme.caller) =>
   createUser(context(), caller, { email: 'ann@example.com', password: PASSWORD, scope: 'write', ...input })
 const listEmails = async (caller = acme.caller) =>
@@ -42,8 +35,7 @@ describe('creating a user', () => {
       createdBy: { kind: 'api_key', id: acme.caller.id, name: 'test' },
     })
     expect((await listUsers(context(), acme.caller, ALL)).rows).toEqual([user])
-    const login = { email: 'ann@example.com', password: PASSWORD, address: '192.0.2.1' }
-    expect(await logIn(context(), tokensOf(clock), login)).toMatchObject({ expiresIn: 900 })
+    expect(await enter({ email: 'ann@example.com' })).toMatchObject({ expiresIn: 900 })
   })
 
   it('rejects an address that has an account, without regard to case, with one text for each organization', async () => {
@@ -72,20 +64,13 @@ describe('creating a user', () => {
     expect(await listEmails()).toHaveLength(1)
   })
 
-  it.each([
-    '',
-    'ann',
-    'ann@',
-    '@example.com',
-    'a b@example.com',
-    'a\u0000@example.com',
-    `${'a'.repeat(250)}@example.com`,
-    'adm\u0130n@example.com',
-    'ann@m\u00fcller.example',
-  ])('is refused for the address %j', async (email) => {
-    const refused = { code: 'invalid_request', field: 'email', message: 'must be an e-mail address' }
-    await expect(create({ email })).rejects.toMatchObject(refused)
-  })
+  it.each(['ann', 'adm\u0130n@example.com', 'ann@m\u00fcller.example'])(
+    'is refused for the address %j',
+    async (email) => {
+      const refused = { code: 'invalid_request', field: 'email', message: 'must be an e-mail address' }
+      await expect(create({ email })).rejects.toMatchObject(refused)
+    },
+  )
 
   it.each([
     ['hunter2', 'must be text of 12 to 200 characters'],
@@ -211,8 +196,7 @@ describe('changing a user', () => {
     const ann = await acme.addUser('ann@example.com', 'read')
     expect(await change(ann.id, { scope: 'write' })).toMatchObject({ id: ann.id, email: ann.email, scope: 'write' })
     expect(await change(ann.id, { password: 'another long password' })).toMatchObject({ scope: 'write' })
-    const login = { email: ann.email, password: 'another long password', address: '192.0.2.1' }
-    expect(await logIn(context(), tokensOf(clock), login)).toMatchObject({ expiresIn: 900 })
+    expect(await enter({ password: 'another long password' })).toMatchObject({ expiresIn: 900 })
     expect(await change(ann.id, {})).toMatchObject({ scope: 'write' })
   })
 
