@@ -154,7 +154,7 @@ describe('the annotations', () => {
       'display-name': 'Nightly backup',
       description: null,
     })
-    const { spec, status } = await eventually('the change is copied', async () => {
+    const { spec } = await eventually('the change is copied', async () => {
       const object = await created('backup')
       return object.spec.graceSeconds === 900 && object
     })
@@ -164,12 +164,15 @@ describe('the annotations', () => {
       maxRuntimeSeconds: 7_200,
       displayName: 'Nightly backup',
     })
-    const { body } = await t.app.call('GET', `/checks/${status!.checkId}`)
-    expect(body).toMatchObject({ name: 'Nightly backup', grace_seconds: 900, max_runtime_seconds: 7_200 })
+    const { id } = await eventually('the check has the change', async () => {
+      const check = await t.checkOf('backup')
+      expect(check).toMatchObject({ name: 'Nightly backup', grace_seconds: 900, max_runtime_seconds: 7_200 })
+      return check
+    })
     const limitFrom = async () => {
       const { rows } = await t.app.database.query<{ limit_from: string }>(
         `select j.limit_from from cron_jobs j join checks c on c.key = j.check_key where c.id = $1`,
-        [status!.checkId],
+        [id],
       )
       return rows[0]!.limit_from
     }

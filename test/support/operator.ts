@@ -1,7 +1,7 @@
 /** The operator in this process, as roles/controller.ts makes it, and what tests ask of it. */
 
 import { randomUUID } from 'node:crypto'
-import { inject } from 'vitest'
+import { expect, inject } from 'vitest'
 import { createClient, type KubernetesClient } from '../../src/kubernetes/client.ts'
 import { type Connection, findConnection } from '../../src/kubernetes/connection.ts'
 import { createKubernetesMetrics } from '../../src/kubernetes/metrics.ts'
@@ -133,7 +133,9 @@ export async function startScene<C extends TestCluster>(
     sql: (text, ...values) => app.database.query(text, values),
     async checkOf(of) {
       const { status } = typeof of === 'string' ? await place.get(of) : of
-      return (await app.call('GET', `/checks/${status!.checkId}`)).body
+      const answer = await app.call('GET', `/checks/${status!.checkId}`)
+      expect(answer).toMatchObject({ status: 200 })
+      return answer.body
     },
     async [Symbol.asyncDispose]() {
       await operator.stop()
