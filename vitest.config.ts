@@ -39,7 +39,7 @@ process.env.NODE_COMPILE_CACHE ??= join(import.meta.dirname, 'node_modules/.cach
 
 export default defineConfig({
   test: {
-    experimental: { viteModuleRunner: false },
+    experimental: { viteModuleRunner: false, nodeLoader: false },
     projects: [
       lane('unit', 0, { ...workers(2), include: ['test/unit/**/*.test.ts', 'test/architecture.test.ts'] }),
       lane('db', 1, { ...workers(3), ...withPostgres }),

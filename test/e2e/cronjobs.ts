@@ -142,10 +142,10 @@ export function playCronJobs(stage: () => Stage, installation: () => Installatio
 
     step('the Events of each CronJob and of its HeartbeatCheck give the same reason', async () => {
       for (const [name, reason] of Object.entries(REASONS))
-        for (const of of [`cronjob/${name}`, `hbc/${name}`])
+        for (const about of [`cronjob/${name}`, `hbc/${name}`])
           await eventually(
-            `the reason in the Events of ${of}`,
-            async () => reason.test(await inPayments('events', '--for', of, '--types=Warning')),
+            `the reason in the Events of ${about}`,
+            async () => reason.test(await inPayments('events', '--for', about, '--types=Warning')),
             SOON_MS,
           )
     })
