@@ -28,8 +28,8 @@ exit 1
 export type TempFolder = AsyncDisposable & { path: string; remove(): Promise<void> }
 
 /** A new folder for one test's servers; whatever happens to this process, neither folder nor servers outlive it. */
-export async function makeTempFolder(): Promise<TempFolder> {
-  const path = await mkdtemp(join(tmpdir(), 'heartbeat-test-'))
+export async function makeTempFolder(parent = tmpdir()): Promise<TempFolder> {
+  const path = await mkdtemp(join(parent, 'heartbeat-test-'))
   // Under root PostgreSQL runs as another account; let it pass (that it need not is tested where it matters).
   if (process.geteuid?.() === 0) await chmod(path, 0o711)
   // A session of its own, out of reach of Ctrl-C; and it must not keep this process from ending.
