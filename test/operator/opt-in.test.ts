@@ -165,7 +165,7 @@ describe('the annotations', () => {
       displayName: 'Nightly backup',
     })
     const { id } = await eventually('the check has the change', async () => {
-      const check = await t.checkOf('backup')
+      const check = await t.checkOf(await created('backup'))
       expect(check).toMatchObject({ name: 'Nightly backup', grace_seconds: 900, max_runtime_seconds: 7_200 })
       return check
     })
