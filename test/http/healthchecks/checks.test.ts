@@ -1,6 +1,7 @@
 import { beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { uniqueKeyOf } from '../../../src/http/healthchecks/unique-key.ts'
 import { addManyChecks } from '../../support/check.ts'
+import { untilWaiting } from '../../support/database.ts'
 import { startTestApi } from '../../support/service.ts'
 import { use } from '../../support/use.ts'
 import { addProject, callerOf, type Project } from './support.ts'
@@ -208,7 +209,14 @@ describe('unique', () => {
   })
 
   it('makes one check when the same call comes several times at once', async () => {
-    const all = await Promise.all(Array.from({ length: 8 }, () => upsert({ name: 'Once', unique: ['name'] })))
+    const { answers } = await api.database.transaction(async (tx) => {
+      // The calls meet at the row of their project.
+      await tx.query('select from projects where id = $1 for update', [project.id])
+      const calls = Array.from({ length: 8 }, () => upsert({ name: 'Once', unique: ['name'] }))
+      await untilWaiting(api, 2)
+      return { answers: Promise.all(calls) }
+    })
+    const all = await answers
     expect(all.map(({ status }) => status).sort()).toEqual([200, 200, 200, 200, 200, 200, 200, 201])
     expect(new Set(all.map(({ body }) => body.uuid)).size).toBe(1)
   })
