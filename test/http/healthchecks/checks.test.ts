@@ -208,16 +208,16 @@ describe('unique', () => {
       expect((await upsert({ name: '', ...slug, unique: ['name'] })).status).toBe(201)
   })
 
-  it('makes one check when the same call comes several times at once', async () => {
+  it('makes one check when the same call comes twice at once', async () => {
     const { answers } = await api.database.transaction(async (tx) => {
-      // The calls meet at the row of their project.
+      // The calls meet at the row of their project; each of them has one of the few connections meanwhile.
       await tx.query('select from projects where id = $1 for update', [project.id])
-      const calls = Array.from({ length: 8 }, () => upsert({ name: 'Once', unique: ['name'] }))
+      const calls = [1, 2].map(() => upsert({ name: 'Once', unique: ['name'] }))
       await untilWaiting(api, 2)
       return { answers: Promise.all(calls) }
     })
     const all = await answers
-    expect(all.map(({ status }) => status).sort()).toEqual([200, 200, 200, 200, 200, 200, 200, 201])
+    expect(all.map(({ status }) => status).sort()).toEqual([200, 201])
     expect(new Set(all.map(({ body }) => body.uuid)).size).toBe(1)
   })
 
