@@ -116,6 +116,9 @@ function lookUp(document: OpenApi, ref: string): unknown {
 /** Keywords that zod does not read. */
 const UNREAD = ['not', 'discriminator', 'dependentRequired']
 
+/** RFC 9562, section 4: a UUID of any version. zod knows versions 1 to 8 only, and a job chooses its run id. */
+const UUID = '^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$'
+
 /** The schema with what it refers to put in place; ours have no cycles. */
 function inline(document: OpenApi, schema: unknown): Json {
   const visit = (value: unknown): unknown => {
@@ -123,7 +126,10 @@ function inline(document: OpenApi, schema: unknown): Json {
     if (typeof value !== 'object' || value === null) return value
     if ('$ref' in value) return visit(lookUp(document, value.$ref as string))
     const fields = Object.entries(value).filter(([name]) => !UNREAD.includes(name))
-    return Object.fromEntries(fields.map(([name, inner]) => [name, visit(inner)]))
+    const read = Object.fromEntries(fields.map(([name, inner]) => [name, visit(inner)]))
+    if (read.format !== 'uuid') return read
+    const { format, ...others } = read
+    return { ...others, pattern: UUID }
   }
   return visit(schema) as Json
 }

@@ -148,6 +148,15 @@ describe('a run id', () => {
     expect(await last()).toMatchObject({ type: 'start', runId: rid })
   })
 
+  it.each(['12345678-9abc-0def-0123-456789abcdef', '12345678-9abc-fdef-f123-456789abcdef'])(
+    'a run id of a version that RFC 9562 does not know is stored and listed: %s',
+    async (rid) => {
+      expect(await ping(`?rid=${rid}`)).toEqual({ status: 200, warning: undefined })
+      const { body } = await app.client.get(`/checks/${check.id}/pings`)
+      expect(body.pings[0].run_id).toBe(rid)
+    },
+  )
+
   it('makes a ping of one run and type stored once, with 200 each time', async () => {
     const rid = randomUUID()
     for (const rest of ['/start', '/start', '', '', '/fail', '/7', '/log', '/log'])
