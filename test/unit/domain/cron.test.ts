@@ -74,6 +74,7 @@ describe('slots', () => {
   )
 
   // A blunder here would hang the ping path, and these go the longest way. The best of three: the first one also compiles.
+  // The bound leaves room for `npm run mutate`, which counts every statement (29 ms measured).
   it.each([', * * * *', '0 , * * *', '0 0 , * ,', '0 0 * , *', '0 0 30 2 *', '0 0 31 2,4,6,9,11 *'])(
     'the search ends soon for %s, which never comes',
     (expression) => {
@@ -83,7 +84,7 @@ describe('slots', () => {
         expect(nextSlot(cron, Date.parse('2018-06-01T00:00Z'))).toBeNull()
         return cpuMs()
       })
-      expect(Math.min(...took)).toBeLessThan(20)
+      expect(Math.min(...took)).toBeLessThan(100)
     },
   )
 })
