@@ -86,15 +86,15 @@ export function beginBody(request: IncomingMessage, limits: BodyLimits): void {
   reading.outcome.catch(() => {})
 }
 
-/** Gives the room of the body back. A second call has no effect. */
+/** Gives the room of the body back; who still waits for the body gets RequestAborted. A second call has no effect. */
 export function endBody(request: IncomingMessage): void {
-  readings.get(request)?.stop()
+  readings.get(request)?.end()
 }
 
 interface Reading {
   readonly outcome: Promise<BodyTail | BodyFault>
-  /** Reads no further, and gives the room back. */
-  readonly stop: () => void
+  /** Reads no further, and gives the room back: a body that is not complete is aborted. */
+  readonly end: () => void
 }
 
 const readings = new WeakMap<IncomingMessage, Reading>()
@@ -145,7 +145,7 @@ function startReading(request: IncomingMessage, { keepBytes, mostBytes }: BodyLi
   }
 
   request.on('data', take).on('end', finish).on('error', fail).on('close', fail)
-  return { outcome, stop }
+  return { outcome, end: fail }
 }
 
 /** False without Content-Length: then the limit applies while the body streams. */

@@ -2,15 +2,32 @@
 
 import type { IncomingMessage, RequestListener } from 'node:http'
 import { LIMITS } from '../domain/limits.ts'
-import { belowSite } from '../domain/site.ts'
+import { belowSite, sitePathOf } from '../domain/site.ts'
+import { type ApiParts, createApiApp } from './api/app.ts'
 import { BADGE_PREFIX } from './badges/path.ts'
-import type { BodyLimits } from './body.ts'
+import { createDashboardApp, type DashboardParts } from './dashboard/app.ts'
 import { isOfHealthchecks } from './healthchecks/app.ts'
 import { presentFault } from './middleware/errors.ts'
-import type { FaultText } from './server.ts'
+import type { FaultText, HttpServerOptions } from './server.ts'
+
+export interface ManagementParts extends ApiParts, DashboardParts {
+  readonly isDashboardOn: boolean
+}
 
 /** Of the API and of the forms of the dashboard. */
-export const MANAGEMENT_BODY: BodyLimits = { keepBytes: LIMITS.apiBodyBytes, mostBytes: LIMITS.apiBodyBytes }
+const BODY = { keepBytes: LIMITS.apiBodyBytes, mostBytes: LIMITS.apiBodyBytes }
+
+/** What the server of the port has to know of the apps behind it. */
+export function serveManagement(parts: ManagementParts) {
+  const sitePath = () => sitePathOf(parts.baseUrl())
+  const dashboard = parts.isDashboardOn ? createDashboardApp(parts).callback() : null
+  return {
+    name: 'api',
+    handler: routeManagement(createApiApp(parts).callback(), dashboard, sitePath),
+    body: BODY,
+    errorText: createFaultText(sitePath),
+  } satisfies Partial<HttpServerOptions>
+}
 
 /**
  * `dashboard` null: it is off, and the API responds to its paths with 404. `sitePath`: what a proxy has before our own
@@ -31,7 +48,7 @@ export function routeManagement(
 }
 
 /** The body of an error before any handler: badges and healthchecks' API know no codes (design, section 3.2). */
-export function createFaultText(sitePath: () => string) {
+function createFaultText(sitePath: () => string) {
   return (message: string, status: number, request?: IncomingMessage): FaultText => {
     if (request === undefined) return presentFault(message, status, false)
     const [path = ''] = belowSite(sitePath(), request.url!).split('?', 1)

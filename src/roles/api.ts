@@ -25,13 +25,11 @@ import { createPruner } from '../checks/prune-history.ts'
 import { createChangeHub } from '../checks/watch-changes.ts'
 import type { AuditEntry } from '../domain/audit.ts'
 import { AppError } from '../domain/errors.ts'
-import { sitePathOf } from '../domain/site.ts'
-import { API_PREFIX, createApiApp } from '../http/api/app.ts'
+import { API_PREFIX } from '../http/api/app.ts'
 import { createFindClientAddress } from '../http/client-address.ts'
-import { createDashboardApp } from '../http/dashboard/app.ts'
 import { createLive } from '../http/dashboard/live.ts'
 import { createHostRule } from '../http/head.ts'
-import { createFaultText, MANAGEMENT_BODY, routeManagement } from '../http/management.ts'
+import { serveManagement } from '../http/management.ts'
 import { createPingApp } from '../http/ping/app.ts'
 import { addressOf, createHttpServer } from '../http/server.ts'
 import { observeHttp } from '../runtime/metrics.ts'
@@ -164,28 +162,10 @@ export function createApiRole(base: ApiRoleOptions) {
     log.warn({ issuer, error }, 'the keys of an issuer cannot be fetched; tokens that need them are rejected'),
   )
   const sealer = createSealer(secretKey, config.secrets.previousSecretKeys)
-  const management = {
-    context: { ...context, sealer, reach: reachOf(config) },
-    findClientAddress: createFindClientAddress(config.trustedProxies),
-    isPasswordLoginOn: config.isPasswordLoginOn,
-    baseUrl: () => baseUrl,
-    pingUrl: () => pingUrl,
-    isStopping,
-    log,
-    onRequest: (route: string, method: string, status: number, ms: number) =>
-      observeHttp(metrics, { server: 'api', route, method, status: String(status) }, ms / 1_000),
-  } as const
-  const apiApp = createApiApp({
-    ...management,
-    tokens,
-    authenticate: createAuthenticate(context, tokens, issuers),
-    rateLimitPerMinute: config.rateLimitPerMinute,
-  })
   const onSignInFailed = createSteadyLog<unknown>((provider, error, count) =>
     log.warn({ provider, error, count }, 'a sign-in with an identity provider failed'),
   )
   const signIn = createSignIn(context, secretKey, config.secrets.signIn, onSignInFailed)
-  const kept = { days: config.historyMaxDays, flips: config.historyMaxFlips }
   const changes = createChangeHub({
     context,
     databaseUrl: base.databaseUrl,
@@ -198,7 +178,24 @@ export function createApiRole(base: ApiRoleOptions) {
     clock,
     onProblem: (error) => log.warn({ error }, 'the sessions of open pages could not be read; it is tried again'),
   })
-  const dashboardApp = config.isDashboardOn ? createDashboardApp({ ...management, signIn, kept, live }) : null
+  const management = serveManagement({
+    context: { ...context, sealer, reach: reachOf(config) },
+    tokens,
+    authenticate: createAuthenticate(context, tokens, issuers),
+    rateLimitPerMinute: config.rateLimitPerMinute,
+    findClientAddress: createFindClientAddress(config.trustedProxies),
+    isPasswordLoginOn: config.isPasswordLoginOn,
+    isDashboardOn: config.isDashboardOn,
+    signIn,
+    kept: { days: config.historyMaxDays, flips: config.historyMaxFlips },
+    live,
+    baseUrl: () => baseUrl,
+    pingUrl: () => pingUrl,
+    isStopping,
+    log,
+    onRequest: (route, method, status, ms) =>
+      observeHttp(metrics, { server: 'api', route, method, status: String(status) }, ms / 1_000),
+  })
   const pingApp = createPingApp({
     record: recorder.record,
     hasCheck: createHasCheck(database),
@@ -229,16 +226,12 @@ export function createApiRole(base: ApiRoleOptions) {
     ...limitConnections(base, 'ping'),
     errorText: (text) => ({ type: 'text/plain; charset=utf-8', text }),
   })
-  const sitePath = () => sitePathOf(baseUrl)
   const apiServer = createHttpServer({
-    name: 'api',
-    handler: routeManagement(apiApp.callback(), dashboardApp?.callback() ?? null, sitePath),
+    ...management,
     bindAddress,
     port: config.apiPort,
     ...limitConnections(base, 'api'),
-    body: MANAGEMENT_BODY,
     isKnownHost: createHostRule(bindAddress, [config.baseUrl, config.pingUrl]),
-    errorText: createFaultText(sitePath),
   })
 
   /** Null when pings can be stored in the database. */

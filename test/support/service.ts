@@ -11,12 +11,11 @@ import { createChangeHub } from '../../src/checks/watch-changes.ts'
 import { createTargetRule } from '../../src/delivery/targets.ts'
 import type { Scope } from '../../src/domain/access.ts'
 import type { AuditEntry } from '../../src/domain/audit.ts'
-import { sitePathOf } from '../../src/domain/site.ts'
-import { API_PREFIX, type ApiParts, createApiApp } from '../../src/http/api/app.ts'
+import { API_PREFIX } from '../../src/http/api/app.ts'
 import { createFindClientAddress } from '../../src/http/client-address.ts'
-import { createDashboardApp, type DashboardParts } from '../../src/http/dashboard/app.ts'
 import { createLive, type Live } from '../../src/http/dashboard/live.ts'
-import { createFaultText, routeManagement } from '../../src/http/management.ts'
+import { createHostRule } from '../../src/http/head.ts'
+import { type ManagementParts, serveManagement } from '../../src/http/management.ts'
 import { createHttpServer } from '../../src/http/server.ts'
 import { type Clock, systemClock } from '../../src/runtime/clock.ts'
 import type { Context } from '../../src/store/context.ts'
@@ -68,7 +67,7 @@ const ADMIN = { email: 'admin@example.com', password: 'correct horse battery' }
 // biome-ignore lint/suspicious/noExplicitAny: tests look into answers of every shape
 type Body = any
 
-type Overrides = Partial<ApiParts & DashboardParts> & {
+type Overrides = Partial<ManagementParts> & {
   /** Of the updates of open pages. */
   readonly clock?: Clock
 }
@@ -109,7 +108,7 @@ export async function startTestApi(
   const changes = createChangeHub({ context, databaseUrl, clock, onProblem: throwError })
   const live = createLive({ context, changes, clock, onProblem: throwError })
   let url = ''
-  const parts = {
+  const served = serveManagement({
     live,
     context,
     tokens,
@@ -121,19 +120,17 @@ export async function startTestApi(
     isStopping: () => false,
     findClientAddress: createFindClientAddress([]),
     isPasswordLoginOn: true,
+    isDashboardOn: true,
     signIn: createSignIn(context, SECRET_KEY, []),
     kept: null,
     ...overrides,
-  }
-  const api = createApiApp(parts).callback()
-  const dashboard = createDashboardApp(parts).callback()
-  const sitePath = () => sitePathOf(parts.baseUrl())
+  })
   const server = createHttpServer({
-    name: 'api',
-    handler: around(routeManagement(api, dashboard, sitePath)),
+    ...served,
+    handler: around(served.handler),
     bindAddress: '127.0.0.1',
     port: 0,
-    errorText: createFaultText(sitePath),
+    isKnownHost: createHostRule('127.0.0.1', [overrides.baseUrl?.() ?? null]),
   })
   const { port } = await server.listen()
   url = `http://127.0.0.1:${port}${API_PREFIX}`
