@@ -11,6 +11,7 @@ import { stampAfter, toMicrosecond } from '../domain/instant.ts'
 import { arrivalOf } from '../domain/late-pings.ts'
 import { expectAfterCompletion, expectFromNow } from '../domain/schedule.ts'
 import { deadlineOf, evaluationOf, resumesFirst, seenBy, transition } from '../domain/transition.ts'
+import { isWarning } from '../domain/warning.ts'
 import { newIdBytes } from '../runtime/ids.ts'
 import type { ChangedState, ChangeSet, NewFlip, NewPing } from '../store/checks/change-sets.ts'
 import type { LockedCheck } from '../store/checks/states.ts'
@@ -50,6 +51,16 @@ export type Decision =
  * may be late; for changes by people. The evaluator passes whether a channel wants events of late checks.
  */
 export type Waking = 'earlier' | 'first' | { readonly isLateWanted: boolean }
+
+/** The changes as their checks read them: a fail with an exit code of a warning is one. */
+export function withWarnings<Of extends Change>(changes: readonly Of[], locked: readonly LockedCheck[]): Of[] {
+  const codes = new Map(locked.map(({ key, stored }) => [key, stored.warnExitCodes]))
+  return changes.map((change): Of => {
+    const { key, event, ping } = change
+    if (ping === undefined || event.kind !== 'fail' || !isWarning(ping.exitCode, codes.get(key) ?? [])) return change
+    return { ...change, event: { ...event, kind: 'warn' }, ping: { ...ping, type: 'warn' } }
+  })
+}
 
 /** Applies changes in their order. Does not throw: a change of an invalid row has the decision `failed`. */
 export function decideChanges(
@@ -153,16 +164,17 @@ class Row {
         history.events.push({ ...flipEvent, id, key, flipId, pingId, at: now })
       }
     }
-    const addEvent = (one: { type: CheckEventType; data: EventFacts }) => {
+    const addEvent = (one: { type: CheckEventType; data: EventFacts }, about: Buffer | null = null) => {
       this.#stampedAt = stampAfter(this.#stampedAt, at)
       const id = newIdBytes(this.#stampedAt)
-      history.events.push({ ...one, id, key, flipId: null, pingId: null, at: now })
+      history.events.push({ ...one, id, key, flipId: null, pingId: about, at: now })
     }
-    const { outage, flip, notice, settled } = outcome
+    const { outage, flip, notice, settled, warned } = outcome
     if (settled !== null) addEvent(noticeEvent(settled, now))
     if (outage !== null)
       addFlip({ from: before.status, to: before.status, reason: 'outage', at: outage.endedAt }, null, outage)
     if (flip !== null) addFlip(flip, notice, null)
+    if (warned !== null) addEvent(noticeEvent(warned, now), pingId)
     if (event.kind === 'deadline') this.#seenBy = seenBy(event, now)
     if (this.#isNewlyLate(event, outcome, this.#seenBy ?? now)) addEvent(lateEvent(outcome.state.expectedAt!, now))
     return outcome
@@ -208,6 +220,7 @@ function timeOfJob(event: CheckEvent): Instant | null {
     case 'start':
       return event.job?.at ?? null
     case 'success':
+    case 'warn':
     case 'fail':
       return event.job === undefined ? null : toMicrosecond(event.job.at + AFTER_START_MS)
     case 'abandon':

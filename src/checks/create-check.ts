@@ -133,8 +133,8 @@ function firstState(spec: CheckSpec, now: Instant, armed: boolean, past: Past | 
   const events: CheckEvent[] = []
   if (past !== undefined) {
     const { isUp, lastPingAt, lastDurationMs } = past
-    const lastSuccessAt = isUp ? lastPingAt : null
-    const kept = { lastPingAt, lastSuccessAt, lastDurationMs, lastStartAt: null, pingsTotal: 0, incidentSince: null }
+    const last = { lastPingAt, lastDurationMs, lastSuccessAt: isUp ? lastPingAt : null, lastStartAt: null }
+    const kept = { ...last, lastOutcome: isUp ? 'success' : null, pingsTotal: 0, incidentSince: null } as const
     events.push({ kind: 'revive', kept, isUp })
   }
   if (armed) events.push({ kind: 'arm' })

@@ -17,6 +17,7 @@ export const NO_SPEC: GivenSpec = {
   timeZone: null,
   graceSeconds: LIMITS.graceSeconds.default,
   maxRuntimeSeconds: null,
+  warnExitCodes: [],
   jobArea: null,
   resumeOnPing: false,
 }

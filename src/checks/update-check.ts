@@ -29,6 +29,7 @@ export interface CheckUpdate extends Partial<CheckTexts> {
   readonly timeZone?: string
   readonly graceSeconds?: number
   readonly maxRuntimeSeconds?: number | null
+  readonly warnExitCodes?: readonly number[]
   readonly resumeOnPing?: boolean
 }
 
@@ -77,8 +78,9 @@ export async function updateCheck(
 function mergeSpec(stored: StoredSpec, update: CheckUpdate): StoredSpec {
   const { periodSeconds, schedule, timeZone, graceSeconds = stored.graceSeconds } = update
   const { maxRuntimeSeconds = stored.maxRuntimeSeconds, resumeOnPing = stored.resumeOnPing } = update
+  const { warnExitCodes = stored.warnExitCodes } = update
   // A check of the API follows no source.
-  const limits = { graceSeconds, maxRuntimeSeconds, jobArea: null, resumeOnPing }
+  const limits = { graceSeconds, maxRuntimeSeconds, warnExitCodes, jobArea: null, resumeOnPing }
   // readSpec rejects a period beside a schedule.
   if (periodSeconds !== undefined)
     return { ...limits, periodSeconds, schedule: schedule ?? null, timeZone: timeZone ?? null, dialect: null }

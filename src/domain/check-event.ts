@@ -1,12 +1,22 @@
 /** What happens to a check, and what comes of it: the input and the output of the state machine (transition.ts). */
 
-import type { CheckState, DownReason, Flip, Gap, Instant, StatusReason, StoredStatus } from './check.ts'
+import {
+  type CheckState,
+  type Completion,
+  type DownReason,
+  type Flip,
+  type Gap,
+  type Instant,
+  isCompletion,
+  type StatusReason,
+  type StoredStatus,
+} from './check.ts'
 import type { Notice } from './event.ts'
 
 export type CheckEvent =
   /** A completion. `durationMs` is the job's own measurement, which we trust. */
   | (LatePing & {
-      readonly kind: 'success' | 'fail'
+      readonly kind: Completion
       readonly runId: string | null
       readonly durationMs: number | null
       readonly job?: JobEnd
@@ -37,6 +47,10 @@ export type CheckEvent =
   /** The check, which is new, was down when its resource was deleted, and its recipients know it as paused since then: it is down again. */
   | { readonly kind: 'restore'; readonly reason: DownReason }
 
+/** The end of a run, as a job reports it. */
+export type Completed = Extract<CheckEvent, { readonly durationMs: number | null }>
+export const isCompleted = (event: CheckEvent): event is Completed => isCompletion(event.kind)
+
 /** Of a ping that is recorded some time after its arrival (late-pings.ts). */
 interface LatePing {
   /** When it came in. Absent: just now. */
@@ -54,8 +68,8 @@ export interface JobStart {
   readonly isOver?: boolean
   /** The start is stored already, and does not count again: the run is open again, as its Job was suspended or its check was deleted. */
   readonly isStored?: boolean
-  /** Its container sent a fail without the run's id before the start was recorded (Run.hasFailed). */
-  readonly hasFailed?: boolean
+  /** Its container sent a fail or a warning without the run's id before the start was recorded (Run.isOverruled). */
+  readonly isOverruled?: boolean
 }
 
 /** What a Job says of its end. */
@@ -65,14 +79,17 @@ export interface JobEnd {
   readonly createdAt: Instant
   /** A later completion is reported together with this one. Of what ended before the creation only the newest counts. */
   readonly isSuperseded?: boolean
-  /** A fail of this run is stored: a success is a log then. The caller need not say it of a fail that the open run knows (Run.hasFailed). */
+  /**
+   * A fail or a warning of this run is stored: a success is a log then. The caller need not say it of one that the open
+   * run knows (Run.isOverruled).
+   */
   readonly isOverruled?: boolean
 }
 
 /** The part of a state that is kept when the resource of a check is deleted. */
 export type KeptState = Pick<
   CheckState,
-  'lastPingAt' | 'lastSuccessAt' | 'lastDurationMs' | 'lastStartAt' | 'pingsTotal' | 'incidentSince'
+  'lastPingAt' | 'lastOutcome' | 'lastSuccessAt' | 'lastDurationMs' | 'lastStartAt' | 'pingsTotal' | 'incidentSince'
 >
 
 export interface Outcome {
@@ -90,6 +107,8 @@ export interface Outcome {
   readonly notice: Notice | null
   /** What they are to know because the check has stopped flapping: only of a deadline, before its flip, and without one. */
   readonly settled: Notice | null
+  /** What they are to know of a warning, after the flip. */
+  readonly warned: Notice | null
 }
 
 /** Events that leave every status as it is. */
@@ -100,11 +119,11 @@ type QuietKind = 'start' | 'log' | 'abandon' | 'update' | 'arm' | 'disarm' | 're
  * `deadline` counts only when a deadline has passed, gaps considered.
  */
 export const NEXT = {
-  new: { success: 'up', fail: 'down', deadline: 'down', pause: 'paused', resume: 'new' },
-  up: { success: 'up', fail: 'down', deadline: 'down', pause: 'paused', resume: 'up' },
-  down: { success: 'up', fail: 'down', deadline: 'down', pause: 'paused', resume: 'down' },
+  new: { success: 'up', warn: 'up', fail: 'down', deadline: 'down', pause: 'paused', resume: 'new' },
+  up: { success: 'up', warn: 'up', fail: 'down', deadline: 'down', pause: 'paused', resume: 'up' },
+  down: { success: 'up', warn: 'up', fail: 'down', deadline: 'down', pause: 'paused', resume: 'down' },
   // Only runs of a source have deadlines then, and only these fail a check (followed.ts).
-  paused: { success: 'paused', fail: 'paused', deadline: 'down', pause: 'paused', resume: 'new' },
+  paused: { success: 'paused', warn: 'paused', fail: 'paused', deadline: 'down', pause: 'paused', resume: 'new' },
 } as const satisfies Record<StoredStatus, Record<Exclude<CheckEvent['kind'], QuietKind | 'restore'>, StoredStatus>>
 
 export function unchanged(state: CheckState): Outcome {
@@ -117,6 +136,7 @@ export function unchanged(state: CheckState): Outcome {
     isLogged: false,
     notice: null,
     settled: null,
+    warned: null,
   }
 }
 

@@ -19,8 +19,16 @@ export type StoredStatus = (typeof STATUSES)[number]
 export const SHOWN_STATUSES = ['new', 'up', 'late', 'down', 'paused'] as const
 export type ShownStatus = (typeof SHOWN_STATUSES)[number]
 
-export const PING_TYPES = ['success', 'start', 'fail', 'log'] as const
+export const PING_TYPES = ['success', 'start', 'fail', 'log', 'warn'] as const
 export type PingType = (typeof PING_TYPES)[number]
+/** The types that end a run. A warning: the job is done, and a person should look at it. */
+export const COMPLETIONS = ['success', 'warn', 'fail'] as const satisfies PingType[]
+export type Completion = (typeof COMPLETIONS)[number]
+
+const COMPLETING: ReadonlySet<string> = new Set(COMPLETIONS)
+export function isCompletion<T extends string>(type: T): type is T & Completion {
+  return COMPLETING.has(type)
+}
 
 /** How a ping came in: over the ping API, or as the report of a Job. */
 export const PING_SOURCES = ['http', 'job'] as const
@@ -102,8 +110,8 @@ export interface Run {
   readonly deadlineAt: Instant | null
   /** Only of a Job: the slot that it is for, or a later one that was satisfied when it started. */
   readonly slotAt?: Instant
-  /** Only of a Job: its container sent a fail itself, and no success since. Then the end of the Job is no success. */
-  readonly hasFailed?: true
+  /** Only of a Job: its container sent a fail or a warning itself, and no success since. Then the Job's own is no success. */
+  readonly isOverruled?: true
 }
 
 /** All that the state machine reads and writes. */
@@ -115,6 +123,8 @@ export interface CheckState {
   readonly reason: StatusReason | null
   /** The last completion. */
   readonly lastPingAt: Instant | null
+  readonly lastOutcome: Completion | null
+  /** The last completion that is no fail. */
   readonly lastSuccessAt: Instant | null
   /** How long the last completion's run took; null when unknown. */
   readonly lastDurationMs: number | null
@@ -135,6 +145,8 @@ export interface CheckState {
   readonly notified: StoredStatus | null
   /** While the check flaps: when it stops, if it does not change again. */
   readonly quietAt: Instant | null
+  /** When the last of the warnings since the last other completion was notified; null: none was (warning.ts). */
+  readonly warnedAt: Instant | null
 }
 
 export interface Gap {

@@ -37,11 +37,12 @@ export interface TypeCount {
 const PLACES: Readonly<Record<CheckEventType, number>> = {
   'check.down': 0,
   'check.flapping': 1,
-  'check.late': 2,
-  'check.unknown': 3,
-  'check.paused': 4,
-  'check.resumed': 5,
-  'check.up': 6,
+  'check.warned': 2,
+  'check.late': 3,
+  'check.unknown': 4,
+  'check.paused': 5,
+  'check.resumed': 6,
+  'check.up': 7,
 }
 const ORDER = CHECK_EVENT_TYPES.toSorted((a, b) => PLACES[a] - PLACES[b])
 

@@ -14,6 +14,7 @@ export const STANDARD_EVENT_TYPES = [
   'check.paused',
   'check.resumed',
   'check.flapping',
+  'check.warned',
 ] as const
 /** check.late and check.unknown are opt-in. */
 export const CHECK_EVENT_TYPES = [...STANDARD_EVENT_TYPES, 'check.late', 'check.unknown'] as const
@@ -31,8 +32,8 @@ const EVENT_OF: { readonly [Reason in FlipReason]?: CheckEventType } = {
 
 /** What the recipients of a check are to know of its changes into and out of `down`. */
 export interface Notice {
-  readonly type: 'check.down' | 'check.up' | 'check.flapping'
-  readonly reason: FlipReason | 'flapping'
+  readonly type: 'check.down' | 'check.up' | 'check.flapping' | 'check.warned'
+  readonly reason: FlipReason | 'flapping' | 'warned'
   /** When it became true. */
   readonly at: Instant
   /** What the recipients knew. */
@@ -46,7 +47,7 @@ export interface Notice {
 
 /** Facts at the time of the event. They are stored with it: when it is delivered, the check may be up again, renamed or removed. */
 export interface EventFacts {
-  readonly reason: FlipReason | 'late' | 'flapping'
+  readonly reason: FlipReason | 'late' | 'flapping' | 'warned'
   readonly occurred_at: string
   readonly detected_at: string
   readonly status: ShownStatus

@@ -4,17 +4,17 @@
  * status. While its source is suspended nothing is scheduled, and the check is paused; a run that a person starts all the same is judged.
  */
 
-import { type CheckSpec, type CheckState, type Instant, isOpen, type Run } from './check.ts'
-import { type CheckEvent, flipped, type JobEnd, NEXT, type Outcome, unchanged } from './check-event.ts'
+import { type CheckSpec, type CheckState, type Completion, type Instant, isOpen, type Run } from './check.ts'
+import { type CheckEvent, type Completed, flipped, type JobEnd, NEXT, type Outcome, unchanged } from './check-event.ts'
 import { nextSlot } from './cron.ts'
 import { recentChanges } from './flapping.ts'
 import { latest } from './instant.ts'
 import { LIMITS } from './limits.ts'
 import { durationOf, isKept, refitRuns } from './open-runs.ts'
 import { type Expectation, expectFromNow, NOTHING_EXPECTED } from './schedule.ts'
+import { countWarning } from './warning.ts'
 
 type Start = CheckEvent & { readonly kind: 'start' }
-type End = CheckEvent & { readonly kind: 'success' | 'fail' }
 type Abandonment = CheckEvent & { readonly kind: 'abandon' }
 
 /** Times of Jobs are cut off to whole seconds, those of pings are not. */
@@ -38,7 +38,7 @@ export function startRun(spec: CheckSpec, state: CheckState, { runId, job }: Sta
     startedAt: at,
     deadlineAt,
     ...(job === undefined ? {} : { slotAt }),
-    ...(job?.hasFailed === true ? { hasFailed: true } : {}),
+    ...(job?.isOverruled === true ? { isOverruled: true } : {}),
   }
   return unchanged({ ...seen, runs: [...others, run] })
 }
@@ -61,14 +61,14 @@ function expectAfterStart(spec: CheckSpec, state: CheckState, slotAt: Instant): 
   return next.expectedAt !== null && next.expectedAt <= expectedAt ? { expectedAt, dueAt } : next
 }
 
-export function endRun(spec: CheckSpec, state: CheckState, event: End, now: Instant): Outcome {
+export function endRun(spec: CheckSpec, state: CheckState, event: Completed, now: Instant): Outcome {
   const { kind, runId, job } = event
   const at = job?.at ?? now
   // A Job without a run id is known from its CronJob alone. The run without an id is the container's.
   const run = runId === null && job !== undefined ? undefined : state.runs.find(({ id }) => id === runId)
   const others = runsAfter(state, run, { at, now })
   const pingsTotal = state.pingsTotal + 1
-  if (kind === 'success' && job !== undefined && (job.isOverruled === true || run?.hasFailed === true))
+  if (kind === 'success' && job !== undefined && (job.isOverruled === true || run?.isOverruled === true))
     return { ...unchanged({ ...state, runs: others, pingsTotal }), isLogged: true }
 
   const durationMs = event.durationMs ?? durationOf(run, at)
@@ -76,22 +76,23 @@ export function endRun(spec: CheckSpec, state: CheckState, event: End, now: Inst
     ...state,
     // Without a start before it, it is the first sign of a run.
     ...(run === undefined ? expectAfterStart(spec, state, at) : {}),
-    lastSuccessAt: kind === 'success' ? latest(state.lastSuccessAt, at) : state.lastSuccessAt,
+    lastSuccessAt: kind === 'fail' ? state.lastSuccessAt : latest(state.lastSuccessAt, at),
     // Which one a ping without a run id is about is known only where one is open.
-    runs: job === undefined && isOneJob(state.runs, now) ? others.map((other) => markFailed(other, kind)) : others,
+    runs: job === undefined && isOneJob(state.runs, now) ? others.map((other) => overrule(other, kind)) : others,
     pingsTotal,
     changes: recentChanges(state, now),
   }
   if (isHistory(state, at)) return { ...unchanged(counted), durationMs }
-  const seen = { ...counted, lastPingAt: latest(state.lastPingAt, at), lastDurationMs: durationMs }
   const isJudged = spec.awaits === 'start' && state.status === 'paused' && kind === 'fail'
   const to = isJudged ? 'down' : NEXT[state.status][kind]
+  const warning = countWarning(state, kind, to, Math.min(at, now))
+  const seen = { ...counted, ...warning.counted, lastPingAt: latest(state.lastPingAt, at), lastDurationMs: durationMs }
   if (to === 'paused') return { ...unchanged(seen), durationMs }
-  if (job !== undefined && isPast(state, job) && !(kind === 'success' && isFirstSuccess(state, job))) {
-    // While a check is up, its last completion was a success.
+  if (job !== undefined && isPast(state, job) && !(kind !== 'fail' && isFirstSuccess(state, job))) {
+    // While a check is up, its last completion was no fail.
     return { ...unchanged(state.status === 'up' && kind === 'fail' ? counted : seen), durationMs }
   }
-  return { ...turn(spec, state, seen, to, { run, at, now }), durationMs }
+  return { ...turn(spec, state, seen, to, { run, at, now }), durationMs, warned: warning.warned }
 }
 
 /** Whether a completion after `at` is known. */
@@ -173,8 +174,8 @@ function isOneJob(runs: readonly Run[], now: Instant): boolean {
 }
 
 /** Of a run of a Job whose container sent a completion itself. */
-function markFailed({ hasFailed: _, ...run }: Run, kind: 'success' | 'fail'): Run {
-  return kind === 'fail' && isOfJob(run) ? { ...run, hasFailed: true } : run
+function overrule({ isOverruled: _, ...run }: Run, kind: Completion): Run {
+  return kind !== 'success' && isOfJob(run) ? { ...run, isOverruled: true } : run
 }
 
 /** A run that its source replaced by the next one overran, whatever its maximum run time: a job that always hangs would never alarm otherwise. */

@@ -3,7 +3,7 @@
 /** The only kind of source so far. */
 export const SOURCE_KIND = 'CronJob'
 
-export const RUN_OUTCOMES = ['Running', 'Succeeded', 'Failed', 'Deleted'] as const
+export const RUN_OUTCOMES = ['Running', 'Succeeded', 'Warned', 'Failed', 'Deleted'] as const
 export type RunOutcome = (typeof RUN_OUTCOMES)[number]
 
 export interface LastRun {

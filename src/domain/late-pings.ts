@@ -4,7 +4,7 @@
  */
 
 import type { CheckState, Instant } from './check.ts'
-import type { CheckEvent, Outcome } from './check-event.ts'
+import { type CheckEvent, isCompleted, type Outcome } from './check-event.ts'
 import { latest } from './instant.ts'
 
 /** The arrival of a late ping; null for every other event. */
@@ -27,9 +27,9 @@ export function isRestarted({ runs }: CheckState, event: CheckEvent, arrivedAt: 
 export function addHistory(state: CheckState, event: CheckEvent, arrivedAt: Instant): CheckState {
   const counted = { ...state, pingsTotal: state.pingsTotal + 1 }
   if (event.kind === 'start') return { ...counted, lastStartAt: latest(state.lastStartAt, arrivedAt) }
-  if (event.kind !== 'success' && event.kind !== 'fail') return counted
+  if (!isCompleted(event)) return counted
   const runs = state.runs.filter((run) => run.id !== event.runId || run.startedAt > arrivedAt)
-  const lastSuccessAt = event.kind === 'success' ? latest(state.lastSuccessAt, arrivedAt) : state.lastSuccessAt
+  const lastSuccessAt = event.kind === 'fail' ? state.lastSuccessAt : latest(state.lastSuccessAt, arrivedAt)
   return { ...counted, runs, lastSuccessAt }
 }
 

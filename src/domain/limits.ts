@@ -9,6 +9,7 @@ export const LIMITS = {
   maxRuntimeSeconds: { min: 1, max: 31_536_000 },
   durationMs: 604_800_000,
   exitCode: 255,
+  warnExitCodes: 20,
   /** Of a longer body the last bytes are stored. */
   pingBodyBytes: 10_240,
   /** A body above it is not read: its ping is stored without text. */
@@ -25,6 +26,9 @@ export const SECRET_KEY_BYTES = 32
 
 /** More changes than `changes` within `windowMs` make a check flap, until `windowMs` have passed without one (design, section 4, "Flapping"). */
 export const FLAPPING = { changes: 10, windowMs: 600_000 } as const
+
+/** While warnings of a check continue, one in this time is notified. */
+export const WARN_AGAIN_MS = 86_400_000
 
 /** A shorter gap hides no completion: clients retry until it is over. */
 export const HIDING_GAP_MS = 60_000

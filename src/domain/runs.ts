@@ -3,7 +3,7 @@
  * (design, section 4).
  */
 
-import { type Instant, isOpen, type PingType, type Run } from './check.ts'
+import { type Instant, isCompletion, isOpen, type PingType, type Run } from './check.ts'
 
 /** What is read of a ping. */
 export interface RunPing {
@@ -16,7 +16,7 @@ export interface RunPing {
 }
 
 /** `unfinished`: it was started and never completed, or too late to be known. */
-export const RUN_OUTCOMES = ['success', 'fail', 'running', 'unfinished'] as const
+export const RUN_OUTCOMES = ['success', 'warn', 'fail', 'running', 'unfinished'] as const
 export type RunOutcome = (typeof RUN_OUTCOMES)[number]
 
 export interface PastRun {
@@ -82,7 +82,8 @@ export function findRuns({ pings, runs, asOf, pausedAt, now }: RunFacts): PastRu
 function complete(ping: RunPing, start: RunPing | undefined): PastRun {
   const { id: pingId, createdAt: endedAt, durationMs, exitCode } = ping
   const startedAt = start?.createdAt ?? (durationMs === null ? null : endedAt - durationMs)
-  return { outcome: ping.type === 'fail' ? 'fail' : 'success', startedAt, endedAt, durationMs, exitCode, pingId }
+  const outcome = isCompletion(ping.type) ? ping.type : 'success'
+  return { outcome, startedAt, endedAt, durationMs, exitCode, pingId }
 }
 
 /** The state has times in whole milliseconds. */

@@ -5,7 +5,7 @@ export const SURVEY_SORTS = ['status', '-status', 'name', '-name', 'last_ping', 
 export type SurveySort = (typeof SURVEY_SORTS)[number]
 
 /** How a run ended: its completion, the deadline that it missed, or a gap of ours that hid it. */
-export const BAR_OUTCOMES = ['success', 'fail', 'missed', 'overran', 'outage'] as const
+export const BAR_OUTCOMES = ['success', 'warn', 'fail', 'missed', 'overran', 'outage'] as const
 export type BarOutcome = (typeof BAR_OUTCOMES)[number]
 
 export interface RunBar {

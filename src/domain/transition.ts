@@ -4,7 +4,7 @@
  */
 
 import { type CheckSpec, type CheckState, type Gap, type Instant, isOpen, type Run } from './check.ts'
-import { type CheckEvent, flipped, NEXT, type Outcome, unchanged } from './check-event.ts'
+import { type CheckEvent, type Completed, flipped, isCompleted, NEXT, type Outcome, unchanged } from './check-event.ts'
 import { countFlip, recentChanges, settle, UNDAMPED } from './flapping.ts'
 import { abandonRun, endRun, refitFollowed, runsInPause, startRun } from './followed.ts'
 import { latest } from './instant.ts'
@@ -19,6 +19,7 @@ import {
   NOTHING_EXPECTED,
   toleranceAt,
 } from './schedule.ts'
+import { countWarning } from './warning.ts'
 
 /** Clients retry for about this long after a downtime, whatever the grace time. */
 const RETRY_MS = 60_000
@@ -30,6 +31,7 @@ export function newState(now: Instant): CheckState {
     since: now,
     reason: 'created',
     lastPingAt: null,
+    lastOutcome: null,
     lastSuccessAt: null,
     lastDurationMs: null,
     lastStartAt: null,
@@ -37,6 +39,7 @@ export function newState(now: Instant): CheckState {
     pingsTotal: 0,
     ...NOTHING_EXPECTED,
     ...UNDAMPED,
+    warnedAt: null,
   }
 }
 
@@ -104,6 +107,7 @@ function decideAt(spec: CheckSpec, state: CheckState, event: CheckEvent, now: In
 function decide(spec: CheckSpec, state: CheckState, event: CheckEvent, now: Instant): Outcome {
   switch (event.kind) {
     case 'success':
+    case 'warn':
     case 'fail':
       return isFollowed(spec, event) ? endRun(spec, state, event, now) : complete(spec, state, event, now)
     case 'start':
@@ -123,8 +127,9 @@ function decide(spec: CheckSpec, state: CheckState, event: CheckEvent, now: Inst
     case 'disarm':
       return unchanged(isAwaitedInVain(state) ? { ...state, ...NOTHING_EXPECTED } : state)
     case 'revive': {
-      const { lastPingAt, lastSuccessAt, lastDurationMs, lastStartAt, pingsTotal, incidentSince } = event.kept
-      const kept = { lastPingAt, lastSuccessAt, lastDurationMs, lastStartAt, pingsTotal, incidentSince }
+      const { lastPingAt, lastOutcome, lastSuccessAt, lastDurationMs, lastStartAt, pingsTotal, incidentSince } =
+        event.kept
+      const kept = { lastPingAt, lastOutcome, lastSuccessAt, lastDurationMs, lastStartAt, pingsTotal, incidentSince }
       // What happened until now is history, as before a first success.
       const up = { status: 'up', since: now, reason: 'first_success', ...expectFromNow(spec, now) } as const
       return unchanged({ ...state, ...kept, ...(event.isUp === true ? up : {}) })
@@ -139,8 +144,7 @@ function decide(spec: CheckSpec, state: CheckState, event: CheckEvent, now: Inst
 
 /** Whether the check is resumed before this event is applied: a completion ends such a pause, a start or a log does not. */
 export function resumesFirst(spec: CheckSpec, state: CheckState, event: CheckEvent): boolean {
-  const isCompletion = (event.kind === 'success' || event.kind === 'fail') && !isFollowed(spec, event)
-  if (!isCompletion || !spec.resumesOnPing || state.status !== 'paused') return false
+  if (!isCompleted(event) || isFollowed(spec, event) || !spec.resumesOnPing || state.status !== 'paused') return false
   const arrivedAt = arrivalOf(event)
   return arrivedAt === null || !isOvertaken(state, arrivedAt)
 }
@@ -171,26 +175,23 @@ function arm(spec: CheckSpec, state: CheckState, now: Instant): CheckState {
   return isUnarmed(state) ? { ...state, ...expectFromNow(spec, now) } : state
 }
 
-function complete(
-  spec: CheckSpec,
-  state: CheckState,
-  event: CheckEvent & { kind: 'success' | 'fail' },
-  now: Instant,
-): Outcome {
+function complete(spec: CheckSpec, state: CheckState, event: Completed, now: Instant): Outcome {
   const run = state.runs.find((candidate) => candidate.id === event.runId)
   const durationMs = event.durationMs ?? durationOf(run, now)
   const runs = state.runs.filter((other) => other !== run && isKept(other, now))
-  const lastSuccessAt = event.kind === 'success' ? now : state.lastSuccessAt
+  const lastSuccessAt = event.kind === 'fail' ? state.lastSuccessAt : now
   const pingsTotal = state.pingsTotal + 1
   const changes = recentChanges(state, now)
-  const seen = { ...state, lastPingAt: now, lastSuccessAt, lastDurationMs: durationMs, runs, pingsTotal, changes }
   const to = NEXT[state.status][event.kind]
+  const { counted, warned } = countWarning(state, event.kind, to, now)
+  const last = { lastPingAt: now, lastSuccessAt, lastDurationMs: durationMs, ...counted }
+  const seen = { ...state, ...last, runs, pingsTotal, changes }
   if (to === 'paused') return { ...unchanged(seen), durationMs }
   if (to === 'down') return { ...flipped({ ...seen, ...NOTHING_EXPECTED }, to, 'failed', now), durationMs }
   // A hung run that was already reported must not take the check down again the moment it recovers.
   const still = state.status === 'down' ? runs.filter((other) => isOpen(other, now)) : runs
   const next = { ...seen, ...expectAfterCompletion(spec, now), runs: still }
-  return { ...flipped(next, to, state.status === 'new' ? 'first_success' : 'recovered', now), durationMs }
+  return { ...flipped(next, to, state.status === 'new' ? 'first_success' : 'recovered', now), durationMs, warned }
 }
 
 function start(spec: CheckSpec, state: CheckState, runId: string | null, now: Instant): Outcome {

@@ -44,6 +44,7 @@ export interface PublishTarget extends PublishedTarget {
 export interface Follows extends SourceRef {
   readonly graceSeconds: number | null
   readonly maxRuntimeSeconds: number | null
+  readonly warnExitCodes: readonly number[]
 }
 
 /** What a HeartbeatCheck declares, with defaults. */
@@ -97,9 +98,10 @@ export function readHeartbeatCheck({ metadata, spec }: HeartbeatCheck): ReadResu
   }
 }
 
-function readFollows({ sourceRef, graceSeconds, maxRuntimeSeconds }: SpecOutput): Follows | null {
+function readFollows({ sourceRef, graceSeconds, maxRuntimeSeconds, warnExitCodes }: SpecOutput): Follows | null {
   if (sourceRef === undefined) return null
-  return { ...sourceRef, graceSeconds: graceSeconds ?? null, maxRuntimeSeconds: maxRuntimeSeconds ?? null }
+  const limits = { graceSeconds: graceSeconds ?? null, maxRuntimeSeconds: maxRuntimeSeconds ?? null }
+  return { ...sourceRef, ...limits, warnExitCodes: inOrder(warnExitCodes) }
 }
 
 /** Where the specification wants the URL, also while the rest of the specification makes no sense. Null: nowhere. */
@@ -120,9 +122,18 @@ export function publishesNothing({ publish, sourceRef }: HeartbeatCheckSpec): bo
   return publish == null ? sourceRef != null : publish.kind === 'None'
 }
 
+const inOrder = (codes: readonly number[] = []) => codes.toSorted((a, b) => a - b)
+
 /** Returns what is wrong, in words, for a schedule that makes no sense. */
 function readStoredSpec(spec: SpecOutput): GivenSpec | string {
-  const { periodSeconds = null, schedule = null, timeZone, graceSeconds = 0, maxRuntimeSeconds = null } = spec
+  const {
+    periodSeconds = null,
+    schedule = null,
+    timeZone,
+    graceSeconds = 0,
+    maxRuntimeSeconds = null,
+    warnExitCodes = [],
+  } = spec
   const zone = schedule === null ? null : (timeZone ?? DEFAULT_TIME_ZONE)
   const stored = {
     ...NO_SPEC,
@@ -131,6 +142,7 @@ function readStoredSpec(spec: SpecOutput): GivenSpec | string {
     timeZone: zone,
     graceSeconds,
     maxRuntimeSeconds,
+    warnExitCodes: inOrder(warnExitCodes),
   }
   try {
     const read = readSpec(completeSpec(stored, 'kubernetes'))

@@ -50,6 +50,7 @@ export function aState(overrides: Partial<CheckState> = {}): CheckState {
     since: NOON,
     reason: 'recovered',
     lastPingAt: NOON,
+    lastOutcome: 'success',
     lastSuccessAt: NOON,
     lastDurationMs: null,
     lastStartAt: null,
@@ -61,6 +62,7 @@ export function aState(overrides: Partial<CheckState> = {}): CheckState {
     changes: [],
     notified: null,
     quietAt: null,
+    warnedAt: null,
     ...overrides,
   }
 }

@@ -145,6 +145,7 @@ function eventFor(entry: Entry, gaps: readonly Gap[], { isGiven }: ReplayOptions
   const { type, runId, durationMs } = entry
   switch (type) {
     case 'success':
+    case 'warn':
     case 'fail':
       return { kind: type, runId, durationMs: durationMs !== null && isGiven(durationMs) ? durationMs : null }
     case 'start':

@@ -130,7 +130,13 @@ async function readAll(socket: Socket): Promise<string> {
 }
 
 export function pathOf({ publicId, type, exitCode, runId }: SentPing): string {
-  const verb = { success: '', start: '/start', fail: exitCode === null ? '/fail' : `/${exitCode}`, log: '/log' }[type]
+  const verb = {
+    success: '',
+    start: '/start',
+    fail: exitCode === null ? '/fail' : `/${exitCode}`,
+    log: '/log',
+    warn: '/warn',
+  }[type]
   return `/ping/${publicId}${verb}${runId === null ? '' : `?rid=${runId}`}`
 }
 

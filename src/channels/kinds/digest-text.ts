@@ -25,6 +25,7 @@ export interface CheckLine extends Pick<EventText, 'name' | 'change' | 'reason'>
 const WORDS = {
   'check.down': 'down',
   'check.flapping': 'flapping',
+  'check.warned': 'with a warning',
   'check.late': 'late',
   'check.unknown': 'unknown',
   'check.paused': 'paused',

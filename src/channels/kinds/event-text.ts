@@ -69,6 +69,8 @@ function describeChange(event: NotifiedCheck): Pick<EventText, 'change' | 'reaso
       return { change: ' is watched again', reason: `It was resumed at ${at}` }
     case 'check.flapping':
       return { change: ' is flapping', reason: explainFlapping(event, at) }
+    case 'check.warned':
+      return { change: ' ended with a warning', reason: explainWarning(event, at) }
     case 'check.late':
       return { change: ' is late', reason: `${explainLate(event, at)}; its grace time is running` }
     case 'check.unknown': {
@@ -80,6 +82,12 @@ function describeChange(event: NotifiedCheck): Pick<EventText, 'change' | 'reaso
       }
     }
   }
+}
+
+function explainWarning({ check, lastPing, facts }: NotifiedCheck, at: string): string {
+  const detail = toOneLine(facts.detail ?? '')
+  const because = detail === '' ? showExitCode(lastPing) : `: ${detail}`
+  return `${hasRuns(check) ? 'A run' : 'The job'} is done, and a person should look at it: it reported a warning at ${at}${because}`
 }
 
 function explainLate({ check }: NotifiedCheck, at: string): string {
@@ -113,9 +121,9 @@ function explainDown({ facts, check, lastPing }: NotifiedCheck, at: string): str
   }
 }
 
-/** Only of a failure: the exit code of a success is always 0. */
+/** Not of a success: its exit code is always 0. */
 function showExitCode(ping: EventPing | null): string {
-  return ping?.type === 'fail' && ping.exit_code !== null ? ` with exit code ${ping.exit_code}` : ''
+  return ping !== null && ping.type !== 'success' && ping.exit_code !== null ? ` with exit code ${ping.exit_code}` : ''
 }
 
 function locate({ kubernetes, project }: EventCheck): string {
@@ -128,8 +136,10 @@ function locate({ kubernetes, project }: EventCheck): string {
   return `HeartbeatCheck ${namespace}/${name} in cluster ${cluster}, project ${project.slug}`
 }
 
+const HAS_OUTPUT: ReadonlySet<NotifiedCheck['type']> = new Set(['check.down', 'check.up', 'check.warned'])
+
 function findOutput({ type, check, lastPing }: NotifiedCheck): JobOutput | null {
-  if (lastPing === null || (type !== 'check.down' && type !== 'check.up')) return null
+  if (lastPing === null || !HAS_OUTPUT.has(type)) return null
   const text = cleanOutput(lastPing.body ?? '')
   if (text === '') return null
   const about = `${lastPing.type}${showExitCode(lastPing)}, ${formatInstant(lastPing.created_at)}`

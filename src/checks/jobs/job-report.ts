@@ -9,14 +9,7 @@ export type JobEntry =
   /** A pod of the Job runs. `slotAt`: the slot of the schedule that the Job was created for, else its creation. */
   | { readonly type: 'start'; readonly at: Instant; readonly slotAt: Instant }
   | { readonly type: 'success'; readonly at: Instant; readonly durationMs: number | null }
-  | {
-      readonly type: 'fail'
-      readonly at: Instant
-      readonly durationMs: number | null
-      readonly exitCode: number | null
-      /** Its first line says why, for people. At most 10,240 bytes are stored, the first ones. */
-      readonly body: string
-    }
+  | (JobFailure & { readonly type: 'fail' })
   /** The Job is suspended, and its pods are gone: its run is closed without a record until it starts again. */
   | { readonly type: 'suspend'; readonly at: Instant }
   /**
@@ -24,6 +17,17 @@ export type JobEntry =
    * because the next run was due, in one sentence for people; then the check goes down.
    */
   | { readonly type: 'log'; readonly at: Instant; readonly body: string; readonly overran?: string }
+
+interface JobFailure {
+  readonly at: Instant
+  readonly durationMs: number | null
+  readonly exitCode: number | null
+  /** Its first line says why, for people. At most 10,240 bytes are stored, the first ones. */
+  readonly body: string
+}
+
+/** An entry as the check reads it: a Job itself knows no warning. */
+export type ReadEntry = JobEntry | (JobFailure & { readonly type: 'warn' })
 
 export interface JobReport {
   /** The HeartbeatCheck. */

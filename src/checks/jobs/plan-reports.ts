@@ -1,16 +1,17 @@
 /** What a group of reports changes, from what is known of their checks under the locks. Pure. */
 
 import { isDeepStrictEqual } from 'node:util'
-import type { CheckState, Instant } from '../../domain/check.ts'
+import { type CheckState, type Instant, isCompletion } from '../../domain/check.ts'
 import { type LastRun, newerRun } from '../../domain/last-run.ts'
 import { toStoredText } from '../../domain/plain-text.ts'
+import { isWarning } from '../../domain/warning.ts'
 import type { ChangeSet } from '../../store/checks/change-sets.ts'
 import type { LockedCheck } from '../../store/checks/states.ts'
 import type { CronJobRow } from '../../store/jobs/cron-jobs.ts'
 import type { FollowingCheck, StoredRun } from '../../store/jobs/followed-checks.ts'
 import { type Decision, decideChanges } from '../change.ts'
-import { isAloneAt } from './early-fails.ts'
-import type { JobEntry, JobOutcome, JobReport } from './job-report.ts'
+import { isAloneAt } from './early-ends.ts'
+import type { JobEntry, JobOutcome, JobReport, ReadEntry } from './job-report.ts'
 import { type RunLedger, toChange } from './to-change.ts'
 
 export interface Recorded {
@@ -45,6 +46,7 @@ export interface Plan {
 
 export function planReports(gathered: readonly Gathered[], { all, locked, cronJobs, now }: Facts): Plan {
   const states = new Map(locked.map(({ key, state }) => [key, state]))
+  const codes = new Map(locked.map(({ key, stored }) => [key, stored.warnExitCodes]))
   const lastRuns = new Map(cronJobs.map(({ key, lastRun }) => [key, lastRun]))
   const reportsOf = Map.groupBy(all, nameOf)
   const ownOf = Map.groupBy(gathered, ({ check }) => check.key)
@@ -53,12 +55,12 @@ export function planReports(gathered: readonly Gathered[], { all, locked, cronJo
     const { key, createdAt } = check
     const runs = states.get(key)?.runs ?? []
     const reports = ownOf.get(key)!.map((own) => own.report)
-    const { failedAt } = stored
+    const { overruledAt } = stored
     const facts = {
       check,
       runs,
       stored,
-      hasFailedEarly: failedAt !== null && isAloneAt(failedAt, report, { reports, runs, now }),
+      isOverruledEarly: overruledAt !== null && isAloneAt(overruledAt, report, { reports, runs, now }),
       lastRun: lastRuns.get(key) ?? null,
       now,
       newestPast: newestEndBefore(createdAt, reportsOf.get(nameOf(report))!),
@@ -66,10 +68,13 @@ export function planReports(gathered: readonly Gathered[], { all, locked, cronJo
     const run = `${key}:${report.runId}`
     const ledger: RunLedger = ledgers.get(run) ?? new Set()
     ledgers.set(run, ledger)
-    return { report, key, facts, ledger, decisions: [] as Decision[] }
+    const warnExitCodes = codes.get(key) ?? []
+    return { report, warnExitCodes, key, facts, ledger, decisions: [] as Decision[] }
   })
   // Runs of one check overlap: what happened first decides first, whichever run it is of.
-  const entries = plans.flatMap((plan) => plan.report.entries.map((entry) => ({ plan, entry })))
+  const entries = plans.flatMap((plan) =>
+    plan.report.entries.map((entry) => ({ plan, entry: readEntry(entry, plan.warnExitCodes) })),
+  )
   const steps = inOrderOfTime(entries).flatMap(({ plan, entry }) => {
     const change = states.has(plan.key) ? toChange(plan.report, entry, plan.facts, plan.ledger) : null
     return change === null ? [] : [{ plan, change }]
@@ -90,33 +95,39 @@ export function planReports(gathered: readonly Gathered[], { all, locked, cronJo
   return { recorded, changeSet: { ...changeSet, pings }, cronJobs: planCronJobs(kept, cronJobs, states) }
 }
 
+const readEntry = (entry: JobEntry, warnExitCodes: readonly number[]): ReadEntry =>
+  entry.type === 'fail' && isWarning(entry.exitCode, warnExitCodes) ? { ...entry, type: 'warn' } : entry
+
+const readRun = (run: LastRun | null, warnExitCodes: readonly number[]): LastRun | null =>
+  run?.outcome === 'Failed' && isWarning(run.exitCode, warnExitCodes) ? { ...run, outcome: 'Warned' } : run
+
 /** Of the check of a report. */
 export const nameOf = ({ resource: { cluster, namespace, name } }: JobReport) => `${cluster}/${namespace}/${name}`
 
 function newestEndBefore(createdAt: Instant, reports: readonly JobReport[]): Instant {
-  const ends = reports.flatMap(({ entries }) => entries.filter(({ type }) => type === 'success' || type === 'fail'))
+  const ends = reports.flatMap(({ entries }) => entries.filter(({ type }) => isCompletion(type)))
   return ends.reduce((newest, { at }) => (at < createdAt ? Math.max(newest, at) : newest), 0)
 }
 
 /** Sorts by time; at equal times a start comes before the end of a run. */
-function inOrderOfTime<T extends { readonly entry: JobEntry }>(all: readonly T[]): T[] {
+function inOrderOfTime<T extends { readonly entry: ReadEntry }>(all: readonly T[]): T[] {
   const rank = ({ entry }: T) => (entry.type === 'start' ? 0 : 1)
   return all.toSorted((one, other) => one.entry.at - other.entry.at || rank(one) - rank(other))
 }
 
 /** The rows that differ once these reports are recorded. `states`: as they are then. */
 function planCronJobs(
-  reported: readonly { readonly report: JobReport; readonly key: number }[],
+  reported: readonly { readonly report: JobReport; readonly key: number; readonly warnExitCodes: readonly number[] }[],
   stored: readonly CronJobRow[],
   states: ReadonlyMap<number, CheckState>,
 ): CronJobRow[] {
   const before = new Map(stored.map((row) => [row.key, row]))
   const rows = new Map<number, CronJobRow>()
-  for (const { report, key } of reported) {
+  for (const { report, key, warnExitCodes } of reported) {
     const { source: name, runId, job, lastRun } = report
     const row = rows.get(key) ?? before.get(key) ?? { key, name, lastRun: null, jobs: {} }
     const jobs = runId === null || job === null ? row.jobs : { ...row.jobs, [runId]: job }
-    rows.set(key, { key, name, lastRun: newerRun(row.lastRun, toStored(lastRun, runId)), jobs })
+    rows.set(key, { key, name, lastRun: newerRun(row.lastRun, toStored(readRun(lastRun, warnExitCodes), runId)), jobs })
   }
   return [...rows.values()].flatMap((row) => {
     const open = new Set(states.get(row.key)!.runs.map(({ id }) => id))

@@ -11,7 +11,7 @@ import { readCronJobs, saveCronJobs } from '../../store/jobs/cron-jobs.ts'
 import { findFollowing, readStoredRuns } from '../../store/jobs/followed-checks.ts'
 import { inOrder } from '../../store/postgres/in-order.ts'
 import { LOCK_NOT_AVAILABLE, sqlStateOf } from '../../store/postgres/sqlstate.ts'
-import { spanOf } from './early-fails.ts'
+import { spanOf } from './early-ends.ts'
 import type { JobOutcome, JobReport } from './job-report.ts'
 import { nameOf, planReports, type Recorded } from './plan-reports.ts'
 

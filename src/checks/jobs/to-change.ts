@@ -2,13 +2,13 @@
  * What a report changes of its check: an entry as a change of the spine, or nothing where it is stored already. Pure.
  */
 
-import type { Instant, Run } from '../../domain/check.ts'
+import { type Instant, isCompletion, type Run } from '../../domain/check.ts'
 import type { LastRun } from '../../domain/last-run.ts'
 import { LIMITS } from '../../domain/limits.ts'
 import { toStoredText } from '../../domain/plain-text.ts'
 import type { FollowingCheck, StoredRun } from '../../store/jobs/followed-checks.ts'
 import type { Change } from '../change.ts'
-import type { JobEntry, JobReport } from './job-report.ts'
+import type { JobReport, ReadEntry } from './job-report.ts'
 
 /** What is known when a report is read, under the lock of its check. */
 export interface Known {
@@ -16,8 +16,8 @@ export interface Known {
   /** The open runs of the check, before this group. */
   readonly runs: readonly Run[]
   readonly stored: StoredRun
-  /** Its container sent a fail without the run's id, perhaps before the start was recorded, and no success since. */
-  readonly hasFailedEarly: boolean
+  /** Its container sent a fail or a warning without the run's id, perhaps before the start was recorded, and no success since. */
+  readonly isOverruledEarly: boolean
   /** The newest run that is stored, with the times that the Job has. */
   readonly lastRun: LastRun | null
   /** When it is recorded, by the database's clock. */
@@ -36,15 +36,14 @@ export type RunLedger = Set<'start' | 'end' | 'suspended' | Instant>
 const hasEnd = ({ jobTypes }: StoredRun) => jobTypes.some((type) => type !== 'start')
 
 /** Whether its end is stored: Jobs have reported it, or the container itself by the run's id. */
-export const isEnded = (stored: StoredRun) =>
-  hasEnd(stored) || stored.httpTypes.includes('success') || stored.httpTypes.includes('fail')
+export const isEnded = (stored: StoredRun) => hasEnd(stored) || stored.httpTypes.some(isCompletion)
 
 const isStarted = ({ jobTypes, httpTypes }: StoredRun) => jobTypes.includes('start') || httpTypes.includes('start')
 
 /** Returns null for an entry that is stored. Adds to the ledger what the entry stores. */
-export function toChange(report: JobReport, entry: JobEntry, known: Known, ledger: RunLedger): Change | null {
+export function toChange(report: JobReport, entry: ReadEntry, known: Known, ledger: RunLedger): Change | null {
   const { runId, job } = report
-  const { check, runs, stored, hasFailedEarly, now, newestPast } = known
+  const { check, runs, stored, isOverruledEarly, now, newestPast } = known
   const { key, createdAt } = check
   const close = (id: string): Change => ({ key, at: now, event: { kind: 'abandon', runId: id, at: null } })
   if (entry.type === 'suspend') {
@@ -69,7 +68,7 @@ export function toChange(report: JobReport, entry: JobEntry, known: Known, ledge
   const change = { key, at: now, about: { job, detail: null } }
   const ping = { runId, exitCode: null, body: null, source: 'job' } as const
   if (entry.type === 'start') {
-    const started = { at, slotAt: entry.slotAt, createdAt, isOver, isStored: isKnown, hasFailed: hasFailedEarly }
+    const started = { at, slotAt: entry.slotAt, createdAt, isOver, isStored: isKnown, isOverruled: isOverruledEarly }
     const event = { kind: 'start', runId, job: started } as const
     return isKnown ? { ...change, event } : { ...change, event, ping: { ...ping, type: 'start' } }
   }
@@ -84,13 +83,13 @@ export function toChange(report: JobReport, entry: JobEntry, known: Known, ledge
     const about = { job, detail: toDetail(entry.overran ?? '') }
     return { ...change, event: { kind: 'abandon', runId, at, ...overran }, ping: log, about }
   }
-  const isOverruled = stored.httpTypes.includes('fail') || hasFailedEarly
-  const isLog = isOverruled || runs.some(({ id, hasFailed }) => id === runId && hasFailed)
+  const isOverruled = stored.httpTypes.some((type) => type === 'fail' || type === 'warn') || isOverruledEarly
+  const isLog = isOverruled || runs.some((run) => run.id === runId && run.isOverruled)
   if (entry.type === 'success' && isLog && hasLog && runId !== null) return close(runId)
   const end = { at, createdAt, isSuperseded: entry.at < newestPast, isOverruled }
   const event = { kind: entry.type, runId, durationMs: toDuration(entry.durationMs), job: end } as const
   if (entry.type === 'success') return { ...change, event, ping: { ...ping, type: 'success', exitCode: 0 } }
-  const failed = { ...ping, type: 'fail', exitCode: toExitCode(entry.exitCode), body: toBody(entry.body) } as const
+  const failed = { ...ping, type: entry.type, exitCode: toExitCode(entry.exitCode), body: toBody(entry.body) } as const
   return { ...change, event, ping: failed, about: { job, detail: toDetail(entry.body) } }
 }
 
@@ -105,7 +104,7 @@ function isToReopen(at: Instant, runId: string | null, { runs, stored }: Known):
  * Whether the history has an entry of this type of the run. A run has one start and one end, whatever its kind: a
  * success may be stored as a log. The history holds each type of a run once, whichever process reports it.
  */
-export function isRecorded(type: JobEntry['type'], stored: StoredRun): boolean {
+export function isRecorded(type: ReadEntry['type'], stored: StoredRun): boolean {
   if (stored.isPruned) return true
   if (type === 'start') return isStarted(stored)
   return hasEnd(stored) || (type !== 'log' && stored.httpTypes.some((one) => one === type))

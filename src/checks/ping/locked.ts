@@ -5,7 +5,7 @@ import { findRunPings, type LockedCheck, lockStates, runPingKey } from '../../st
 import type { Session } from '../../store/postgres/database.ts'
 import { inOrder } from '../../store/postgres/in-order.ts'
 import { CommitUnknown } from '../../store/postgres/sqlstate.ts'
-import { decideChanges } from '../change.ts'
+import { decideChanges, withWarnings } from '../change.ts'
 import { GroupUnknown, type PingChange, type PingOutcome, pingIdsOf, toOutcome } from './ping.ts'
 
 export interface LockedCommit {
@@ -32,9 +32,10 @@ export async function commitLocked(
         runPings.length === 0 ? new Set<string>() : findRunPings(tx, runPings),
       ]),
     async (tx, [locked, stored]) => {
-      const repeats = findRepeats(group, stored)
-      const isFresh = group.map((_, index) => !repeats.has(index))
-      const fresh = group.filter((_, index) => isFresh[index])
+      const judged = withWarnings(group, locked)
+      const repeats = findRepeats(judged, stored)
+      const isFresh = judged.map((_, index) => !repeats.has(index))
+      const fresh = judged.filter((_, index) => isFresh[index])
       const { decisions, changeSet, after } = decideChanges(locked, fresh, 'earlier')
       pingIds = pingIdsOf(isFresh, decisions, changeSet.pings)
       const outcomes: PingOutcome[] = []

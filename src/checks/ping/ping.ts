@@ -87,6 +87,7 @@ export function toChange(ping: Ping, key: number): PingChange {
 function toEvent({ type, runId, durationMs }: Ping): CheckEvent {
   switch (type) {
     case 'success':
+    case 'warn':
     case 'fail':
       return { kind: type, runId, durationMs }
     case 'start':

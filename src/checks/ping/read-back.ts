@@ -20,7 +20,7 @@ import {
   LOCK_NOT_AVAILABLE,
   sqlStateOf,
 } from '../../store/postgres/sqlstate.ts'
-import { decideChanges } from '../change.ts'
+import { decideChanges, withWarnings } from '../change.ts'
 import type { PingCounts } from './counts.ts'
 import { findRepeats, hasRunId } from './locked.ts'
 import { type PingChange, toChange } from './ping.ts'
@@ -185,8 +185,9 @@ export function createReadBack(options: ReadBackOptions) {
         return { states, storedRuns, removed, locked, changes, isLeft }
       },
       async (tx, { states, storedRuns, removed, locked, changes, isLeft }) => {
-        const repeats = findRepeats(changes, storedRuns)
-        const fresh = changes.filter((_, index) => !repeats.has(index))
+        const judged = withWarnings(changes, states)
+        const repeats = findRepeats(judged, storedRuns)
+        const fresh = judged.filter((_, index) => !repeats.has(index))
         const { decisions, changeSet } = decideChanges(states, fresh, 'earlier')
         const moved = isLeft ? undefined : moveSpoolPosition(tx, spool.id, pings.at(-1)!.position)
         await inOrder([saveChanges(tx, changeSet), moved])

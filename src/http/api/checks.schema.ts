@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { MANAGERS, SHOWN_STATUSES, STATUS_REASONS, TAGS } from '../../domain/check.ts'
+import { COMPLETIONS, MANAGERS, SHOWN_STATUSES, STATUS_REASONS, TAGS } from '../../domain/check.ts'
 import { CHECK_SORTS } from '../../domain/check-order.ts'
 import { rule } from '../../domain/errors.ts'
 import {
@@ -53,6 +53,19 @@ const channels = () =>
 const RESUME_ON_PING =
   'True: the next completion of a paused check resumes it, and counts. False: only an explicit resume ends a pause.'
 
+const WARN_CODES = rule(
+  `must be a list of at most ${LIMITS.warnExitCodes} different numbers from 1 to ${LIMITS.exitCode}`,
+)
+const WARN_EXIT_CODES =
+  'Exit codes with which the job is done, but a person should look at it: a warning instead of a failure.'
+const warnExitCodes = () =>
+  z
+    .array(z.int(WARN_CODES).min(1, WARN_CODES).max(LIMITS.exitCode, WARN_CODES), WARN_CODES)
+    .max(LIMITS.warnExitCodes, WARN_CODES)
+    .refine((given) => new Set(given).size === given.length, WARN_CODES)
+    .transform((given) => given.toSorted((a, b) => a - b))
+    .meta({ description: WARN_EXIT_CODES, uniqueItems: true })
+
 const LABELS_RULE = `must be an object of at most ${LABELS.max} labels`
 const labels = () =>
   z
@@ -86,6 +99,7 @@ const common = {
   schedule: field.schedule().optional(),
   time_zone: field.timeZone().optional(),
   max_runtime_seconds: field.seconds(LIMITS.maxRuntimeSeconds).nullable().optional().meta({ description: MAX_RUNTIME }),
+  warn_exit_codes: warnExitCodes().optional(),
   resume_on_ping: z.boolean(rule('must be true or false')).meta({ description: RESUME_ON_PING }).optional(),
   channels: channels().optional(),
 }
@@ -163,6 +177,11 @@ const fields = {
   ),
   time_zone: field.stringOrNull('IANA time zone of the schedule.'),
   last_ping_at: field.instant('Last completion.').nullable(),
+  last_outcome: z
+    .enum(COMPLETIONS)
+    .nullable()
+    .meta({ description: 'How it ended: warn, if the job is done, and a person should look at it.' }),
+  last_success_at: field.instant('Last completion that was no fail.').nullable(),
   expected_at: field.instant('When the next completion is expected.').nullable(),
   due_at: field.instant('The earliest moment at which the check goes down if nothing happens.').nullable(),
   running: field.integer(
@@ -183,6 +202,7 @@ const fields = {
     description: 'Part of events and of alerts. Of a declared check: the labels of its HeartbeatCheck.',
   }),
   max_runtime_seconds: field.integerOrNull(MAX_RUNTIME),
+  warn_exit_codes: z.array(z.int()).meta({ description: WARN_EXIT_CODES }),
   resume_on_ping: z.boolean().meta({ description: RESUME_ON_PING }),
   channels: z.array(field.id()).nullable().meta({ description: CHANNELS }),
   flapping: z.boolean().meta({
@@ -264,6 +284,10 @@ const SORT =
 export const CheckListQuery = z.object({
   project_id: field.uuid('Project whose checks are listed.'),
   status: z.array(oneStatus).optional().meta({ description: 'Only checks of this status; repeated: of one of them.' }),
+  outcome: z
+    .array(field.oneOf(COMPLETIONS))
+    .optional()
+    .meta({ description: 'Only checks whose last completion was this; repeated: one of them.' }),
   slug: field.words('Only the check of this slug.'),
   q: field.words('Only checks whose name or slug contains this, whatever its capitals.'),
   tag: z.array(tag()).optional().meta({ description: 'Only checks with this tag; repeated: with all of them.' }),

@@ -97,8 +97,8 @@ export const readCheckUpdate = (body: unknown): Update => inCamelCase(parsePart(
 function toNewCheck(body: z.output<typeof NewCheck>): New {
   const { schedule = null, timeZone = null, graceSeconds, maxRuntimeSeconds = null, ...others } = inCamelCase(body)
   const standard = schedule === null ? LIMITS.periodSeconds.default : null
-  const { periodSeconds = standard, resumeOnPing = false, ...fields } = others
-  const limits = { graceSeconds, maxRuntimeSeconds, jobArea: null, resumeOnPing }
+  const { periodSeconds = standard, warnExitCodes = [], resumeOnPing = false, ...fields } = others
+  const limits = { graceSeconds, maxRuntimeSeconds, warnExitCodes, jobArea: null, resumeOnPing }
   return { ...fields, spec: { periodSeconds, schedule, timeZone, ...limits } }
 }
 

@@ -138,6 +138,12 @@ const CHECK_EVENTS = [
     { reasons: ['flapping'], status: z.enum(['up', 'down']), flips: z.int() },
   ),
   checkEvent(
+    'CheckWarnedEvent',
+    'check.warned',
+    'The job is done, and a person should look at it. While warnings continue, one event in 24 hours.',
+    { reasons: ['warned'], status: z.enum(['up', 'late']), detail: z.string().nullable() },
+  ),
+  checkEvent(
     'CheckLateEvent',
     'check.late',
     'The job has not reported when it was expected; its grace time is running. For channels that choose this event.',

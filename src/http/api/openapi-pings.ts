@@ -79,8 +79,8 @@ const SIGNALS: readonly Signal[] = [
       parameter(
         'state',
         'query',
-        'As jobs of Cronitor send it: `run` is a start, `complete` a success, `fail` a failure.',
-        { type: 'string', enum: ['run', 'complete', 'fail'] },
+        'As jobs of Cronitor send it: `run` is a start, `complete` a success, `fail` a failure. `warn` is a warning.',
+        { type: 'string', enum: ['run', 'complete', 'warn', 'fail'] },
         'complete',
       ),
       parameter(
@@ -107,6 +107,13 @@ const SIGNALS: readonly Signal[] = [
     isCompletion: true,
   },
   {
+    path: '/warn',
+    id: 'Warn',
+    summary: 'The job is done, and a person should look at it',
+    about: 'As a success, with the event `check.warned`: one in 24 hours while warnings continue.',
+    isCompletion: true,
+  },
+  {
     path: '/log',
     id: 'Log',
     summary: 'Store a text',
@@ -117,7 +124,7 @@ const SIGNALS: readonly Signal[] = [
     path: '/{exit_code}',
     id: 'ExitCode',
     summary: 'The job ended with this exit code',
-    about: 'Zero is a success, anything else a failure.',
+    about: 'Zero is a success, one of `warn_exit_codes` of the check a warning, anything else a failure.',
     isCompletion: true,
     parameters: [
       parameter(

@@ -143,6 +143,9 @@ const METRICS: readonly CheckMetric[] = [
     '1 while the check goes down and up so often that its changes are not notified, else 0',
     (row) => Number(row.isFlapping),
   ),
+  numberOf('heartbeat_check_warning', '1 while the last completion was a warning, else 0', (row) =>
+    Number(row.isWarning),
+  ),
   {
     name: 'heartbeat_check_last_run_outcome',
     help: '1 for the outcome of the newest run of the CronJob that the check follows, 0 for the other outcomes; no sample without a CronJob',

@@ -40,15 +40,17 @@ const SUCCESS: Signal = { type: 'success', exitCode: 0 }
 const START: Signal = { type: 'start', exitCode: null }
 const FAIL: Signal = { type: 'fail', exitCode: null }
 const LOG: Signal = { type: 'log', exitCode: null }
+const WARN: Signal = { type: 'warn', exitCode: null }
 /** By their words in the path. */
 const SIGNALS: ReadonlyMap<string, Signal> = new Map([
   ['start', START],
   ['fail', FAIL],
   ['log', LOG],
+  ['warn', WARN],
 ])
 
 /**
- * `[/ping]/<public_id>` or `[/ping]/<ping_key>/<slug>`, then `[/start|/fail|/log|/<exit code>]`, with at most one slash
+ * `[/ping]/<public_id>` or `[/ping]/<ping_key>/<slug>`, then `[/start|/fail|/warn|/log|/<exit code>]`, with at most one slash
  * at the end; or `/api/push/<token>`. Null for a path that names no check.
  */
 export function parsePingPath(path: string): PingPath | null {
@@ -95,7 +97,7 @@ function parseRest(rest: string, address: Address): PingPath | null {
 /** For the `Ping-Warning` header. The names are labels of a counter: no text of the request. */
 export const PING_WARNINGS = {
   duration_invalid: `duration ignored: not an integer from 0 to ${LIMITS.durationMs}`,
-  duration_unexpected: 'duration ignored: only success, fail and exit code pings carry one',
+  duration_unexpected: 'duration ignored: only success, warn, fail and exit code pings carry one',
   run_id_invalid: 'rid ignored: not a UUID',
   run_refused: `no run opened: ${LIMITS.openRuns} are open already`,
   state_invalid: 'state ignored: no word that is known',
@@ -251,6 +253,7 @@ const WORDS: ReadonlyMap<string, Signal> = new Map([
   ...['ok', 'up', 'complete', 'success'].map((word) => [word, SUCCESS] as const),
   ...['error', 'err', 'down', 'critical', 'crit', 'timeout', 'ko'].map((word) => [word, FAIL] as const),
   ...['run', 'start', 'in_progress'].map((word) => [word, START] as const),
+  ...['warn', 'warning'].map((word) => [word, WARN] as const),
 ])
 const STATUS_WORDS: ReadonlyMap<string, Signal> = new Map([...WORDS, ['0', FAIL], ['false', FAIL]])
 

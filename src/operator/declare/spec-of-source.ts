@@ -111,7 +111,7 @@ function readSchedule(jobArea: string, source: Source, zone: string, follows: Fo
 function toSpec(
   jobArea: string,
   source: Source | null,
-  { graceSeconds, maxRuntimeSeconds }: Follows,
+  { graceSeconds, maxRuntimeSeconds, warnExitCodes }: Follows,
   schedule: Exclude<SourceSchedule, { fault: string }> | typeof NO_SCHEDULE,
 ): GivenSpec {
   return {
@@ -119,6 +119,7 @@ function toSpec(
     ...schedule,
     graceSeconds: graceSeconds ?? FOLLOWED_DEFAULTS.graceSeconds,
     maxRuntimeSeconds: maxRuntimeSeconds ?? longestRun(source),
+    warnExitCodes,
     jobArea,
   }
 }

@@ -104,19 +104,38 @@ export function text({ min = 0, max, description, rules = [] }: TextOptions): z.
   return withRules(z.string('must be text').refine(isFit, { error: says, abort: true }), rules, meta)
 }
 
-interface SecondsOptions {
+interface IntegerOptions {
   readonly min: number
   readonly max: number
   readonly description: string
 }
 
-export function seconds({ min, max, description }: SecondsOptions): z.ZodInt {
+export function integer({ min, max, description }: IntegerOptions): z.ZodInt {
   const says = `must be an integer from ${min} to ${max}`
   return z.int(says).min(min, says).max(max, says).meta({ description, format: 'int32' })
 }
 
 export function oneOf<const Values extends readonly string[]>(values: Values, description: string) {
   return z.enum(values, `must be one of ${values.join(', ')}`).meta({ description })
+}
+
+interface SetOptions {
+  readonly max: number
+  /** What no item may be twice, such as `a tag`. */
+  readonly of: string
+  readonly description: string
+}
+
+/** A list in which each item occurs once. */
+export function setOf<One extends z.ZodString | z.ZodInt>(one: One, { max, of, description }: SetOptions) {
+  return z
+    .array(one, 'must be a list')
+    .max(max, { error: `must have at most ${max} items`, abort: true })
+    .superRefine((all: readonly unknown[], context) => {
+      const repeated = all.findIndex((item, index) => all.indexOf(item) !== index)
+      if (repeated !== -1) context.addIssue({ code: 'custom', message: `must not be ${of} twice`, path: [repeated] })
+    })
+    .meta({ description, 'x-kubernetes-list-type': 'set' })
 }
 
 interface EntriesOptions {

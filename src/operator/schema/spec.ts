@@ -10,7 +10,7 @@ import { FOLLOWED_DEFAULTS } from '../../domain/followed-defaults.ts'
 import { LIMITS } from '../../domain/limits.ts'
 import { isVisible } from '../../domain/plain-text.ts'
 import { DEFAULT_KEY } from '../names.ts'
-import { oneOf, seconds, shaped, text, withRules } from './fields.ts'
+import { integer, oneOf, setOf, shaped, text, withRules } from './fields.ts'
 import { publish } from './publish.ts'
 import { SOURCE_RULES, sourceRef } from './source-ref.ts'
 
@@ -64,20 +64,13 @@ const tag = text({
   rules: [shaped(TAGS.shape, 'must be 1 to 50 characters of A-Z, a-z, 0-9, _, ., :, / and -')],
 })
 
-const TOO_MANY_TAGS = `must have at most ${TAGS.max} items`
-const tags = z
-  .array(tag, 'must be a list')
-  .max(TAGS.max, { error: TOO_MANY_TAGS, abort: true })
-  .superRefine((all, context) => {
-    const repeated = all.findIndex((one, index) => all.indexOf(one) !== index)
-    if (repeated !== -1) context.addIssue({ code: 'custom', message: 'must not be a tag twice', path: [repeated] })
-  })
-  .meta({
-    description: `Words to group and to find checks by, at most ${TAGS.max}; events have them too. Default: none. Example: [team:payments, nightly]`,
-    'x-kubernetes-list-type': 'set',
-  })
+const tags = setOf(tag, {
+  max: TAGS.max,
+  of: 'a tag',
+  description: `Words to group and to find checks by, at most ${TAGS.max}; events have them too. Default: none. Example: [team:payments, nightly]`,
+})
 
-const periodSeconds = seconds({
+const periodSeconds = integer({
   ...LIMITS.periodSeconds,
   description: `Seconds from one completion of the job to the next, ${LIMITS.periodSeconds.min} to ${LIMITS.periodSeconds.max}. Give either periodSeconds or schedule. Example: 3600`,
 })
@@ -127,14 +120,21 @@ const timeZone = text({
   ],
 })
 
-const graceSeconds = seconds({
+const graceSeconds = integer({
   ...LIMITS.graceSeconds,
   description: `Seconds that a completion may be late before the check goes down, ${LIMITS.graceSeconds.min} to ${LIMITS.graceSeconds.max}; with sourceRef, seconds that a run may start late. Default: a tenth of the interval, at least 60 and at most ${LIMITS.graceSeconds.default}; with sourceRef ${FOLLOWED_DEFAULTS.graceSeconds}. status.graceSeconds is the value in use`,
 })
 
-const maxRuntimeSeconds = seconds({
+const maxRuntimeSeconds = integer({
   ...LIMITS.maxRuntimeSeconds,
   description: `Seconds that one run may take, ${LIMITS.maxRuntimeSeconds.min} to ${LIMITS.maxRuntimeSeconds.max}; the check goes down when a run takes longer. The job reports the start of a run to $HEARTBEAT_URL/start, and is on time when it starts on time. Default: none; with sourceRef, activeDeadlineSeconds of its Jobs + ${FOLLOWED_DEFAULTS.beyondDeadlineSeconds}, else ${FOLLOWED_DEFAULTS.maxRuntimeSeconds}`,
+})
+
+const warnExitCode = integer({ min: 1, max: LIMITS.exitCode, description: `1 to ${LIMITS.exitCode}.` })
+const warnExitCodes = setOf(warnExitCode, {
+  max: LIMITS.warnExitCodes,
+  of: 'an exit code',
+  description: `Exit codes with which the job is done, but a person should look at it: check.warned is sent instead of check.down; at most ${LIMITS.warnExitCodes}. With sourceRef, of the container that failed. Default: none. Example for restic: [3]`,
 })
 
 const suspend = z.boolean('must be true or false').meta({
@@ -169,6 +169,7 @@ const fields = z.object(
     timeZone: timeZone.optional(),
     graceSeconds: graceSeconds.optional(),
     maxRuntimeSeconds: maxRuntimeSeconds.optional(),
+    warnExitCodes: warnExitCodes.optional(),
     suspend: suspend.optional(),
     project: project.optional(),
     sourceRef: sourceRef.optional().meta({

@@ -66,7 +66,7 @@ const lastRun = z
     completionTime: z.string().optional().meta({ description: 'When the run ended.', format: 'date-time' }),
     outcome: text({
       max: WORD_LENGTH,
-      description: 'Running, Succeeded, Failed or Deleted; further values may be added.',
+      description: 'Running, Succeeded, Warned, Failed or Deleted; further values may be added.',
     }),
     exitCode: z
       .int()

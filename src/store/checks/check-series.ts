@@ -15,7 +15,7 @@ import {
 import type { RunOutcome } from '../../domain/last-run.ts'
 import { deadlineOf } from '../../domain/transition.ts'
 import type { Database } from '../postgres/database.ts'
-import { type StoredSpec, statusCode } from './columns.ts'
+import { pingTypeCode, type StoredSpec, statusCode } from './columns.ts'
 
 /** A check as monitoring knows it, by names that outlive a reinstall: no id, and nothing that a job has sent. */
 export interface ExportedCheck
@@ -36,6 +36,8 @@ export interface ExportedCheck
   readonly deadlineAt: Instant | null
   readonly isRunning: boolean
   readonly isFlapping: boolean
+  /** Its last completion was a warning. */
+  readonly isWarning: boolean
   /** Of the newest run of the CronJob that it follows. Left out without one. */
   readonly lastRunOutcome?: RunOutcome | undefined
   /** The values of its labels of these names, in their order; null for a label that it lacks. */
@@ -45,7 +47,7 @@ export interface ExportedCheck
 /** An instant as a number: to parse one costs twice as much, and every check has four. */
 const MS = (at: string) => `(date_part('epoch', ${at}) * 1000)::int8`
 /** Where a row has the labels. */
-const LABELS = 16
+const LABELS = 17
 const NO_LABELS: readonly (string | null)[] = []
 
 const NAMESPACE = `coalesce(c.kubernetes_namespace, '')`
@@ -74,7 +76,8 @@ export async function readCheckSeries(
           select ${NAMESPACE}, p.slug, ${NAME}, ${CLUSTER},
             case when s.status = ${statusCode('down')} then s.reason end,
             j.last_run ->> 'outcome', s.status, ${MS('s.last_ping_at')}, ${MS('s.last_success_at')}, s.last_duration_ms,
-            ${MS('s.expected_at')}, ${MS('s.due_at')}, s.runs, s.notified, s.period_seconds, s.grace_seconds
+            ${MS('s.expected_at')}, ${MS('s.due_at')}, s.runs, s.notified, s.period_seconds, s.grace_seconds,
+            s.last_outcome is not distinct from ${pingTypeCode('warn')}
             ${labelNames.map((_, index) => `, c.labels ->> $${2 + index}::text`).join('')}
           from checks c join projects p on p.id = c.project_id join check_states s on s.check_key = c.key
             left join cron_jobs j on j.check_key = c.key
@@ -108,6 +111,7 @@ function toExported(row: readonly unknown[], labels: number, now: Instant): Expo
     deadlineAt: deadlineOf(state),
     isRunning: state.runs.some((run) => isRunning(run, now)),
     isFlapping: isFlapping(state),
+    isWarning: row[16] as boolean,
     lastRunOutcome: (row[5] as RunOutcome | null) ?? undefined,
     lastPingAt: row[7] as Instant | null,
     lastSuccessAt: row[8] as Instant | null,

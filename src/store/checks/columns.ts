@@ -9,6 +9,7 @@ import {
   type CheckSpec,
   type CheckState,
   type CheckTexts,
+  type Completion,
   type Instant,
   type Manager,
   PING_SOURCES,
@@ -133,6 +134,8 @@ export function shownStatusSql(now: string, toSql = (status: ShownStatus): strin
 export interface CheckRowsFilter {
   /** One of these statuses, at this time. */
   readonly status?: { readonly statuses: readonly ShownStatus[]; readonly now: Instant }
+  /** One of these last completions. */
+  readonly outcome?: readonly Completion[]
   readonly slug?: string
   /** Part of the name or of the slug, in any case. */
   readonly q?: string
@@ -148,7 +151,7 @@ export interface CheckRowsFilter {
  * `$first`.
  */
 export function narrow(filter: CheckRowsFilter, first: number): { sql: string; values: unknown[] } {
-  const { status, slug, q, tag, label, managedBy } = filter
+  const { status, outcome, slug, q, tag, label, managedBy } = filter
   const conditions: string[] = []
   const values: unknown[] = []
   const given = (value: unknown) => `$${first + values.push(value) - 1}`
@@ -156,6 +159,7 @@ export function narrow(filter: CheckRowsFilter, first: number): { sql: string; v
     const shown = shownStatusSql(`${given(timestamp(status.now))}::timestamptz`)
     conditions.push(`${shown} = any(${given(status.statuses)}::text[])`)
   }
+  if (outcome !== undefined) conditions.push(`s.last_outcome = any(${given(outcome.map(pingTypeCode))}::int2[])`)
   if (slug !== undefined) conditions.push(`c.slug = ${given(slug)}::text`)
   if (q !== undefined) {
     const part = given(`%${q.replace(/[\\%_]/g, '\\$&')}%`)
@@ -179,6 +183,8 @@ export interface StoredSpec {
   readonly dialect: Dialect | null
   readonly graceSeconds: number
   readonly maxRuntimeSeconds: number | null
+  /** Of a ping, or of the container of a Job: then the job is done, with a warning. Sorted, each once. */
+  readonly warnExitCodes: readonly number[]
   /** The check follows a source in this area (../jobs/seen-areas.ts), whose Jobs report its runs. Null: pings report them. */
   readonly jobArea: string | null
   /** Whether a completion resumes the check when it is paused. False of a declared check. */
@@ -209,6 +215,7 @@ export const SPEC = {
   dialect: { type: 'text' },
   graceSeconds: { type: 'int4' },
   maxRuntimeSeconds: { type: 'int4' },
+  warnExitCodes: { type: 'jsonb', encode: orNull, decode: (codes) => (codes as readonly number[] | null) ?? [] },
   jobArea: { type: 'text' },
   resumeOnPing: { type: 'bool' },
 } as const satisfies Columns<StoredSpec>
@@ -223,6 +230,11 @@ export const SPEC_HASH = `(hash_record_extended(row(${namesOf(SPEC)}), 0) & ${2 
 /** These survive in the tombstone of a removed check. */
 export const KEPT_STATE = {
   lastPingAt: { type: 'timestamptz' },
+  lastOutcome: {
+    type: 'int2',
+    encode: (outcome) => (outcome === null ? null : pingTypeCode(outcome)),
+    decode: (code) => (PING_TYPES[code as number] as Completion | undefined) ?? null,
+  },
   lastSuccessAt: { type: 'timestamptz' },
   lastDurationMs: { type: 'int4' },
   lastStartAt: { type: 'timestamptz' },
@@ -245,6 +257,7 @@ export const STATE = {
     decode: (code) => STATUSES[code as number] ?? null,
   },
   quietAt: { type: 'timestamptz' },
+  warnedAt: { type: 'timestamptz' },
 } as const satisfies Columns<CheckState>
 
 export interface CheckTiming {

@@ -24,7 +24,7 @@ export interface PlainPing
   readonly isBodyTruncated: boolean
 }
 
-const { maxRuntimeSeconds: _limit, jobArea: _area, resumeOnPing: _resumes, ...TIMES_FROM } = SPEC
+const { maxRuntimeSeconds: _limit, warnExitCodes: _codes, jobArea: _area, resumeOnPing: _resumes, ...TIMES_FROM } = SPEC
 const ROW = {
   key: { type: 'int8' },
   at: { type: 'timestamptz' },
@@ -75,6 +75,7 @@ const IS_SPEC = `s.job_area is null and (s.period_seconds, s.schedule, s.time_zo
 const TEXT = `with given as (select ${unnestOf(ROW)}),
   saved as (
     update check_states s set last_ping_at = date_trunc('milliseconds', g.at),
+      last_outcome = ${pingTypeCode('success')}, warned_at = null,
       last_success_at = date_trunc('milliseconds', g.at), last_duration_ms = g.duration_ms,
       pings_total = s.pings_total + 1, expected_at = g.expected_at, due_at = g.due_at, stamped_at = g.at
     from given g where s.check_key = g.key and ${IS_PLAIN} and ${IS_SPEC}

@@ -12,13 +12,12 @@ import {
 import { parseCron } from '../../domain/cron.ts'
 import { NEVER } from '../../domain/schedule.ts'
 import { LOCKED_CHECKS, NOTHING_SPOOLED } from '../history/gaps.ts'
-import { int2Array, int8Array, uuidArray } from '../postgres/binary-arrays.ts'
+import { int8Array, uuidArray } from '../postgres/binary-arrays.ts'
 import type { Queryable } from '../postgres/database.ts'
 import { timestamp } from '../postgres/instants.ts'
 import { fieldsOf, namesOf } from './column-lists.ts'
 import {
   type CheckTiming,
-  pingTypeCode,
   SPEC,
   SPEC_HASH,
   STATE,
@@ -185,20 +184,16 @@ function toCronSchedule(stored: StoredSpec): Schedule | null {
   return schedule
 }
 
-/** Which of these pings of runs are stored already, as `runPingKey` writes them. Read under the lock, so that none is added meanwhile. */
+/** The pings of these runs that are stored already, as `runPingKey` writes them. Read under the lock, so that none is added meanwhile. */
 export async function findRunPings(
   tx: Queryable,
-  pings: readonly { key: number; runId: string; type: PingType }[],
+  runs: readonly { key: number; runId: string }[],
 ): Promise<Set<string>> {
   const rows = await tx.queryColumns({
     name: 'find_run_pings',
-    text: `select p.check_key, p.run_id, p.type from unnest($1::int8[], $2::uuid[], $3::int2[]) i (key, run_id, type)
-      join pings p on p.check_key = i.key and p.run_id = i.run_id and p.type = i.type`,
-    values: [
-      int8Array(pings.map((ping) => ping.key)),
-      uuidArray(pings.map((ping) => ping.runId)),
-      int2Array(pings.map((ping) => pingTypeCode(ping.type))),
-    ],
+    text: `select p.check_key, p.run_id, p.type from unnest($1::int8[], $2::uuid[]) i (key, run_id)
+      join pings p on p.check_key = i.key and p.run_id = i.run_id`,
+    values: [int8Array(runs.map(({ key }) => key)), uuidArray(runs.map(({ runId }) => runId))],
   })
   return new Set(
     rows.map(([key, runId, type]) => runPingKey(key as number, runId as string, PING_TYPES[type as number]!)),

@@ -1,7 +1,7 @@
 /** Reads for the list of all checks of an organization: one statement for a page with its counts, one for the last runs of its checks. */
 
 import type { Tenant } from '../../domain/access.ts'
-import type { Instant, ShownStatus } from '../../domain/check.ts'
+import { COMPLETIONS, type Instant, isCompletion, type ShownStatus } from '../../domain/check.ts'
 import { type CheckPlace, STATUS_ORDER } from '../../domain/check-order.ts'
 import { BAR_OUTCOMES, type RunBar, STRIP_RUNS, type SurveySort } from '../../domain/survey.ts'
 import type { Queryable } from '../postgres/database.ts'
@@ -105,7 +105,7 @@ export const STRIP_FLIPS = 100
 
 const OUTCOMES = BAR_OUTCOMES.map((outcome, code) => ({ outcome, code }))
 const codeOf = (wanted: RunBar['outcome']) => OUTCOMES.find(({ outcome }) => outcome === wanted)!.code
-const REASONS = OUTCOMES.filter(({ outcome }) => outcome !== 'success' && outcome !== 'fail')
+const REASONS = OUTCOMES.filter(({ outcome }) => !isCompletion(outcome))
 
 /**
  * The last STRIP_RUNS runs of each check, oldest first: completions, and deadlines that passed without one. They are looked for among the newest
@@ -116,9 +116,9 @@ export async function readStrips(db: Queryable, keys: readonly number[]): Promis
     name: 'read_strips',
     text: `select k.key, (
         select string_agg(runs.code || ':' || coalesce(runs.duration_ms::text, ''), ',' order by runs.id) from (
-          (select p.id, case p.type when ${pingTypeCode('success')} then ${codeOf('success')} else ${codeOf('fail')} end as code, p.duration_ms
+          (select p.id, case p.type ${COMPLETIONS.map((type) => `when ${pingTypeCode(type)} then ${codeOf(type)}`).join(' ')} end as code, p.duration_ms
             from (select id, type, duration_ms from pings where check_key = k.key order by id desc limit ${STRIP_PINGS}) p
-            where p.type in (${pingTypeCode('success')}, ${pingTypeCode('fail')}) order by p.id desc limit ${STRIP_RUNS})
+            where p.type in (${COMPLETIONS.map(pingTypeCode).join(', ')}) order by p.id desc limit ${STRIP_RUNS})
           union all
           (select f.id, case f.reason ${REASONS.map(({ outcome, code }) => `when '${outcome}' then ${code}`).join(' ')} end, null
             from (select id, reason from flips where check_key = k.key order by id desc limit ${STRIP_FLIPS}) f

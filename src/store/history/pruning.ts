@@ -5,7 +5,7 @@
  * without them the planner scans the whole history, and looks up the end of a check again for each of its rows.
  */
 
-import type { Instant } from '../../domain/check.ts'
+import { COMPLETIONS, type Instant } from '../../domain/check.ts'
 import { LAST_ID } from '../../domain/ids.ts'
 import { firstIdAt } from '../../runtime/ids.ts'
 import { pingTypeCode } from '../checks/columns.ts'
@@ -60,7 +60,7 @@ export async function prunePings(
           select old.ctid from ends e cross join lateral (
             select p.ctid from pings p cross join lateral date_trunc('milliseconds', p.created_at) at
             where p.check_key = e.key and p.id < e.id
-              and not (p.type in (${pingTypeCode('success')}, ${pingTypeCode('fail')}) and at is not distinct from e.last_ping_at)
+              and not (p.type in (${COMPLETIONS.map(pingTypeCode).join(', ')}) and at is not distinct from e.last_ping_at)
               and not (p.type = ${pingTypeCode('start')} and at is not distinct from e.last_start_at)
               and not (p.type = ${pingTypeCode('start')} and coalesce(e.runs @> jsonb_build_array(jsonb_build_object('startedAt', extract(epoch from at) * 1000)), false))
             limit $4) old

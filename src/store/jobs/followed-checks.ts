@@ -1,6 +1,13 @@
 /** The checks that follow a source. */
 
-import { type Instant, PING_TYPES, type PingType, STATUSES, type StoredStatus } from '../../domain/check.ts'
+import {
+  COMPLETIONS,
+  type Instant,
+  PING_TYPES,
+  type PingType,
+  STATUSES,
+  type StoredStatus,
+} from '../../domain/check.ts'
 import { JOB_TIME_MS } from '../../domain/followed.ts'
 import { LAST_ID } from '../../domain/ids.ts'
 import { firstIdAt } from '../../runtime/ids.ts'
@@ -40,7 +47,7 @@ export interface RunOfCheck {
   readonly runId: string | null
   /** When it ended, or else started. */
   readonly at: Instant
-  /** When it ran, as its Job says, if `StoredRun.failedAt` is wanted. `until`: null while it runs. */
+  /** When it ran, as its Job says, if `StoredRun.overruledAt` is wanted. `until`: null while it runs. */
   readonly span?: { readonly from: Instant; readonly until: Instant | null } | null
 }
 
@@ -57,10 +64,10 @@ export interface StoredRun {
   /** It is an open run of its check. */
   readonly isOpen: boolean
   /**
-   * The last completion that a container sent within the span of the run, without the id of a Job, if that is a fail,
-   * and if no other Job ran then whose end is stored.
+   * The last completion that a container sent within the span of the run, without the id of a Job, if that is no
+   * success, and if no other Job ran then whose end is stored.
    */
-  readonly failedAt: Instant | null
+  readonly overruledAt: Instant | null
 }
 
 /** So far the clock of a cluster may be ahead of the database's. CronJobs start a Job once a minute at most. */
@@ -68,12 +75,12 @@ const CLOCKS_MS = 60_000
 
 const SUCCESS = pingTypeCode('success')
 const START = pingTypeCode('start')
-const FAIL = pingTypeCode('fail')
+const ENDS = COMPLETIONS.map(pingTypeCode).join(', ')
 const LOG = pingTypeCode('log')
 const JOB = pingSourceCode('job')
 
 /**
- * Of each of these runs, in their order; under the locks of their checks, if `failedAt` is to be right. Pings that
+ * Of each of these runs, in their order; under the locks of their checks, if `overruledAt` is to be right. Pings that
  * pruning keeps at any age do not say how far the history goes back, unless there are no others. A success whose time
  * is no whole second was ahead of the database's clock (checks/jobs/to-change.ts): it is the same success up to
  * CLOCKS_MS later.
@@ -94,11 +101,11 @@ export async function readStoredRuns(tx: Queryable, runs: readonly RunOfCheck[])
         case when s.last_ping_at >= i.began_at then (
           select h.created_at from (
             select p.type, p.created_at from pings p where p.check_key = i.key and p.id >= i.began_id and p.id < i.until_id
-              and p.source <> ${JOB} and p.type in (${SUCCESS}, ${FAIL})
+              and p.source <> ${JOB} and p.type in (${ENDS})
               and (p.run_id = any($2::uuid[])) is not true
               and not exists (select from pings j where j.check_key = i.key and j.run_id = p.run_id and j.source = ${JOB})
             order by p.id desc limit 1) h
-          where h.type = ${FAIL} and not exists (
+          where h.type <> ${SUCCESS} and not exists (
             select from pings e where e.check_key = i.key and e.id >= i.began_id and e.source = ${JOB} and e.type <> ${START}
               and e.run_id <> i.run_id and e.created_at >= date_trunc('second', h.created_at) and exists (
                 select from pings b where b.check_key = i.key and b.run_id = e.run_id and b.type = ${START} and b.created_at <= h.created_at)))
@@ -111,7 +118,7 @@ export async function readStoredRuns(tx: Queryable, runs: readonly RunOfCheck[])
         select coalesce(
           (select p.created_at from pings p cross join lateral date_trunc('milliseconds', p.created_at) at
             where p.check_key = i.key
-              and not (p.type in (${SUCCESS}, ${FAIL}) and at is not distinct from s.last_ping_at)
+              and not (p.type in (${ENDS}) and at is not distinct from s.last_ping_at)
               and not (p.type = ${START} and (at is not distinct from s.last_start_at
                 or coalesce(s.runs @> jsonb_build_array(jsonb_build_object('startedAt', extract(epoch from at) * 1000)), false)))
             order by p.id limit 1),
@@ -130,9 +137,9 @@ export async function readStoredRuns(tx: Queryable, runs: readonly RunOfCheck[])
     ],
   })
   return rows.map((row) => {
-    const [jobCodes, httpCodes, hasSuccess, isPruned, isOpen, failedAt] = row as StoredRunRow
+    const [jobCodes, httpCodes, hasSuccess, isPruned, isOpen, overruledAt] = row as StoredRunRow
     const toTypes = (codes: readonly number[]) => codes.map((code) => PING_TYPES[code]!)
-    return { jobTypes: toTypes(jobCodes), httpTypes: toTypes(httpCodes), hasSuccess, isPruned, isOpen, failedAt }
+    return { jobTypes: toTypes(jobCodes), httpTypes: toTypes(httpCodes), hasSuccess, isPruned, isOpen, overruledAt }
   })
 }
 

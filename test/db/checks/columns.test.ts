@@ -71,6 +71,7 @@ it('each column of a spec changes its hash', async () => {
     dialect: 'cron',
     graceSeconds: 60,
     maxRuntimeSeconds: 60,
+    warnExitCodes: [3],
     jobArea: 'area',
     resumeOnPing: true,
   }

@@ -11,7 +11,7 @@ import { commitPlain } from '../../../src/checks/ping/plain.ts'
 import type { Ping } from '../../../src/checks/ping/record.ts'
 import { removeCheck } from '../../../src/checks/remove-check.ts'
 import { updateCheck } from '../../../src/checks/update-check.ts'
-import { type CheckState, PING_TYPES, STATUS_REASONS, STATUSES } from '../../../src/domain/check.ts'
+import { type CheckState, COMPLETIONS, PING_TYPES, STATUS_REASONS, STATUSES } from '../../../src/domain/check.ts'
 import { newState } from '../../../src/domain/transition.ts'
 import { saveChanges } from '../../../src/store/checks/change-sets.ts'
 import type { CheckRecord } from '../../../src/store/checks/checks.ts'
@@ -49,6 +49,7 @@ describe('the statement', () => {
     since: aTime,
     reason: fc.constantFrom(...STATUS_REASONS),
     lastPingAt: orNull(aTime),
+    lastOutcome: orNull(fc.constantFrom(...COMPLETIONS)),
     lastSuccessAt: orNull(aTime),
     lastDurationMs: orNull(fc.nat(604_800_000)),
     lastStartAt: orNull(aTime),
@@ -63,6 +64,7 @@ describe('the statement', () => {
     ),
     notified: mostly(null, fc.constantFrom(...STATUSES)),
     quietAt: mostly(null, aTime),
+    warnedAt: orNull(aTime),
   })
   const aSchedule = fc.oneof(
     fc.integer({ min: 10, max: 31_536_000 }).map((period) => ({ period, schedule: null, zone: null })),

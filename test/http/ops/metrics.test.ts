@@ -47,6 +47,7 @@ function aCheck(name: string): ExportedCheck {
     graceSeconds: 60,
     isRunning: false,
     isFlapping: false,
+    isWarning: false,
     labels: [],
   }
 }

@@ -18,7 +18,7 @@ const runId = fc.constantFrom(null, 'a', 'b', 'c')
 const gap = fc.record({ before: fc.integer({ min: 0, max: DAY }), lengthMs: fc.integer({ min: 5 * SECOND, max: DAY }) })
 /** Of each kind of event one: `satisfies` misses a new kind. */
 const KINDS = Object.keys({
-  ...{ success: 1, fail: 1, start: 1, log: 1, abandon: 1, deadline: 1, pause: 1, resume: 1 },
+  ...{ success: 1, warn: 1, fail: 1, start: 1, log: 1, abandon: 1, deadline: 1, pause: 1, resume: 1 },
   ...{ update: 1, arm: 1, disarm: 1, revive: 1, restore: 1 },
 } satisfies Record<CheckEvent['kind'], 1>) as CheckEvent['kind'][]
 type Step = {
@@ -37,7 +37,7 @@ const step: fc.Arbitrary<Step> = fc.record({
 })
 
 function toEvent(kind: CheckEvent['kind'], { runId, gaps }: Step, now: number): CheckEvent {
-  if (kind === 'success' || kind === 'fail') return { kind, runId, durationMs: null }
+  if (kind === 'success' || kind === 'warn' || kind === 'fail') return { kind, runId, durationMs: null }
   if (kind === 'start') return { kind, runId }
   if (kind === 'abandon') return { kind, runId: runId ?? '', at: null }
   if (kind === 'restore') return { kind, reason: 'failed' }

@@ -21,7 +21,7 @@ const FOOT = 56
 const HEIGHT = 74
 
 /** Runs fail at full height; the others are lower. */
-const HEIGHTS: Readonly<Record<RunOutcome, number>> = { success: 18, fail: 28, running: 18, unfinished: 24 }
+const HEIGHTS: Readonly<Record<RunOutcome, number>> = { success: 18, warn: 24, fail: 28, running: 18, unfinished: 24 }
 
 /** Null without runs. The text alternative is the caller's table of runs; the label counts them. */
 export function renderTimeline({ runs, spans, now }: Pick<CheckReview, 'runs' | 'spans' | 'now'>): Html | null {

@@ -176,6 +176,7 @@ export const flipWords = (reason: FlipReason, isFollowed: boolean): string => re
 /** How a run ended, or a deadline without one. */
 export const OUTCOME_WORDS: Readonly<Record<RunOutcome | BarOutcome, string>> = {
   success: 'succeeded',
+  warn: 'ended with a warning',
   fail: 'failed',
   running: 'running',
   unfinished: 'not finished',
@@ -255,6 +256,7 @@ export const EVENT_WORDS: Readonly<Record<EventType, string>> = {
   'check.paused': 'Paused',
   'check.resumed': 'Resumed',
   'check.flapping': 'Flapping',
+  'check.warned': 'Warning',
   'check.late': 'Late',
   'check.unknown': 'Outcome not known',
   'channel.test': 'Test',
@@ -267,6 +269,7 @@ export const EVENT_MEANINGS: Readonly<Record<CheckEventType, string>> = {
   'check.paused': 'a user or a manifest paused the check',
   'check.resumed': 'the check is watched again',
   'check.flapping': 'it went down and up too often; then nothing more until it stays the same',
+  'check.warned': 'a job is done, and a person should look at it; once in 24 hours while it goes on',
   'check.late': 'a report is overdue, and its grace time runs',
   'check.unknown': 'this service was down when the job should have reported',
 }

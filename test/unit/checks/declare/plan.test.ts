@@ -48,12 +48,13 @@ const ofTheApi = { managedBy: 'api', kubernetes: null } as const
 
 const kept = {
   lastPingAt: NOON,
+  lastOutcome: 'fail',
   lastSuccessAt: null,
   lastDurationMs: 5,
   lastStartAt: null,
   pingsTotal: 7,
   incidentSince: NOON,
-}
+} as const
 const aTombstone: Tombstone = {
   ...kept,
   key: 1,

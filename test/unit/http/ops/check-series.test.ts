@@ -20,6 +20,7 @@ function anExportedCheck(overrides: Partial<ExportedCheck> = {}): ExportedCheck 
     graceSeconds: 300,
     isRunning: false,
     isFlapping: false,
+    isWarning: false,
     labels: [],
     ...overrides,
   }

@@ -107,6 +107,7 @@ export function renderLastRun({ cronJob, kubernetes }: CheckRecord, now: Instant
 const OUTCOME_WORDS: Readonly<Record<RunOutcome, string>> = {
   Running: 'Running',
   Succeeded: 'Succeeded',
+  Warned: 'Ended with a warning',
   Failed: 'Failed',
   Deleted: 'Deleted before it ended',
 }

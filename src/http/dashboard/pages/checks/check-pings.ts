@@ -28,6 +28,7 @@ export const checkPingRoutes = [
 
 const TYPE_WORDS: Readonly<Record<PingType, string>> = {
   success: 'Success',
+  warn: 'Warning',
   start: 'Start',
   fail: 'Failure',
   log: 'Log',
