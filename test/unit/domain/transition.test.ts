@@ -10,6 +10,7 @@ const success = (runId: string | null = null, durationMs: number | null = null):
   runId,
   durationMs,
 })
+const warn = (runId: string | null = null): CheckEvent => ({ kind: 'warn', runId, durationMs: null })
 const fail = (runId: string | null = null): CheckEvent => ({ kind: 'fail', runId, durationMs: null })
 const start = (runId: string | null = null): CheckEvent => ({ kind: 'start', runId })
 const deadline = (...gaps: { startedAt: number; endedAt: number }[]): CheckEvent => ({ kind: 'deadline', gaps })
@@ -25,21 +26,25 @@ const LATER = NOON + 2 * HOUR
 /** The table of the design, in words: status, event, next status, reason of the flip or none. */
 const TABLE: [StoredStatus, CheckEvent, StoredStatus, string | null][] = [
   ['new', success(), 'up', 'first_success'],
+  ['new', warn(), 'up', 'first_success'],
   ['new', fail(), 'down', 'failed'],
   ['new', deadline(), 'down', 'missed'],
   ['new', { kind: 'pause' }, 'paused', 'paused'],
   ['new', { kind: 'resume' }, 'new', null],
   ['up', success(), 'up', null],
+  ['up', warn(), 'up', null],
   ['up', fail(), 'down', 'failed'],
   ['up', deadline(), 'down', 'missed'],
   ['up', { kind: 'pause' }, 'paused', 'paused'],
   ['up', { kind: 'resume' }, 'up', null],
   ['down', success(), 'up', 'recovered'],
+  ['down', warn(), 'up', 'recovered'],
   ['down', fail(), 'down', null],
   ['down', deadline(), 'down', null],
   ['down', { kind: 'pause' }, 'paused', 'paused'],
   ['down', { kind: 'resume' }, 'down', null],
   ['paused', success(), 'paused', null],
+  ['paused', warn(), 'paused', null],
   ['paused', fail(), 'paused', null],
   ['paused', deadline(), 'paused', null],
   ['paused', { kind: 'pause' }, 'paused', null],
@@ -134,17 +139,19 @@ describe('completions', () => {
     expect(expectedAfter(at(8, 54))).toBe(at(10, 0))
   })
 
-  it('a completion while paused moves only the last ping, and is counted', () => {
+  it('a completion while paused moves only the last ping with its outcome, and is counted', () => {
     expect(transition(aSpec(), IN.paused, fail(), LATER).state).toEqual({
       ...IN.paused,
       lastPingAt: LATER,
+      lastOutcome: 'fail',
       pingsTotal: 2,
     })
   })
 
-  it('a success is the last success in every status, and a failure leaves that as it is', () => {
+  it('a success or a warning is the last success in every status, and a failure leaves that as it is', () => {
     for (const state of Object.values(IN)) {
       expect(transition(aSpec(), state, success(), LATER).state.lastSuccessAt).toBe(LATER)
+      expect(transition(aSpec(), state, warn(), LATER).state.lastSuccessAt).toBe(LATER)
       expect(transition(aSpec(), state, fail(), LATER).state.lastSuccessAt).toBe(state.lastSuccessAt)
       expect(transition(aSpec(), state, start('a'), LATER).state.lastSuccessAt).toBe(state.lastSuccessAt)
     }
@@ -325,7 +332,13 @@ describe('arming', () => {
   })
 
   it('a revived check knows its last pings and its open incident again, and waits for nothing', () => {
-    const last = { lastPingAt: NOON, lastSuccessAt: NOON - 2, lastDurationMs: 7, lastStartAt: NOON - 1 }
+    const last = {
+      lastPingAt: NOON,
+      lastOutcome: 'fail',
+      lastSuccessAt: NOON - 2,
+      lastDurationMs: 7,
+      lastStartAt: NOON - 1,
+    } as const
     const kept = { ...last, pingsTotal: 9, incidentSince: NOON - 3 }
     const { state, flip } = transition(aSpec(), newState(LATER), { kind: 'revive', kept: { ...IN.up, ...kept } }, LATER)
     expect(state).toEqual({ ...newState(LATER), ...kept })
