@@ -4,7 +4,7 @@ import { expect, it } from 'vitest'
 import { SCOPES } from '../../../src/domain/access.ts'
 import { CHANNEL_KINDS } from '../../../src/domain/channel.ts'
 import { MANAGERS, PING_SOURCES, PING_TYPES, STATUSES } from '../../../src/domain/check.ts'
-import { type Column, columnOf, fieldsOf } from '../../../src/store/checks/column-lists.ts'
+import { type Column, columnOf, fieldsOf, valuesOf } from '../../../src/store/checks/column-lists.ts'
 import { CHECK, SPEC, SPEC_HASH, STORED_STATE, type StoredSpec } from '../../../src/store/checks/columns.ts'
 import { TOMBSTONE } from '../../../src/store/checks/tombstones.ts'
 import { createTestDatabase } from '../../support/database.ts'
@@ -80,7 +80,7 @@ it('each column of a spec changes its hash', async () => {
   for (const field of fields) {
     const { rows } = await test.database.query<{ hash: number }>(
       `update specs set ${columnOf(field)} = $1 returning ${SPEC_HASH} as hash`,
-      [others[field]],
+      valuesOf<Record<string, unknown>>({ [field]: SPEC[field] as Column<unknown> }, { [field]: others[field] }),
     )
     hashes.add(rows[0]!.hash)
   }

@@ -53,6 +53,7 @@ describe('a new check', () => {
       since: NOW,
       reason: 'created',
       lastPingAt: null,
+      lastOutcome: null,
       lastSuccessAt: null,
       lastDurationMs: null,
       lastStartAt: null,
@@ -64,6 +65,7 @@ describe('a new check', () => {
       changes: [],
       notified: null,
       quietAt: null,
+      warnedAt: null,
     })
     const { rows } = await fixture.database.query(
       'select wake_at, stamped_at, (select count(*) from events) as events from check_states',

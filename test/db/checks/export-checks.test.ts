@@ -119,6 +119,7 @@ describe('what is exported', () => {
       graceSeconds: 300,
       isRunning: false,
       isFlapping: false,
+      isWarning: false,
       labels: [],
     })
   })

@@ -38,6 +38,7 @@ describe('pausing', () => {
       since: NOW + 2 * MINUTE,
       reason: 'paused',
       lastPingAt: NOW,
+      lastOutcome: 'success',
       lastSuccessAt: NOW,
       lastDurationMs: null,
       lastStartAt: NOW + MINUTE,
@@ -49,6 +50,7 @@ describe('pausing', () => {
       changes: [],
       notified: null,
       quietAt: null,
+      warnedAt: null,
     })
     expect(await getCheck(fixture.context, tenant, check.id)).toEqual(paused)
     expect((await reasons())[0]).toEqual(['up', 'paused', 'paused'])

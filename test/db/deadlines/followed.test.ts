@@ -205,6 +205,6 @@ describe('a ping of a container whose Job is followed', () => {
       report(tx, check, { kind: 'start', runId: RUN, job: { at, slotAt: at, createdAt: 0 } }, 'start'),
     )
     expect((await replica.commit([pingOf(check, { type: 'fail', exitCode: 1 })])).outcomes).toEqual(['stored'])
-    expect(await t.stateOf(check)).toMatchObject({ status: 'down', runs: [{ id: RUN, hasFailed: true }] })
+    expect(await t.stateOf(check)).toMatchObject({ status: 'down', runs: [{ id: RUN, isOverruled: true }] })
   })
 })
