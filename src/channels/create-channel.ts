@@ -1,8 +1,8 @@
 import { audited } from '../audit/audited.ts'
 import type { Principal } from '../domain/access.ts'
-import { type ChannelKind, MAX_CHANNELS } from '../domain/channel.ts'
+import { type ChannelKind, MAX_CHANNELS, standardEventsOf } from '../domain/channel.ts'
 import { AppError, notFound } from '../domain/errors.ts'
-import { type CheckEventType, STANDARD_EVENT_TYPES } from '../domain/event.ts'
+import type { CheckEventType } from '../domain/event.ts'
 import { newId } from '../runtime/ids.ts'
 import { type ChannelRow, countChannels, insertChannel } from '../store/outbox/channels.ts'
 import type { Queryable } from '../store/postgres/database.ts'
@@ -22,7 +22,7 @@ export interface NewChannel {
   readonly config: object
   /** Default: the project that the caller is bound to, else the whole organization (null). */
   readonly projectId?: string | null
-  /** Default: STANDARD_EVENT_TYPES. */
+  /** Default: `standardEventsOf` its kind. */
   readonly events?: readonly CheckEventType[]
   readonly muted?: boolean
 }
@@ -35,7 +35,15 @@ export interface NewChannel {
 export async function createChannel(
   context: ChannelContext,
   by: Principal,
-  { id: chosen, kind, name, config, projectId: given = null, events = STANDARD_EVENT_TYPES, muted = false }: NewChannel,
+  {
+    id: chosen,
+    kind,
+    name,
+    config,
+    projectId: given = null,
+    events = standardEventsOf(kind),
+    muted = false,
+  }: NewChannel,
 ): Promise<ChannelRecord & { readonly secret: string | null }> {
   const { clock, sealer, reach } = context
   const { organizationId } = by

@@ -1,5 +1,4 @@
-import { INSTALLATION_CHANNEL_ID } from '../domain/channel.ts'
-import { STANDARD_EVENT_TYPES } from '../domain/event.ts'
+import { INSTALLATION_CHANNEL_ID, standardEventsOf } from '../domain/channel.ts'
 import type { Context } from '../store/context.ts'
 import { deleteInstallationChannel, saveInstallationChannel } from '../store/outbox/channels.ts'
 
@@ -16,7 +15,7 @@ export async function setInstallationChannel({ database, clock }: Context, isCon
   await saveInstallationChannel(database, {
     id: INSTALLATION_CHANNEL_ID,
     name: 'Alertmanager of the installation',
-    eventTypes: STANDARD_EVENT_TYPES,
+    eventTypes: standardEventsOf('alertmanager'),
     now,
   })
 }

@@ -1,10 +1,19 @@
 /** Channels: where events go (design, section 5). */
 
 import type { Tenant } from './access.ts'
+import { type CheckEventType, STANDARD_EVENT_TYPES } from './event.ts'
 
 /** What a channel can be. Each kind is a folder in channels/kinds. */
 export const CHANNEL_KINDS = ['webhook', 'alertmanager', 'slack', 'email'] as const
 export type ChannelKind = (typeof CHANNEL_KINDS)[number]
+
+/** Kinds that wake people: a warning can wait until the morning. */
+const WAKING: ReadonlySet<ChannelKind> = new Set<ChannelKind>(['alertmanager'])
+
+/** The events of a channel that does not choose. */
+export function standardEventsOf(kind: ChannelKind): readonly CheckEventType[] {
+  return WAKING.has(kind) ? STANDARD_EVENT_TYPES.filter((type) => type !== 'check.warned') : STANDARD_EVENT_TYPES
+}
 
 /** `configuration`: the channel of ALERTMANAGER_URL. It serves all organizations, and the API cannot change it. */
 export const CHANNEL_MANAGERS = ['api', 'configuration'] as const

@@ -7,7 +7,7 @@ import type { Flip, FlipReason, Gap, Instant, PingType, ShownStatus, StoredStatu
 import { toIso } from './instant.ts'
 import type { Labels } from './labels.ts'
 
-/** The events of a channel that does not choose. */
+/** All but those that are opt-in. */
 export const STANDARD_EVENT_TYPES = [
   'check.down',
   'check.up',

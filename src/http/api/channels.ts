@@ -33,7 +33,7 @@ const CONFIG_INPUTS = forKinds((kind) => KINDS[kind].config.input.meta({ id: `${
 
 const KIND = 'Where the channel sends. It cannot change.'
 const PROJECT = 'The project whose checks notify the channel. Null: the checks of the whole organization.'
-const EVENTS = `Events that the channel receives. An alertmanager channel gets alerts when check.down is among them, and always the ends of these alerts. Default: ${STANDARD_EVENT_TYPES.join(', ')}.`
+const EVENTS = `Events that the channel receives. An alertmanager channel gets alerts when check.down is among them, and always the ends of these alerts. Default: ${STANDARD_EVENT_TYPES.join(', ')}; of an alertmanager channel without check.warned.`
 const MUTED = 'A muted channel receives tests only. Muting fails its pending deliveries.'
 
 /** The response to a wrong kind reports nothing else: it decides what the rest must be. */

@@ -36,6 +36,7 @@ const NEW_CHECK = {
   period_seconds: 86_400,
   grace_seconds: 1_800,
   max_runtime_seconds: 3_600,
+  warn_exit_codes: [3],
 }
 
 const CHECK = {
@@ -49,6 +50,8 @@ const CHECK = {
   schedule: null,
   time_zone: null,
   last_ping_at: '2026-11-21T02:01:33.512Z',
+  last_outcome: 'fail',
+  last_success_at: '2026-11-20T02:01:31.204Z',
   expected_at: null,
   due_at: null,
   running: 0,

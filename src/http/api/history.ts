@@ -43,12 +43,10 @@ export const PingParams = field.idOf('check').extend({
 
 export const Ping = field.shape('Ping', {
   id: field.id(),
-  type: z
-    .enum(PING_TYPES)
-    .meta({
-      description:
-        'An exit-code ping is success (0), warn (one of `warn_exit_codes` of the check), or fail (anything else).',
-    }),
+  type: z.enum(PING_TYPES).meta({
+    description:
+      'An exit-code ping is success (0), warn (one of `warn_exit_codes` of the check), or fail (anything else).',
+  }),
   exit_code: field.integerOrNull('0 for success; null for start, log, and a fail or warn without an exit code.'),
   created_at: field.instant('When the ping arrived.'),
   duration_ms: field.integerOrNull(

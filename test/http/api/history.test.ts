@@ -111,7 +111,7 @@ describe('the filters of a history', () => {
   })
 
   it.each([
-    ['pings', 'type=exit', 'type must be one of success, start, fail, log'],
+    ['pings', 'type=exit', 'type must be one of success, start, fail, log, warn'],
     ['pings', 'body=half', 'body must be one of none, cut, full'],
     ['pings', 'since=yesterday', 'since must be an ISO 8601 time with its offset, for example 2030-01-31T12:00:00Z'],
     ['flips', 'until=1', 'until must be an ISO 8601 time with its offset, for example 2030-01-31T12:00:00Z'],

@@ -10,7 +10,7 @@ import { type Fields, type Visitor, visit } from '../../support/visitor.ts'
 const UNKNOWN = '01999999-9999-7999-8999-999999999999'
 const ESCAPED = escapeHtml(HOSTILE)
 const SECRET = /whsec_[\w+/=]+/
-const STANDARD = ['check.down', 'check.up', 'check.paused', 'check.resumed', 'check.flapping']
+const STANDARD = ['check.down', 'check.up', 'check.paused', 'check.resumed', 'check.flapping', 'check.warned']
 
 let admin: Visitor
 let writer: Visitor

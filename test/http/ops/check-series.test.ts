@@ -58,7 +58,7 @@ describe('the series', () => {
       Object.fromEntries(
         ['new', 'up', 'late', 'down', 'paused'].map((one) => [`status{,status="${one}"}`, one === own ? 1 : 0]),
       )
-    const spec = { 'period_seconds{}': 3_600, 'grace_seconds{}': 300, 'running{}': 0, 'flapping{}': 0 }
+    const spec = { 'period_seconds{}': 3_600, 'grace_seconds{}': 300, 'running{}': 0, 'flapping{}': 0, 'warning{}': 0 }
     expect(await shown()).toEqual({ ...status('new'), ...spec })
 
     await fetch(`${app.pingUrl}/ping/${publicId}`, { headers: { 'X-Service-Duration': '2500' } })

@@ -20,7 +20,7 @@ beforeAll(async () => {
   paths = (await app.client.get('/openapi.json', { key: null })).body.paths
 })
 
-const SIGNALS = ['', '/start', '/fail', '/log', '/{exit_code}'].map((signal) => `/ping/{public_id}${signal}`)
+const SIGNALS = ['', '/start', '/fail', '/warn', '/log', '/{exit_code}'].map((signal) => `/ping/{public_id}${signal}`)
 
 function send(path: string, method: 'get' | 'post', init: RequestInit = {}): Promise<Response> {
   const { servers, [method]: operation } = paths[path]!

@@ -44,7 +44,11 @@ it.each(['', '/fail', '/0', '/7'])(
 
 it.each([
   ['an invalid duration', '?duration=soon', INVALID],
-  ['a duration of a start', '/start?duration=5', 'duration ignored: only success, fail and exit code pings carry one'],
+  [
+    'a duration of a start',
+    '/start?duration=5',
+    'duration ignored: only success, warn, fail and exit code pings carry one',
+  ],
   ['an invalid run id', '?rid=x', 'rid ignored: not a UUID'],
   ['both', '?duration=soon&rid=x', `${INVALID}; rid ignored: not a UUID`],
 ])('%s is ignored, the ping is stored, and a warning is returned', async (_, rest, warning) => {

@@ -5,9 +5,9 @@ import type { ChannelRecord } from '../../../../channels/find-channels.ts'
 import { KINDS } from '../../../../channels/kinds/index.ts'
 import type { ConfigField } from '../../../../channels/kinds/kind.ts'
 import { updateChannel } from '../../../../channels/update-channel.ts'
-import { CHANNEL_KINDS, type ChannelKind } from '../../../../domain/channel.ts'
+import { CHANNEL_KINDS, type ChannelKind, standardEventsOf } from '../../../../domain/channel.ts'
 import { AppError, isConflict, notFound } from '../../../../domain/errors.ts'
-import { CHECK_EVENT_TYPES, STANDARD_EVENT_TYPES } from '../../../../domain/event.ts'
+import { CHECK_EVENT_TYPES } from '../../../../domain/event.ts'
 import { toOneLine } from '../../../../domain/plain-text.ts'
 import { NewChannel } from '../../../api/channels.ts'
 import { parsePart } from '../../../api/faults.ts'
@@ -101,7 +101,7 @@ async function change(request: Request): Promise<Page | Redirect> {
 
 function emptyForm(kind: ChannelKind): URLSearchParams {
   const form = writeConfigForm(KINDS[kind].config.form, null)
-  for (const type of STANDARD_EVENT_TYPES) form.append('events', type)
+  for (const type of standardEventsOf(kind)) form.append('events', type)
   return form
 }
 
