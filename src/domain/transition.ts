@@ -203,8 +203,6 @@ function start(spec: CheckSpec, state: CheckState, runId: string | null, now: In
   const deadlineAt = isWatched ? deadlineOfStart(spec, state, runId, now) : null
   const run: Run = { id: runId, startedAt: now, deadlineAt }
   const started = { ...seen, runs: [...others, run] }
-  if (state.status === 'down' || state.status === 'paused') return unchanged(started)
-
   // From now on the run's own deadline replaces the schedule, until a completion sets the next expectation.
   const isInTime = state.dueAt === null || now < state.dueAt
   if (isWatched && isInTime) return unchanged({ ...started, ...NOTHING_EXPECTED })

@@ -30,13 +30,13 @@ export function statusSpans({ flips, state, completeFrom }: StatusHistory, now: 
   const add = (status: StoredStatus, from: Instant, to: Instant) => {
     if (to > from) spans.push({ status, from, to })
   }
-  let before: { status: StoredStatus | null; at: Instant } | null = null
+  let before: { status: StoredStatus; at: Instant } | null = null
   for (const flip of flips.filter(({ reason }) => reason !== 'outage').reverse()) {
     // A missed ping is dated at its deadline, which a gap or a changed spec may have moved; no span is negative.
     const at = Math.min(now, Math.max(flip.at, before?.at ?? flip.at))
     if (before === null) {
       if (flip.from !== null && completeFrom !== null) add(flip.from, completeFrom, at)
-    } else if (before.status !== null && before.status === flip.from) add(before.status, before.at, at)
+    } else if (before.status === flip.from) add(before.status, before.at, at)
     before = { status: flip.to, at }
   }
   if (before === null) add(state.status, state.since, now)

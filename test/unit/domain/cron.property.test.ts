@@ -25,6 +25,10 @@ function localTime(zone: string, at: number): number {
 }
 
 describe('a time zone', () => {
+  it('has the seconds of an offset: Monrovia was 44 minutes and 30 seconds behind until 1972', () => {
+    expect(findTimeZone('Africa/Monrovia')!.offsetAt(Date.UTC(1971, 0))).toBe(-(44 * MINUTE + 30 * SECOND))
+  })
+
   it('has the offsets of Intl', () => {
     const name = fc.constantFrom(
       'Europe/Berlin',

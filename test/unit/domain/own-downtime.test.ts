@@ -81,6 +81,81 @@ describe('own downtime', () => {
     expect(state.expectedAt).toBe(NOON + 4 * HOUR)
   })
 
+  it('a gap that begins at the deadline may hide the ping, one that begins after it may not', () => {
+    const from = (startedAt: number) => {
+      const gap = { startedAt, endedAt: startedAt + MINUTE }
+      return transition(aSpec(), UP, deadline(gap), gap.endedAt)
+    }
+    expect(from(due).outage).toEqual({ startedAt: due, endedAt: due + MINUTE })
+    expect(from(due + 1)).toMatchObject({ outage: null, flip: { reason: 'missed', at: due } })
+  })
+
+  it('a short gap that begins at the deadline gives clients time to retry, one that begins after it gives none', () => {
+    const from = (startedAt: number) => {
+      const gap = { startedAt, endedAt: startedAt + SECOND }
+      return transition(aSpec(), UP, deadline(gap), gap.endedAt)
+    }
+    expect(from(due)).toMatchObject({ flip: null, state: { dueAt: due + SECOND + 5 * MINUTE } })
+    expect(from(due + 1).flip).toMatchObject({ reason: 'missed', at: due })
+  })
+
+  it('a gap that ended with the last completion excuses nothing, whenever the check went up', () => {
+    // The tolerance is an hour, so that the window of the completion reaches back before the last one.
+    const spec = aSpec({ graceMs: HOUR, schedule: { kind: 'period', periodMs: 10 * HOUR } })
+    const state = aState({ since: NOON - DAY, expectedAt: NOON + MINUTE, dueAt: NOON + 2 * MINUTE })
+    const until = (endedAt: number) =>
+      transition(spec, state, deadline({ startedAt: NOON - HOUR, endedAt }), NOON + 2 * MINUTE)
+    expect(until(NOON)).toMatchObject({ outage: null, flip: { reason: 'missed' } })
+    expect(until(NOON + 1)).toMatchObject({ outage: { endedAt: NOON + 1 }, flip: null })
+  })
+
+  it('a gap is not looked at before the deadline', () => {
+    const gap = { startedAt: expected, endedAt: expected + MINUTE }
+    expect(transition(aSpec(), UP, deadline(gap), due - 1)).toMatchObject({ state: UP, outage: null })
+  })
+
+  it('an excuse moves no deadline to an earlier time', () => {
+    const moved = aState({ dueAt: due + 3 * HOUR })
+    const gap = { startedAt: expected, endedAt: expected + MINUTE }
+    const { flip, outage } = transition(aSpec(), moved, deadline(gap), due + 3 * HOUR)
+    expect([outage, flip]).toMatchObject([gap, { reason: 'missed', at: due + 3 * HOUR }])
+  })
+
+  it('an excused interval is one whose tolerance had begun: a tenth of the interval, or of the slots beside it', () => {
+    const gapUntil = (endedAt: number) => ({ startedAt: expected, endedAt })
+    // A tenth of an hour, as the grace time is longer.
+    const period = aSpec({ graceMs: 20 * MINUTE })
+    const of = aState({ dueAt: expected + 20 * MINUTE })
+    const expectedAfter = (spec: typeof period, endedAt: number) =>
+      transition(spec, of, deadline(gapUntil(endedAt)), expected + HOUR).state.expectedAt
+    expect(expectedAfter(period, expected + 54 * MINUTE - 1)).toBe(expected + HOUR)
+    expect(expectedAfter(period, expected + 54 * MINUTE)).toBe(expected + 2 * HOUR)
+    const cron = aCronSpec('0 * * * *', { graceMs: 20 * MINUTE })
+    expect(expectedAfter(cron, expected + 54 * MINUTE - 1)).toBe(expected + HOUR)
+    expect(expectedAfter(cron, expected + 54 * MINUTE)).toBe(expected + 2 * HOUR)
+  })
+
+  it('a gap moves the deadlines of those runs that it touches', () => {
+    const gap = { startedAt: due - MINUTE, endedAt: due }
+    const runOf = (id: string, startedAt: number, deadlineAt: number | null) => ({ id, startedAt, deadlineAt })
+    const runs = [
+      runOf('without a limit', NOON, null),
+      runOf('over when it began', NOON, gap.startedAt - 1),
+      runOf('over as it began', NOON, gap.startedAt),
+      runOf('begun before its end', gap.endedAt - 1, due + 1),
+      runOf('begun at its end', gap.endedAt, due + 1),
+    ]
+    const { state } = transition(aSpec(), aState({ runs }), deadline(gap), due)
+    const retriedBy = gap.endedAt + 5 * MINUTE
+    expect(state.runs.map(({ id, deadlineAt }) => [id, deadlineAt])).toEqual([
+      ['without a limit', null],
+      ['over when it began', gap.startedAt - 1],
+      ['over as it began', retriedBy],
+      ['begun before its end', retriedBy],
+      ['begun at its end', due + 1],
+    ])
+  })
+
   it('a gap moves the deadlines of open runs, and never excuses them', () => {
     const spec = aSpec({ maxRuntimeMs: 10 * MINUTE })
     const started = transition(spec, UP, start('a'), NOON).state

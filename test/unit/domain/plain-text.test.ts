@@ -2,7 +2,14 @@
 
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { cleanOutput, firstBytes, isVisible, lastBytes, toOneLine } from '../../../src/domain/plain-text.ts'
+import {
+  cleanOutput,
+  firstBytes,
+  isVisible,
+  lastBytes,
+  toOneLine,
+  withoutBrokenStart,
+} from '../../../src/domain/plain-text.ts'
 import { startCpuTimer } from '../../support/cpu-time.ts'
 
 describe('firstBytes', () => {
@@ -26,6 +33,28 @@ describe('lastBytes', () => {
     const cut = lastBytes('x'.repeat(50) + 'é'.repeat(50), 20)
     expect(cut).toBe(`…${'é'.repeat(8)}`)
     expect(Buffer.byteLength(lastBytes(`${'é'.repeat(99)}`, 20))).toBeLessThanOrEqual(20)
+  })
+})
+
+describe('withoutBrokenStart', () => {
+  const rest = (...bytes: number[]) => [...withoutBrokenStart(Buffer.from(bytes))]
+
+  it('drops the bytes that continue a character, three at most', () => {
+    expect(rest(0x92, 0xbe, 0x61)).toEqual([0x61])
+    expect(rest(0x9f, 0x92, 0xbe)).toEqual([])
+    expect(rest(0x80, 0x80, 0x80, 0x80)).toEqual([0x80])
+    expect(rest(0x61, 0x80)).toEqual([0x61, 0x80])
+    expect(rest(0xf0, 0x9f, 0x92, 0xbe)).toEqual([0xf0, 0x9f, 0x92, 0xbe])
+  })
+})
+
+describe('the lines of an output', () => {
+  it('end as they do on any system, or in any text of Unicode', () => {
+    expect(cleanOutput('one\r\ntwo\rthree\u2028four\u2029five')).toBe('one\ntwo\nthree\nfour\nfive')
+  })
+
+  it('begin with the first that is not empty, and end with the last', () => {
+    expect(cleanOutput(' \n\n  one\n\ntwo \n ')).toBe('  one\n\ntwo')
   })
 })
 

@@ -74,6 +74,25 @@ describe('runs', () => {
     expect(runsOf([ping('start', NOON)], { asOf: NOON })[0]).toMatchObject({ outcome: 'unfinished' })
   })
 
+  it('a start that another one without an id replaced is unfinished, and the one that the state has open runs', () => {
+    const history = [ping('start', NOON), ping('start', NOON + 1), ping('start', NOON + 1, { runId: 'a' })]
+    const outcomes = (facts: Partial<RunFacts>) => runsOf(history, facts).map(({ outcome }) => outcome)
+    expect(outcomes({ asOf: NOON - 1 })).toEqual(['running', 'running', 'unfinished'])
+    expect(outcomes({ runs: [openRun(NOON + 1, 'a')] })).toEqual(['unfinished', 'running', 'unfinished'])
+    expect(outcomes({ runs: [openRun(NOON + 2)] })).toEqual(['unfinished', 'unfinished', 'unfinished'])
+  })
+
+  it('each pause ends the runs before it, in whatever order they are given, before what came at the same time', () => {
+    const history = [ping('start', NOON), ping('start', NOON + 2), ping('success', NOON + 4), ping('start', NOON + 6)]
+    const found = runsOf(history, { pausedAt: [NOON + 4, NOON + 1] })
+    expect(found.map(({ outcome, startedAt }) => [outcome, startedAt])).toEqual([
+      ['unfinished', NOON + 6],
+      ['success', null],
+      ['unfinished', NOON + 2],
+      ['unfinished', NOON],
+    ])
+  })
+
   it('a pause ends open runs', () => {
     const history = [ping('start', NOON), ping('success', NOON + HOUR)]
     const found = runsOf(history, { pausedAt: [NOON + MINUTE] })

@@ -4,7 +4,8 @@ import { PAGES } from '../../../src/http/dashboard/routes.ts'
 
 it.each([
   ['https://a.example/api/v1', 'https://a.example', ''],
-  ['https://a.example/api/v1/', 'https://a.example', ''],
+  ['https://a.example/api/v1//', 'https://a.example', ''],
+  ['https://a.example/api/v1/x', 'https://a.example/api/v1/x', '/api/v1/x'],
   ['http://a.example:81/heartbeat/api/v1', 'http://a.example:81/heartbeat', '/heartbeat'],
   ['http://a.example/ops/heartbeat/api/v1', 'http://a.example/ops/heartbeat', '/ops/heartbeat'],
 ])('%s: the site is %s', (baseUrl, url, path) => {
@@ -19,7 +20,7 @@ describe('a path', () => {
     ['/heartbeat/', '/'],
     ['/heartbeat?a=b', '/?a=b'],
     ['//checks', '/checks'],
-    ['/heartbeat//checks', '/checks'],
+    ['/heartbeat//checks//x', '/checks//x'],
     ['/heartbeats/checks', '/heartbeats/checks'],
     ['', '/'],
   ])('%j is %j below the site', (path, below) => expect(belowSite('/heartbeat', path)).toBe(below))

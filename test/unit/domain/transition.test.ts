@@ -166,6 +166,11 @@ describe('completions', () => {
   })
 })
 
+it('each ping is counted', () => {
+  const events = [success(), fail(), start('a'), { kind: 'log' } as const]
+  for (const event of events) expect(transition(aSpec(), IN.up, event, LATER).state.pingsTotal).toBe(2)
+})
+
 describe('durations', () => {
   it('a given duration counts, whatever the start says', () => {
     const started = transition(aSpec(), IN.up, start('a'), LATER).state
@@ -217,6 +222,31 @@ describe('runs', () => {
     expect(state.lastStartAt).toBe(NOON + HOUR)
   })
 
+  it('a run that starts at the deadline of the schedule, or after it, does not stand for the schedule', () => {
+    const due = IN.up.dueAt!
+    const startedAt = (at: number) => transition(spec, IN.up, start('a'), at).state
+    expect(startedAt(due - 1)).toMatchObject({ expectedAt: null, dueAt: null })
+    for (const at of [due, due + 1]) expect(startedAt(at)).toMatchObject({ expectedAt: NOON + HOUR, dueAt: due })
+  })
+
+  it('a run that starts while the check is down or paused moves no expectation', () => {
+    for (const before of [IN.down, IN.paused])
+      for (const one of [spec, aSpec()])
+        expect(transition(one, before, start('a'), LATER).state).toMatchObject({ expectedAt: null, dueAt: null })
+  })
+
+  it('a run that is over time, and not evaluated yet, still takes the check down after a completion of another', () => {
+    const started = transition(spec, IN.up, start('hung'), NOON).state
+    const { state } = transition(spec, started, success('other'), NOON + 20 * MINUTE)
+    expect(transition(spec, state, deadline(), NOON + 20 * MINUTE + 1).flip).toMatchObject({ reason: 'overran' })
+  })
+
+  it('a run that is started again by its id has its whole time, also an interval later', () => {
+    const one = transition(aSpec({ maxRuntimeMs: 2 * HOUR }), IN.up, start('a'), NOON).state
+    const again = transition(aSpec({ maxRuntimeMs: 2 * HOUR }), one, start('a'), NOON + HOUR).state
+    expect(again.runs).toEqual([{ id: 'a', startedAt: NOON + HOUR, deadlineAt: NOON + 3 * HOUR }])
+  })
+
   it('runs that overlap each have their deadline, and the earliest counts', () => {
     const one = transition(spec, IN.up, start('a'), NOON).state
     const two = transition(spec, one, start('b'), NOON + MINUTE).state
@@ -256,6 +286,12 @@ describe('runs', () => {
     let state = IN.up
     for (let hour = 0; hour < 2; hour += 1) state = transition(spec, state, start(), NOON + hour * HOUR).state
     expect(deadlineOf(state)).toBe(NOON + 2 * HOUR)
+    // Beside a run with an id, too, and from the tolerance before the next interval on.
+    const both = transition(spec, transition(spec, IN.up, start('a'), NOON).state, start(), NOON + 1).state
+    const next = (at: number) =>
+      transition(spec, both, start(), at).state.runs.find(({ id }) => id === null)!.deadlineAt
+    expect(next(NOON + 1 + 55 * MINUTE)).toBe(NOON + 1 + 2 * HOUR)
+    expect(next(NOON + 55 * MINUTE)).toBe(NOON + 55 * MINUTE + 2 * HOUR)
     // Begun again within the interval it is the same run: a job retried after a crash has its whole time.
     const retried = transition(spec, transition(spec, IN.up, start(), NOON).state, start(), NOON + 30 * MINUTE).state
     expect(deadlineOf(retried)).toBe(NOON + 2.5 * HOUR)
@@ -319,7 +355,8 @@ describe('arming', () => {
   })
 
   it('changes nothing of a check that waits already, and of one that is not new', () => {
-    for (const state of [arm(newState(NOON)), IN.up, IN.down, IN.paused]) expect(arm(state)).toEqual(state)
+    const armed = transition(aSpec(), newState(NOON), { kind: 'arm' }, NOON).state
+    for (const state of [armed, IN.up, IN.down, IN.paused]) expect(arm(state)).toEqual(state)
   })
 
   it('disarms a new check whose job has reported nothing, and no other', () => {
@@ -328,7 +365,8 @@ describe('arming', () => {
     const revived = { ...newState(NOON), lastPingAt: NOON - 1, lastStartAt: NOON - 2 }
     expect(disarm(arm(revived))).toEqual(revived)
     const started = transition(aSpec(), newState(NOON), start(), NOON).state
-    for (const state of [started, IN.up, IN.down, IN.paused]) expect(disarm(state)).toEqual(state)
+    const upAgain = { ...IN.up, since: LATER - 1 }
+    for (const state of [started, upAgain, IN.up, IN.down, IN.paused]) expect(disarm(state)).toEqual(state)
   })
 
   it('a revived check knows its last pings and its open incident again, and waits for nothing', () => {

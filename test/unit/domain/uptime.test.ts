@@ -66,6 +66,12 @@ describe('the spans of a status', () => {
     expect(spans.map(({ status }) => status)).toEqual(['new', 'new'])
   })
 
+  it('the time since the last flip is unknown if the check has another status than it says', () => {
+    const state = { status: 'paused', since: NOON + 9 * HOUR } as const
+    const spans = statusSpans({ flips: [FIRST], state, completeFrom: null }, NOON + DAY)
+    expect(spans).toEqual([])
+  })
+
   it('a flip that is dated before the one before it takes no time from it', () => {
     const spans = spansOf([FIRST, { ...DOWN, at: NOON }], NOON + 2 * HOUR)
     expect(spans).toEqual([{ status: 'down', from: FIRST.at, to: NOON + 2 * HOUR }])
@@ -94,6 +100,11 @@ describe('uptime', () => {
     ['that ends after now', gap(NOON + 5.5 * HOUR, NOON + DAY), { upMs: 3.5 * HOUR, gapMs: HOUR / 2 }],
   ])('leaves out an own gap %s', (_, one, expected) => {
     expect(measure([CREATED, FIRST, DOWN, UP], NOON + 6 * HOUR, [one])).toMatchObject(expected)
+  })
+
+  it('counts no time down that ended as the window began', () => {
+    const downs = (from: number) => measure([CREATED, FIRST, DOWN, UP], NOON + 6 * HOUR, [], from).downs
+    expect([downs(UP.at - 1), downs(UP.at)]).toEqual([1, 0])
   })
 
   it('counts gaps that overlap once', () => {
