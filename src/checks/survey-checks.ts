@@ -1,7 +1,7 @@
 /** All checks of an organization, at a glance: a page in any order, how many have each status, and the last runs of those on the page. */
 
 import type { Tenant } from '../domain/access.ts'
-import type { Instant, ShownStatus } from '../domain/check.ts'
+import type { Completion, Instant, ShownStatus } from '../domain/check.ts'
 import { type CheckPlace, decodePlace, encodePlace } from '../domain/check-order.ts'
 import { AppError, notFound } from '../domain/errors.ts'
 import { type RunBar, SURVEY_SORTS, type SurveySort } from '../domain/survey.ts'
@@ -18,6 +18,8 @@ export interface SurveyRequest {
   /** Slug or id of a project. */
   readonly project?: string
   readonly status?: ShownStatus
+  /** Of the last completion. */
+  readonly outcome?: Completion
   /** Part of the name or of the slug, in any case. */
   readonly q?: string
   readonly sort?: SurveySort
@@ -51,7 +53,7 @@ export interface CheckSurvey {
 export async function surveyChecks(
   { database, clock }: Context,
   tenant: Tenant,
-  { project: wanted, sort = SURVEY_SORTS[0], cursor, status, q }: SurveyRequest,
+  { project: wanted, sort = SURVEY_SORTS[0], cursor, status, outcome, q }: SurveyRequest,
 ): Promise<CheckSurvey> {
   const after = cursor === undefined ? null : readPlace(cursor, sort)
   const project = wanted === undefined ? null : await findProjectByName(database, tenant, wanted)
@@ -60,6 +62,7 @@ export async function surveyChecks(
   const filter = {
     ...(project === null ? {} : { projectId: project.id }),
     ...(status === undefined ? {} : { status }),
+    ...(outcome === undefined ? {} : { outcome }),
     ...(q === undefined ? {} : { q }),
   }
   const range = { sort, after, limit: SURVEY_LIMIT + 1, now }

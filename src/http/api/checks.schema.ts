@@ -262,6 +262,7 @@ export const ListedCheck = z
 export const CheckList = field.listOf('checks', ListedCheck)
 
 export const oneStatus = field.oneOf(SHOWN_STATUSES)
+export const oneOutcome = field.oneOf(COMPLETIONS)
 
 const MANY_LABELS = `must be given at most ${LABELS.max} times`
 /** A name has no `=`. */
@@ -285,7 +286,7 @@ export const CheckListQuery = z.object({
   project_id: field.uuid('Project whose checks are listed.'),
   status: z.array(oneStatus).optional().meta({ description: 'Only checks of this status; repeated: of one of them.' }),
   outcome: z
-    .array(field.oneOf(COMPLETIONS))
+    .array(oneOutcome)
     .optional()
     .meta({ description: 'Only checks whose last completion was this; repeated: one of them.' }),
   slug: field.words('Only the check of this slug.'),

@@ -1,7 +1,7 @@
 /** Reads for the list of all checks of an organization: one statement for a page with its counts, one for the last runs of its checks. */
 
 import type { Tenant } from '../../domain/access.ts'
-import { COMPLETIONS, type Instant, isCompletion, type ShownStatus } from '../../domain/check.ts'
+import { COMPLETIONS, type Completion, type Instant, isCompletion, type ShownStatus } from '../../domain/check.ts'
 import { type CheckPlace, STATUS_ORDER } from '../../domain/check-order.ts'
 import { BAR_OUTCOMES, type RunBar, STRIP_RUNS, type SurveySort } from '../../domain/survey.ts'
 import type { Queryable } from '../postgres/database.ts'
@@ -13,6 +13,8 @@ import { DEADLINE, rankOf, rankSql, toOrderSql } from './orders.ts'
 export interface SurveyFilter {
   readonly projectId?: string
   readonly status?: ShownStatus
+  /** Of the last completion. */
+  readonly outcome?: Completion
   /** Part of the name or of the slug, in any case. */
   readonly q?: string
 }
@@ -47,7 +49,7 @@ const RANK = rankSql('$4::timestamptz')
 export async function surveyRows(
   db: Queryable,
   tenant: Tenant,
-  { projectId, status, q }: SurveyFilter,
+  { projectId, status, outcome, q }: SurveyFilter,
   { sort, after, limit, now }: { sort: SurveySort; after: CheckPlace | null; limit: number; now: Instant },
 ): Promise<Survey> {
   const order = toOrderSql(sort, '$4::timestamptz', NEXT)
@@ -60,7 +62,10 @@ export async function surveyRows(
     status === undefined ? null : rankOf(status),
     limit,
   ]
-  const search = narrow(q === undefined ? {} : { q }, values.length + 1)
+  const search = narrow(
+    { ...(q === undefined ? {} : { q }), ...(outcome === undefined ? {} : { outcome: [outcome] }) },
+    values.length + 1,
+  )
   values.push(...search.values)
   const behind = order.behind(after, [...by, 'id'], values.length + 1)
   values.push(...behind.values)

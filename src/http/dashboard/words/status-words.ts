@@ -242,6 +242,11 @@ export function flappingSentence(state: CheckState): string | null {
   return `It is flapping: it went down and up more than ${FLAPPING.changes} times within ${window}. Changes are not notified until it stays the same for ${window}.`
 }
 
+/** Null: the last completion was none. */
+export function warningSentence({ lastOutcome }: CheckState): string | null {
+  return lastOutcome === 'warn' ? 'Its last run ended with a warning: a person should look at what it reported.' : null
+}
+
 /** `99.97 %`, `100 %`. Rounded down: 100 % is never said of a check that was down. */
 export function shareWords(share: number): string {
   if (share === 1) return '100 %'

@@ -41,7 +41,7 @@ export interface OfferedChannel {
   readonly projectId?: string | null
 }
 
-const ADVANCED: readonly FieldName[] = ['tags', 'labels', 'max_runtime_seconds', 'resume_on_ping', 'armed']
+const ADVANCED: readonly FieldName[] = ['tags', 'labels', 'max_runtime_seconds', 'warn_exit_codes', 'resume_on_ping', 'armed']
 
 export function renderFields(options: FieldsOptions): Html {
   const { values, faults, now, isNew, projects = [] } = options
@@ -80,6 +80,7 @@ ${at('slug', `Short name in addresses and labels, unique in its project: a-z, 0-
 ${at('tags', 'Words to group checks by, with spaces between them.', text(noWords))}
 ${at('labels', 'For the routes of an Alertmanager, and in events: name=value on each line.', area(3, html`${noWords} placeholder="team=payments"`))}
 ${at('max_runtime_seconds', 'How long one run may take after its start ping. The check goes down when a run takes longer. Empty: any time.')}
+${at('warn_exit_codes', 'With one of these the job is done, and a person should look at it: a warning instead of a failure. With spaces between them, such as 3 24.', text(noWords))}
 ${options.isReadOnly ? '' : at('resume_on_ping', 'With its next ping: a success or a fail resumes a paused check, and counts.', choice(PAUSE_ENDS))}
 ${options.channels === undefined ? '' : renderChannels(options.channels, options)}
 ${isNew ? renderArmed(values) : ''}

@@ -22,6 +22,7 @@ export const LABELS = {
   tags: 'Tags',
   labels: 'Labels',
   max_runtime_seconds: 'Maximum run time',
+  warn_exit_codes: 'Exit codes of a warning',
   resume_on_ping: 'A pause ends',
   channels: 'Channels',
   armed: 'Expect the first ping from now on',
@@ -78,6 +79,7 @@ export function valuesOfCheck(check: CheckRecord): Values {
     period_seconds: length(periodSeconds),
     grace_seconds: length(graceSeconds),
     max_runtime_seconds: length(maxRuntimeSeconds),
+    warn_exit_codes: spec.warnExitCodes.join(' '),
     resume_on_ping: spec.resumeOnPing ? 'on' : '',
     channels: channels === null ? ALL_CHANNELS : toText(channels),
   }
@@ -110,6 +112,8 @@ export function toBody(values: Values, changed: ReadonlySet<FieldName> | null): 
     labels,
     ...lengths,
     max_runtime_seconds: lengths.max_runtime_seconds ?? none,
+    // What is no number stays a text: the API rejects it.
+    warn_exit_codes: splitTags(values.warn_exit_codes).map((code) => (/^\d+$/.test(code) ? Number(code) : code)),
     // The zone goes with a schedule; beside a period the field has its default.
     time_zone: schedule === '' ? undefined : values.time_zone.trim() || DEFAULT_ZONE,
     schedule: schedule || undefined,

@@ -15,7 +15,13 @@ import { icon } from '../../icons.ts'
 import { type Page, page, type Request } from '../../page.ts'
 import { copyButton, crumbs, facts, section } from '../../ui/parts.ts'
 import { scheduleWords } from '../../words/schedule-words.ts'
-import { flappingSentence, nextSentence, statusBadge, statusSentence } from '../../words/status-words.ts'
+import {
+  flappingSentence,
+  nextSentence,
+  statusBadge,
+  statusSentence,
+  warningSentence,
+} from '../../words/status-words.ts'
 import { ago, clockOf, durationWords, exactWords } from '../../words/time-words.ts'
 import { withLinks } from '../../words/words.ts'
 import { blindBanner } from '../blind.ts'
@@ -80,11 +86,11 @@ function renderStatus(review: CheckReview, mayWrite: boolean): Html {
     open.length === 0
       ? ''
       : html`<p class="open-runs">${icon('running')} ${open.length === 1 ? 'Running' : `${open.length} runs are open, the first`} since ${clock(first)} (${durationWords(now - first)}).</p>`
-  const flapping = flappingSentence(state)
+  const remarks = [flappingSentence(state), warningSentence(state)].filter((one) => one !== null)
   const isUnused = mayWrite && facts.followed === null && state.status === 'new' && state.pingsTotal === 0
   return html`<div class="status-lines status-lines-${shownStatus(state, now)}">
 <p class="sentence" id="status"><strong>${statusSentence(facts)}</strong></p>
-${flapping === null ? '' : html`<p>${flapping}</p>`}
+${remarks.map((remark) => html`<p>${remark}</p>`)}
 ${running}
 <p id="next">${nextSentence({ ...facts, scheduledAt: nextRunAt(check, now) })}</p>
 ${renderStuck(check, facts.followed, mayWrite)}

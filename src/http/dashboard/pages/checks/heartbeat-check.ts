@@ -20,7 +20,7 @@ const BIDI_CONTROLS = /\p{Bidi_Control}/gu
  */
 export function renderHeartbeatCheck(check: DeclaredCheck): string {
   const { kubernetes, cronJob, name, description, tags, labels, spec } = check
-  const { periodSeconds, schedule, timeZone, graceSeconds, maxRuntimeSeconds } = spec
+  const { periodSeconds, schedule, timeZone, graceSeconds, maxRuntimeSeconds, warnExitCodes } = spec
   const source = cronJob === undefined ? null : `{kind: CronJob, name: ${yamlText(cronJob.name)}}`
   const isOwn = source === null
   const displayName = name.replace(BIDI_CONTROLS, '')
@@ -36,6 +36,7 @@ export function renderHeartbeatCheck(check: DeclaredCheck): string {
     ['timeZone', isOwn && timeZone !== null ? yamlText(timeZone) : null],
     ['graceSeconds', isOwn || graceSeconds !== FOLLOWED_DEFAULTS.graceSeconds ? graceSeconds : null],
     ['maxRuntimeSeconds', cronJob === undefined || isLimitGiven(cronJob, spec) ? maxRuntimeSeconds : null],
+    ['warnExitCodes', warnExitCodes.length === 0 ? null : `[${warnExitCodes.join(', ')}]`],
   ]
   const lines = fields.filter(([, value]) => value !== null).map(([field, value]) => `  ${field}: ${value}\n`)
   const pairs = Object.entries(sortLabels(labels)).map(

@@ -2,14 +2,14 @@
 
 import { type CheckSurvey, SURVEY_LIMIT, type SurveyRequest, surveyChecks } from '../../../../checks/survey-checks.ts'
 import { includesScope, type Scope } from '../../../../domain/access.ts'
-import { SHOWN_STATUSES, type ShownStatus } from '../../../../domain/check.ts'
+import { COMPLETIONS, SHOWN_STATUSES, type ShownStatus } from '../../../../domain/check.ts'
 import { STATUS_ORDER } from '../../../../domain/check-order.ts'
 import { AppError } from '../../../../domain/errors.ts'
 import { LIMITS } from '../../../../domain/limits.ts'
 import { SURVEY_SORTS, type SurveySort } from '../../../../domain/survey.ts'
 import { type BlindCluster, findBlind } from '../../../../service/find-blind.ts'
 import { listProjects, type ProjectRecord } from '../../../../tenancy/projects.ts'
-import { CheckListQuery, oneStatus } from '../../../api/checks.schema.ts'
+import { CheckListQuery, oneOutcome, oneStatus } from '../../../api/checks.schema.ts'
 import { parsePart } from '../../../api/faults.ts'
 import { given } from '../../../api/present.ts'
 import { type Html, html } from '../../html.ts'
@@ -17,7 +17,7 @@ import { icon } from '../../icons.ts'
 import { type Page, page, type Request, redirect } from '../../page.ts'
 import { filled, filterAttribute, filterButton } from '../../ui/form.ts'
 import { addressOf, copyButton, pager, select } from '../../ui/parts.ts'
-import { STATUS_WORDS } from '../../words/status-words.ts'
+import { OUTCOME_WORDS, STATUS_WORDS } from '../../words/status-words.ts'
 import { blindBanner } from '../blind.ts'
 import { renderCheckTable } from './list-rows.ts'
 
@@ -55,15 +55,18 @@ interface List {
   readonly scope: Scope
 }
 
-const Filter = CheckListQuery.pick({ q: true }).extend({ status: oneStatus.optional() })
+const Filter = CheckListQuery.pick({ q: true }).extend({
+  status: oneStatus.optional(),
+  outcome: oneOutcome.optional(),
+})
 
 /** Empty parameters come from empty fields of the form. Throws AppError `invalid_request`, with the rule of the API. */
 function readQuery(query: URLSearchParams): SurveyRequest {
   const { project, sort, cursor } = filled(query, ['project', 'sort', 'cursor'])
   if (sort !== undefined && !SURVEY_SORTS.includes(sort as SurveySort))
     throw new AppError('invalid_request', `sort must be one of ${SURVEY_SORTS.join(', ')}`)
-  const { q, status } = parsePart('query', Filter, filled(query, ['q', 'status']))
-  return given({ project, status, q: q || undefined, sort: sort as SurveySort | undefined, cursor })
+  const { q, status, outcome } = parsePart('query', Filter, filled(query, ['q', 'status', 'outcome']))
+  return given({ project, status, outcome, q: q || undefined, sort: sort as SurveySort | undefined, cursor })
 }
 
 /** The address of the list with another filter or order; from its start. */
@@ -77,7 +80,7 @@ function hrefOf(
 function renderList(list: List): Html {
   const { asked, survey, scope } = list
   const mayWrite = includesScope(scope, 'write')
-  const isFiltered = asked.project !== undefined || asked.q !== undefined
+  const isFiltered = [asked.project, asked.q, asked.outcome].some((one) => one !== undefined)
   if (sum(survey.counts) === 0 && !isFiltered) return renderFirstSteps(mayWrite)
   return html`<div class="list-head">
 <h1>Checks</h1>
@@ -138,11 +141,14 @@ const SORT_WORDS: Readonly<Record<SurveySort, string>> = {
   '-due': 'Due soonest last',
 }
 
+const OUTCOME_CHOICES = COMPLETIONS.map((outcome) => [outcome, `Last run ${OUTCOME_WORDS[outcome]}`] as const)
+
 /** A plain form: it works without a script. */
 function renderFilters({ asked, survey, projects, scope }: List, canClear: boolean): Html {
   return html`<form class="filters" method="get" action="/checks" aria-label="Filter"${filterAttribute(scope)}>
 <input type="search" name="q" value="${asked.q}" maxlength="${LIMITS.nameLength}" placeholder="Name or slug" aria-label="Name or slug">
 ${renderProjects(projects, survey.project, asked.project)}
+${select(html`name="outcome" aria-label="Last run"`, [['', 'Any last run'], ...OUTCOME_CHOICES], asked.outcome ?? '')}
 ${select(
   html`name="sort" aria-label="Order"`,
   SURVEY_SORTS.map((sort) => [sort, SORT_WORDS[sort]] as const),
