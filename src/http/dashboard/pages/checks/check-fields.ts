@@ -41,7 +41,14 @@ export interface OfferedChannel {
   readonly projectId?: string | null
 }
 
-const ADVANCED: readonly FieldName[] = ['tags', 'labels', 'max_runtime_seconds', 'warn_exit_codes', 'resume_on_ping', 'armed']
+const ADVANCED: readonly FieldName[] = [
+  'tags',
+  'labels',
+  'max_runtime_seconds',
+  'warn_exit_codes',
+  'resume_on_ping',
+  'armed',
+]
 
 export function renderFields(options: FieldsOptions): Html {
   const { values, faults, now, isNew, projects = [] } = options
