@@ -28,8 +28,8 @@ it('a run is alone where no other Job ran at the time', () => {
 
 it('a run whose start was reported before counts from there, until the end that is reported', () => {
   const runs = [
-    { id: 'other', startedAt: NOON - HOUR, deadlineAt: null, slotAt: NOON - HOUR },
     { id: 'unrelated', startedAt: NOON + 2 * HOUR, deadlineAt: null, slotAt: NOON + 2 * HOUR },
+    { id: 'other', startedAt: NOON - HOUR, deadlineAt: null, slotAt: NOON - HOUR },
   ]
   const other = reportOf('other', end(NOON))
   const beside = (at: number) => isAlone({ reports: [OWN, other], runs }, at)

@@ -143,7 +143,9 @@ describe('a Job that is suspended', () => {
     const again = (given: Given) => change(start, given, new Set(['start', 'suspended']))
     expect(again({ stored })).toMatchObject({ event: { kind: 'start', job: { isStored: true } } })
     expect(again({ stored })).not.toHaveProperty('ping')
+    const asItWas = [runOf(RUN, { startedAt: at })]
+    expect(again({ stored, runs: asItWas })).toMatchObject({ event: { kind: 'start' } })
     expect(again({ stored: { jobTypes: ['start', 'fail'] } })).toBeNull()
-    expect(change(start, { stored, runs: [runOf(RUN, { startedAt: at })] }, new Set(['start']))).toBeNull()
+    expect(change(start, { stored, runs: asItWas }, new Set(['start']))).toBeNull()
   })
 })
