@@ -74,6 +74,8 @@ describe('the origin of a check', () => {
   })
 
   it('is learned where none was known', () => {
-    expect(updateOrigin(originAt(null, null), { place: placeOf('n', null) })).toEqual(originAt('n', null))
+    const unknown = originAt(null, null)
+    expect(updateOrigin(unknown, { place: placeOf('n', null) })).toEqual(originAt('n', null))
+    expect(updateOrigin(unknown, { place: placeOf(null, 'd') })).toEqual(unknown)
   })
 })
