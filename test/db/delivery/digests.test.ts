@@ -340,6 +340,19 @@ describe('a digest that is refused as a message', () => {
     expect(outbox.reports[0]).toMatchObject({ result: 'retried', count: CROWD, outcome: REFUSED })
   })
 
+  it('is not one that was refused alone: that fails, and the next crowd gets a digest', async () => {
+    const { outbox, got, digests } = open(() => REFUSED)
+    const id = await fixture.addChannel()
+    await fixture.addEvents(id, keysFrom(1, 1))
+    await outbox.drain()
+    expect([got.length, digests.length]).toEqual([1, 0])
+    expect(await fixture.deliveries()).toMatchObject([{ status: 2, attempts: 1, last_error: 'too large' }])
+    await fixture.addEvents(id, keysFrom(2, CROWD))
+    await once(outbox)
+    expect(digests).toHaveLength(1)
+    await outbox.stop()
+  })
+
   it('says so in its deliveries until these are sent', async () => {
     await addCrowd()
     const { send } = refusing()

@@ -214,6 +214,20 @@ it('the channel of the installation is trusted, hides its addresses, and waits f
   await fixture.createOutbox(send, { installationUrls }).drain()
   const settings = { kind: 'alertmanager', urls: installationUrls }
   expect(got[0]!.channel).toMatchObject({ isTrusted: true, settings })
+  expect(await fixture.deliveries()).toMatchObject([{ status: 1, last_error: null }])
+})
+
+it('what the channel of the installation remarks on a delivery is for its operator', async () => {
+  const installationUrls = ['http://10.0.0.1:9093']
+  await setInstallationChannel({ database: fixture.database, clock: fixture.clock }, true)
+  await failNew()
+  const note = '10.0.0.1:9093 refused the connection'
+  const outbox = fixture.createOutbox(async () => ({ ...DELIVERED, note }), { installationUrls })
+  await outbox.drain()
+  expect(await fixture.deliveries()).toMatchObject([
+    { status: 1, last_error: 'the log of the service has a note about it' },
+  ])
+  expect(outbox.reports).toMatchObject([{ outcome: { note } }])
 })
 
 describe('the deliveries of a check', () => {
@@ -346,7 +360,10 @@ describe('a dead receiver', () => {
     const outbox = fixture.createOutbox(send, { maxRunning: 8 })
     for (let i = 0; i < 3; i += 1) await fixture.addChannel({ name: 'Hung' })
     for (let i = 0; i < 5; i += 1) await failNew()
-    await pollUntil(outbox, () => got.length >= 8)
+    let polls = 0
+    await pollUntil(outbox, () => ++polls > 10)
+    // A third of the eight each, rounded up.
+    expect(got).toHaveLength(9)
     await fixture.addChannel({ name: 'Well' })
     await failNew()
     await pollUntil(outbox, () => namesOf(got, 'Well').length > 0)

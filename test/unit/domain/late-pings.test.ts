@@ -122,6 +122,13 @@ describe('a late ping that something newer has overtaken is history', () => {
     expect([flip, notice]).toEqual([null, null])
   })
 
+  it('keeps the duration that its job measured, and has no other', () => {
+    const before = aState({ lastPingAt: NEWER })
+    const durations = [7, null].map((durationMs) => record(before, { ...late('success'), durationMs } as CheckEvent))
+    expect(durations.map(({ durationMs }) => durationMs)).toEqual([7, null])
+    expect(record(before, late('start')).durationMs).toBeNull()
+  })
+
   it.each([-1, 0])('at a newer completion of %i ms later it is the newest', (ms) => {
     const before = aState({ lastPingAt: ARRIVED + ms })
     expect(record(before, late('fail')).flip).toMatchObject({ to: 'down' })

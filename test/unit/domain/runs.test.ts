@@ -91,6 +91,8 @@ describe('runs', () => {
       ['unfinished', NOON + 2],
       ['unfinished', NOON],
     ])
+    const ended = runsOf([ping('start', NOON), ping('success', NOON + 3)], { pausedAt: [NOON + 4, NOON + 1] })
+    expect(ended.map(({ startedAt }) => startedAt)).toEqual([null, NOON])
   })
 
   it('a pause ends open runs', () => {

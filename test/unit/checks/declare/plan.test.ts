@@ -105,6 +105,34 @@ describe('a resource without a check', () => {
   })
 })
 
+describe('a check that comes back', () => {
+  const eventsOf = (given: Partial<Declaration>, tombstone: Partial<Tombstone> | null) => {
+    const planned = plan(facts({ tombstone: tombstone && { ...aTombstone, ...tombstone } }), declaration(given))
+    return 'events' in planned ? planned.events : []
+  }
+
+  it.each<[string, Partial<Declaration>, Tombstone['reason'], boolean | undefined]>([
+    ['is up again, if it follows a CronJob', { spec: FOLLOWED }, 'recovered', true],
+    ['is up again after a first success, too', { spec: FOLLOWED }, 'first_success', true],
+    ['is not, if it was down', { spec: FOLLOWED }, 'missed', undefined],
+    ['is not, if it is suspended', { spec: FOLLOWED, suspend: true }, 'recovered', undefined],
+    ['is not, if its job pings', {}, 'recovered', undefined],
+  ])('%s', (_, given, reason, isUp) => {
+    const [revival] = eventsOf(given, { reason })
+    expect(revival).toMatchObject({ kind: 'revive', kept })
+    expect('isUp' in revival! ? revival.isUp : undefined).toBe(isUp)
+  })
+
+  it.each<[string, Partial<Declaration>, Partial<Tombstone> | null, boolean]>([
+    ['a new one', {}, null, true],
+    ['one without an incident', {}, { incidentSince: null }, true],
+    ['one that its recipients know as down', {}, {}, false],
+    ['one that follows a CronJob: the pause at its deletion was notified', { spec: FOLLOWED }, {}, true],
+  ])('suspended is %s, and the pause is silent or not', (_, given, tombstone, isSilent) => {
+    expect(eventsOf({ ...given, suspend: true }, tombstone).at(-1)).toEqual({ kind: 'pause', isSilent })
+  })
+})
+
 describe('a check that is as declared', () => {
   it.each([
     ['is left alone', aCheck(), {}],
