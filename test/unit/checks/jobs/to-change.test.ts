@@ -16,7 +16,7 @@ const NOTHING: StoredRun = {
   hasSuccess: false,
   isPruned: false,
   isOpen: false,
-  failedAt: null,
+  overruledAt: null,
 }
 const runOf = (id: string, more: Partial<Run> = {}): Run => ({ id, startedAt: NOON, deadlineAt: null, ...more })
 
@@ -35,7 +35,7 @@ const change = (entry: JobEntry, { runId = RUN, stored = {}, ...known }: Given =
     lastRun: null,
   }
   const check = { key: 1, createdAt: NOON - HOUR } as Known['check']
-  const facts = { check, runs: [], hasFailedEarly: false, lastRun: null, now: NOON + HOUR, newestPast: 0, ...known }
+  const facts = { check, runs: [], isOverruledEarly: false, lastRun: null, now: NOON + HOUR, newestPast: 0, ...known }
   return toChange(report, entry, { ...facts, stored: { ...NOTHING, ...stored } }, ledger)
 }
 
@@ -95,17 +95,17 @@ describe('the end of a Job', () => {
   it('is no success where its container has sent a fail, in this run and in no other', () => {
     const isOverruled = (given: Given) => (change(succeeded, given)!.event as { job: { isOverruled: boolean } }).job
     expect(isOverruled({ stored: { httpTypes: ['fail'] } })).toMatchObject({ isOverruled: true })
-    expect(isOverruled({ hasFailedEarly: true })).toMatchObject({ isOverruled: true })
-    expect(isOverruled({ runs: [runOf(OTHER, { hasFailed: true })] })).toMatchObject({ isOverruled: false })
+    expect(isOverruled({ isOverruledEarly: true })).toMatchObject({ isOverruled: true })
+    expect(isOverruled({ runs: [runOf(OTHER, { isOverruled: true })] })).toMatchObject({ isOverruled: false })
   })
 
   it('closes its run without a record where the success would be the second log', () => {
     const hasLog = { httpTypes: ['log' as const] }
-    expect(change(succeeded, { runs: [runOf(RUN, { hasFailed: true })], stored: hasLog })).toEqual(closed)
-    expect(change(failed(), { runs: [runOf(RUN, { hasFailed: true })], stored: hasLog })?.event.kind).toBe('fail')
-    const beside = [runOf(RUN), runOf(OTHER, { hasFailed: true })]
+    expect(change(succeeded, { runs: [runOf(RUN, { isOverruled: true })], stored: hasLog })).toEqual(closed)
+    expect(change(failed(), { runs: [runOf(RUN, { isOverruled: true })], stored: hasLog })?.event.kind).toBe('fail')
+    const beside = [runOf(RUN), runOf(OTHER, { isOverruled: true })]
     expect(change(succeeded, { runs: beside, stored: hasLog })?.event.kind).toBe('success')
-    expect(change(succeeded, { runId: null, hasFailedEarly: true, stored: hasLog })?.event.kind).toBe('success')
+    expect(change(succeeded, { runId: null, isOverruledEarly: true, stored: hasLog })?.event.kind).toBe('success')
   })
 })
 

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { type Beside, isAloneAt } from '../../../../src/checks/jobs/early-fails.ts'
+import { type Beside, isAloneAt } from '../../../../src/checks/jobs/early-ends.ts'
 import type { JobEntry, JobReport } from '../../../../src/checks/jobs/job-report.ts'
 import { HOUR, MINUTE, NOON, SECOND } from '../../../support/builders.ts'
 
