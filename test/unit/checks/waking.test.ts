@@ -2,7 +2,7 @@
 
 import { describe, expect, it } from 'vitest'
 import { type Change, decideChanges, type Waking } from '../../../src/checks/change.ts'
-import type { CheckState, Gap } from '../../../src/domain/check.ts'
+import type { CheckSpec, CheckState, Gap } from '../../../src/domain/check.ts'
 import type { CheckEvent } from '../../../src/domain/check-event.ts'
 import { newState } from '../../../src/domain/transition.ts'
 import type { LockedCheck } from '../../../src/store/checks/states.ts'
@@ -90,16 +90,22 @@ describe('the next evaluation', () => {
     const state = aState({ dueAt: NOON + 5 * HOUR })
     expect(wakeOf(decide(evaluation(), EXPECTED, { state }))).toBe(EXPECTED + HOUR)
     // A run of a CronJob may start at the next slot, without a tolerance.
-    const spec = aCronSpec('0 * * * *', { awaits: 'start' })
     const at = EXPECTED + 58 * MINUTE
-    expect(wakeOf(decide(evaluation(), at, { state, spec, wakeAt: at }))).toBe(NOON + 2 * HOUR)
+    const wakeUnder = (spec: CheckSpec) => wakeOf(decide(evaluation(), at, { state, spec, wakeAt: at }))
+    expect(wakeUnder(aCronSpec('0 * * * *', { awaits: 'start' }))).toBe(NOON + 2 * HOUR)
+    expect(wakeUnder(aCronSpec('0 * * * *'))).toBe(NOON + 3 * HOUR)
+  })
+
+  it('of a check that is not up yet is when it may be late after a first success', () => {
+    const fresh = { ...newState(NOON), expectedAt: EXPECTED, dueAt: NOON + 5 * HOUR }
+    expect(wakeOf(decide({ kind: 'log' }, NOON + 10 * MINUTE, { state: fresh }, 'first'))).toBe(EXPECTED + 10 * MINUTE)
   })
 
   it('is none of a check that awaits nothing, and the end of the flapping of one that flaps', () => {
     const down = aState({ status: 'down', expectedAt: null, dueAt: null })
     expect(wakeOf(decide({ kind: 'log' }, NOON, { state: down }, 'first'))).toBeNull()
-    const flapping = { ...down, notified: 'up', quietAt: NOON + 7 * MINUTE } as const
-    expect(wakeOf(decide({ kind: 'log' }, NOON, { state: flapping }, 'first'))).toBe(NOON + 7 * MINUTE)
+    const flapping = { ...down, notified: 'up', quietAt: NOON + 7 * HOUR } as const
+    expect(wakeOf(decide({ kind: 'log' }, NOON, { state: flapping }, 'first'))).toBe(NOON + 7 * HOUR)
   })
 })
 
