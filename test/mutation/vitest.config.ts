@@ -4,7 +4,8 @@ import { defineConfig } from 'vitest/config'
 export default defineConfig({
   test: {
     include: [
-      'test/unit/{domain,checks}/**/*.test.ts',
+      'test/unit/{audit,auth,checks,domain}/**/*.test.ts',
+      'test/unit/http/{badges,error-codes}.test.ts',
       'test/db/{checks,deadlines,delivery,jobs,operator,pings}/**/*.test.ts',
     ],
     globalSetup: ['test/support/postgres-setup.ts'],
