@@ -316,7 +316,7 @@ describe('a declaration is rejected', () => {
       `the check ${ID} belongs to another project: only one of this resource's own project can be adopted`,
     ],
     [
-      'when the check to adopt has a resource, whoever manages it',
+      'when the check to adopt has a resource, although the API manages it',
       { adoptId: ID },
       { adoptee: aCheck({ managedBy: 'api' }) },
       'conflict',
