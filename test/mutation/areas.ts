@@ -1,4 +1,7 @@
-/** What `npm run mutate` changes, and the tests that must detect it: more of them would find no more, and take a day. */
+/**
+ * What `npm run mutate` changes, and the tests that must detect it. Other lanes would detect some more of it, as that of
+ * the operator; each mutant would then take minutes.
+ */
 
 export interface Area {
   readonly mutate: readonly string[]

@@ -17,10 +17,13 @@ if (unknown.length > 0) {
 for (const name of names) {
   if (wanted.length > 0 && !wanted.includes(name)) continue
   console.log(`== ${name}`)
-  const { status } = spawnSync(
+  const { status, signal, error } = spawnSync(
     'stryker',
     ['run', 'test/mutation/stryker.json', '--mutate', AREAS[name].mutate.join(',')],
     { stdio: 'inherit', env: { ...process.env, MUTATION_AREA: name } },
   )
+  if (error !== undefined) console.error(`stryker could not be started: ${error.message}`)
   if (status !== 0) process.exitCode = 1
+  // Somebody has ended it: not only this area.
+  if (signal !== null || error !== undefined) break
 }
