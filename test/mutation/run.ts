@@ -24,6 +24,6 @@ for (const name of names) {
   )
   if (error !== undefined) console.error(`stryker could not be started: ${error.message}`)
   if (status !== 0) process.exitCode = 1
-  // Somebody has ended it: not only this area.
+  // A signal ends all areas, not this one alone.
   if (signal !== null || error !== undefined) break
 }

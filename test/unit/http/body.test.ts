@@ -112,7 +112,7 @@ describe('readBody', () => {
 })
 
 describe('a body that the server reads from its first byte on', () => {
-  /** As on the management port (server.ts). */
+  /** As on the management port (src/http/server.ts). */
   const begun = (asked: (request: IncomingMessage) => Promise<Buffer>) =>
     connect((request, response) => {
       beginBody(request, { keepBytes: LIMIT, mostBytes: LIMIT })
@@ -121,7 +121,7 @@ describe('a body that the server reads from its first byte on', () => {
     })
   const closed = (request: IncomingMessage) => new Promise<void>((resolve) => void request.once('close', resolve))
 
-  it('is given to who asks for it, also after it is complete', async () => {
+  it('is given to the handler also after it is complete', async () => {
     const { send, seen } = await begun(async (request) => {
       while (!request.readableEnded) await new Promise<void>((resolve) => setImmediate(resolve))
       return readBody(request, LIMIT)
@@ -131,8 +131,8 @@ describe('a body that the server reads from its first byte on', () => {
   })
 
   it.each<[string, (request: IncomingMessage) => Promise<Buffer>]>([
-    ['while somebody waits for it', (request) => readBody(request, LIMIT)],
-    ['before anybody asks for it', (request) => closed(request).then(() => readBody(request, LIMIT))],
+    ['while the handler waits for it', (request) => readBody(request, LIMIT)],
+    ['before the handler asks for it', (request) => closed(request).then(() => readBody(request, LIMIT))],
   ])('ends for a client that left %s', async (_, asked) => {
     const isReached = Promise.withResolvers<void>()
     const { send, socket, seen } = await begun((request) => {
