@@ -1,12 +1,10 @@
 import { defineConfig } from 'vitest/config'
+import { AREAS, type AreaName } from './areas.ts'
 
-/** The tests that mutants run against: of the unit and database lanes, what covers `domain/`, `checks/` and the outbox. */
+/** Stryker runs the tests of one area against its mutants. */
 export default defineConfig({
   test: {
-    include: [
-      'test/unit/{domain,checks}/**/*.test.ts',
-      'test/db/{checks,deadlines,delivery,jobs,operator,pings}/**/*.test.ts',
-    ],
+    include: [...AREAS[process.env.MUTATION_AREA as AreaName].tests],
     globalSetup: ['test/support/postgres-setup.ts'],
     isolate: false,
     testTimeout: 30_000,

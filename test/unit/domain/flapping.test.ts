@@ -124,7 +124,7 @@ describe('flapping', () => {
     story.pass(10 * MINUTE)
     story.do('evaluate')
     expect(story.take()).toEqual([])
-    expect(story.state).toMatchObject({ status: 'up', notified: null, incidentSince: null })
+    expect(story.state).toMatchObject({ status: 'up', notified: null, incidentSince: null, changes: [] })
   })
 
   /** Flapping since a change into up, so that the recipients know it as down. */
@@ -138,6 +138,18 @@ describe('flapping', () => {
     story.take()
     return story
   }
+
+  it('a gap of a minute is no evidence of quiet, a shorter one is none against it', () => {
+    const endsAfter = (lengthMs: number) => {
+      const story = createStory()
+      story.change(11)
+      const startedAt = story.now
+      story.pass(10 * MINUTE)
+      story.evaluate({ startedAt, endedAt: startedAt + lengthMs })
+      return story.state.notified === null
+    }
+    expect([endsAfter(MINUTE - 1), endsAfter(MINUTE)]).toEqual([true, false])
+  })
 
   it('nothing is notified at its end of a check that is down as the recipients know it', () => {
     const story = knownAsDown()

@@ -134,6 +134,29 @@ describe('a start', () => {
     expect(flip).toMatchObject({ reason: 'missed', at: at(2, 5) })
   })
 
+  it('opens the run again in place of the earlier one, and counts once', () => {
+    const running = apply(UP, [start('a', at(1))]).state
+    const { state } = apply(running, [start('a', at(2), { isStored: true })])
+    expect(state.runs).toMatchObject([{ id: 'a', startedAt: at(2) + SECOND }])
+    expect(state.pingsTotal).toBe(running.pingsTotal)
+  })
+
+  it('forgets runs of a week ago', () => {
+    const old = { id: 'old', startedAt: LATER - 8 * DAY, deadlineAt: null, slotAt: LATER - 8 * DAY }
+    expect(apply(aState({ runs: [old] }), [start('a', at(1))]).state.runs.map(({ id }) => id)).toEqual(['a'])
+  })
+
+  it('gives the run no deadline without a maximum run time', () => {
+    const spec = aCronSpec('0 * * * *', { awaits: 'start' })
+    expect(transition(spec, UP, start('a', at(1)), LATER).state.runs).toMatchObject([{ id: 'a', deadlineAt: null }])
+  })
+
+  it('whose container has failed before it was recorded makes the end of its Job a log', () => {
+    const running = apply(UP, [start('a', at(1), { hasFailed: true })]).state
+    expect(running.runs).toMatchObject([{ hasFailed: true }])
+    expect(apply(running, [success('a', at(1, 10))]).isLogged).toBe(true)
+  })
+
   it('opens no run that is over, and counts', () => {
     const { state } = apply(UP, [start('a', at(1), { isOver: true })])
     expect(state).toMatchObject({ runs: [], expectedAt: at(2), pingsTotal: UP.pingsTotal + 1 })
@@ -619,6 +642,11 @@ describe('a changed spec', () => {
     expect(update(UP, period).expectedAt).toBe(at(1))
     expect(update({ ...UP, expectedAt: at(4) }, period).expectedAt).toBe(at(1, 30))
   })
+})
+
+it('a Job of a check that follows nothing any more does not fail it while it is paused', () => {
+  const { state, flip } = transition(aCronSpec('0 * * * *'), PAUSED, fail('a', at(2)), LATER)
+  expect([state.status, flip]).toEqual(['paused', null])
 })
 
 describe('a run during a pause', () => {

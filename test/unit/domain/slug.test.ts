@@ -1,11 +1,17 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { LIMITS } from '../../../src/domain/limits.ts'
-import { deriveSlug, withSuffix } from '../../../src/domain/slug.ts'
+import { deriveSlug, isSlug, withSuffix } from '../../../src/domain/slug.ts'
 import { anyText } from '../../support/builders.ts'
 
 /** Design, section 3.1. */
 const SLUG = /^[a-z0-9](?:[a-z0-9-_]*[a-z0-9])?$/
+
+it('a slug has 1 to 100 characters, and begins and ends with a letter or digit', () => {
+  for (const text of ['a', '7', 'a-_b', 'a'.repeat(LIMITS.slugLength)]) expect(isSlug(text), text).toBe(true)
+  for (const text of ['', '-a', 'a_', 'A', 'a b', 'é', 'a'.repeat(LIMITS.slugLength + 1)])
+    expect(isSlug(text), text).toBe(false)
+})
 
 describe('the slug of a name', () => {
   it.each([

@@ -2,7 +2,7 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { AddressInfo } from 'node:net'
 import { afterEach, describe, expect, it } from 'vitest'
 import { AppError } from '../../../src/domain/errors.ts'
-import { deferContinue, RequestAborted, readBody, respondAndDrain } from '../../../src/http/body.ts'
+import { beginBody, deferContinue, endBody, RequestAborted, readBody, respondAndDrain } from '../../../src/http/body.ts'
 import { LAST_CHUNK, openConnection, writeChunk, writeHead } from '../../support/http.ts'
 
 const LIMIT = 1_000
@@ -107,6 +107,41 @@ describe('readBody', () => {
       return readBody(request, LIMIT)
     })
     socket.write(head('Content-Length: 100'), () => socket.destroy())
+    expect(await seen).toBeInstanceOf(RequestAborted)
+  })
+})
+
+describe('a body that the server reads from its first byte on', () => {
+  /** As on the management port (src/http/server.ts). */
+  const begun = (asked: (request: IncomingMessage) => Promise<Buffer>) =>
+    connect((request, response) => {
+      beginBody(request, { keepBytes: LIMIT, mostBytes: LIMIT })
+      response.once('close', () => endBody(request))
+      return asked(request)
+    })
+  const closed = (request: IncomingMessage) => new Promise<void>((resolve) => void request.once('close', resolve))
+
+  it('is given to the handler also after it is complete', async () => {
+    const { send, seen } = await begun(async (request) => {
+      while (!request.readableEnded) await new Promise<void>((resolve) => setImmediate(resolve))
+      return readBody(request, LIMIT)
+    })
+    send(head('Content-Length: 5'), 'hello')
+    expect(await seen).toEqual(Buffer.from('hello'))
+  })
+
+  it.each<[string, (request: IncomingMessage) => Promise<Buffer>]>([
+    ['while the handler waits for it', (request) => readBody(request, LIMIT)],
+    ['before the handler asks for it', (request) => closed(request).then(() => readBody(request, LIMIT))],
+  ])('ends for a client that left %s', async (_, asked) => {
+    const isReached = Promise.withResolvers<void>()
+    const { send, socket, seen } = await begun((request) => {
+      isReached.resolve()
+      return asked(request)
+    })
+    send(head('Content-Length: 5'), 'he')
+    await isReached.promise
+    socket.resetAndDestroy()
     expect(await seen).toBeInstanceOf(RequestAborted)
   })
 })

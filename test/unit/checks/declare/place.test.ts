@@ -37,7 +37,7 @@ describe('what is kept comes back', () => {
     expect(isOfPlace(kept, { revival: 'name', place })).toBe(true)
   })
 
-  it('where nothing is known of it, or of the place', () => {
+  it('where nothing is known of it, and not where nothing is known of the place', () => {
     expect(isOfPlace(null, { revival: 'uid', place: placeOf('n', 'c') })).toBe(true)
     expect(isOfPlace(uids('n', 'c'), { revival: 'uid' })).toBe(false)
   })

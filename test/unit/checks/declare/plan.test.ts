@@ -151,6 +151,9 @@ describe('a check that differs is changed', () => {
     ['in its description', {}, { description: 'x' }, { isRedescribed: true }, []],
     ['in its owner', { managedBy: 'api' }, {}, { isRedescribed: true }, []],
     ['in its resource', { kubernetes: { ...RESOURCE, name: 'x' } }, {}, { isRedescribed: true }, []],
+    ['in its namespace', { kubernetes: { ...RESOURCE, namespace: 'x' } }, {}, { isRedescribed: true }, []],
+    ['in its cluster', { kubernetes: { ...RESOURCE, cluster: 'x' } }, {}, { isRedescribed: true }, []],
+    ['in that it has none', { kubernetes: null }, {}, { isRedescribed: true }, []],
     ['in who may pause it', { kubernetesSuspend: false }, {}, { isRedescribed: true }, []],
     ['in its project', { projectId: 'old' }, {}, { isRedescribed: true, isMoved: true }, []],
     ['in its spec', { spec: { ...SPEC, graceSeconds: 1 } }, {}, { isRescheduled: true }, ['update']],
@@ -185,6 +188,68 @@ describe('a check that differs is changed', () => {
     const same = { isMoved: false, isRedescribed: false, isRescheduled: false }
     expect(planned).toMatchObject({ kind: 'change', check, ...same, ...differences })
     expect(kindsOf(planned)).toEqual(events)
+  })
+})
+
+describe('a check whose source is suspended, while a person may start a run of it', () => {
+  const DOWN = { state: aState({ status: 'down', expectedAt: null, dueAt: null }) } as const
+  const NEW = { state: { ...newState(NOON), expectedAt: NOON, dueAt: NOON } } as const
+  it.each<[string, Partial<StoredCheck>, Partial<Declaration>, object[]]>([
+    [
+      'is paused without a word once a run has succeeded',
+      { kubernetesSuspend: true },
+      {},
+      [{ kind: 'pause', isSilent: true }],
+    ],
+    ['so is one that is new', { ...NEW, kubernetesSuspend: true }, {}, [{ kind: 'pause', isSilent: true }]],
+    ['stays down once a run has failed', { ...DOWN, kubernetesSuspend: true }, {}, []],
+    [
+      'is paused when it is suspended, also while it is down',
+      { ...DOWN, kubernetesSuspend: false },
+      {},
+      [{ kind: 'pause' }],
+    ],
+    ['is paused where nobody may', { ...DOWN, kubernetesSuspend: true }, { mayRun: false }, [{ kind: 'pause' }]],
+  ])('%s', (_, stored, given, events) => {
+    const planned = plan(facts({ check: aCheck(stored) }), declaration({ suspend: true, mayRun: true, ...given }))
+    expect('events' in planned ? planned.events : []).toEqual(events)
+  })
+
+  it('is paused like any other when it is adopted', () => {
+    const adoptee = aCheck({ ...ofTheApi, ...DOWN, kubernetesSuspend: true })
+    const planned = plan(facts({ adoptee }), declaration({ adoptId: ID, suspend: true, mayRun: true }))
+    expect(planned).toMatchObject({ kind: 'adopt', events: [{ kind: 'pause' }] })
+  })
+})
+
+describe('a check that was retained when its resource was deleted', () => {
+  const retention = { ...NO_ORIGIN, updatedAt: NOON, retainedAt: NOON, kubernetesAdopted: true }
+  const retained = { check: aCheck(ofTheApi), retention }
+  const planWith = (known: Partial<Facts>, given: Partial<Declaration> = {}) =>
+    plan(facts({ retained, ...known }), declaration(given)).kind
+
+  it('is managed by the resource again, as adopted as it was', () => {
+    const planned = plan(facts({ retained }), declaration())
+    expect(planned).toMatchObject({ kind: 'readopt', check: retained.check, origin: { kubernetesAdopted: true } })
+    expect(planWith({}, { knownId: ID })).toBe('readopt')
+  })
+
+  it('is not, if the API has changed it since', () => {
+    const changed = { check: aCheck({ ...ofTheApi, updatedAt: NOON + 1 }), retention }
+    expect(plan(facts({ retained: changed }), declaration())).toMatchObject({ kind: 'reject', field: 'retained' })
+  })
+
+  it('is not, if the resource had another check since, or is in another project', () => {
+    const later = { ...aTombstone, deletedAt: NOON + 1 }
+    expect([planWith({ tombstone: aTombstone }), planWith({ tombstone: later })]).toEqual(['readopt', 'revive'])
+    expect(planWith({}, { projectId: 'q' })).toBe('create')
+  })
+
+  it('is not, if a person has chosen a check, or the resource had another one', () => {
+    const adoptee = aCheck({ ...ofTheApi, id: OTHER_ID })
+    expect(planWith({ adoptee }, { adoptId: OTHER_ID })).toBe('adopt')
+    expect(planWith({ adoptee }, { knownId: OTHER_ID })).toBe('regain')
+    expect(planWith({ adoptee: retained.check }, { adoptId: ID })).toBe('adopt')
   })
 })
 
@@ -250,6 +315,13 @@ describe('a declaration is rejected', () => {
       { adoptee: aCheck({ ...ofTheApi, projectId: 'q' }) },
       'forbidden',
       `the check ${ID} belongs to another project: only one of this resource's own project can be adopted`,
+    ],
+    [
+      'when the check to adopt has a resource, although the API manages it',
+      { adoptId: ID },
+      { adoptee: aCheck({ managedBy: 'api' }) },
+      'conflict',
+      `the check ${ID} is managed by HeartbeatCheck payments/nightly in cluster default: delete that one with deletionPolicy Retain first`,
     ],
     [
       'when the check to adopt has a resource',

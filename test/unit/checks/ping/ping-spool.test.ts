@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { describe, expect, it } from 'vitest'
 import { createPingSpool } from '../../../../src/checks/ping/ping-spool.ts'
 import type { Spool } from '../../../../src/spool/spool.ts'
+import { settle } from '../../../support/until.ts'
 
 /** In memory. */
 function createMemorySpool(overrides: Partial<Spool> = {}): Spool {
@@ -66,6 +67,46 @@ describe('the pings of a check on disk', () => {
 })
 
 describe('what the spool says of itself', () => {
+  it('an open one takes pings, a full one will again, a broken one is not asked any more', () => {
+    const said = (['open', 'full', 'broken'] as const).map((state) => {
+      const pings = createPingSpool(createMemorySpool({ state, bytes: 7 }), () => now)
+      return [pings.accepts(), pings.hasRoom(), pings.bytes()]
+    })
+    expect(said).toEqual([
+      [true, true, 7],
+      [true, false, 7],
+      [false, false, 7],
+    ])
+  })
+
+  it('pings whose rows are locked do not count as waiting, and are known by their checks', async () => {
+    const pings = createPingSpool(createMemorySpool(), () => now)
+    for (const at of [1_000, 2_000, 3_000]) await pings.append([pingAt(at)])
+    pings.noteLocked(
+      [1, 2, 3].map((position) => ({ ...pingAt(1), pingId: Buffer.alloc(16), position, key: position % 2 })),
+    )
+    expect([pings.pings(), pings.waiting(), pings.isCaughtUp(), pings.isEmpty()]).toEqual([3, 0, true, false])
+    expect(pings.lockedKeys()).toEqual([1, 0])
+    await pings.forget(2, (await pings.read(0)).slice(0, 2))
+    expect([pings.pings(), pings.waiting(), pings.lockedKeys()]).toEqual([1, 0, [1]])
+  })
+
+  it('a ping that is being written waits, and those who want to read it back wait for it', async () => {
+    const written = Promise.withResolvers<number[]>()
+    const pings = createPingSpool(createMemorySpool({ append: () => written.promise }), () => now)
+    const appended = pings.append([pingAt(1)])
+    expect([pings.isEmpty(), pings.isCaughtUp()]).toEqual([false, false])
+    let isFlushed = false
+    const flushed = pings.flushed().then(() => {
+      isFlushed = true
+    })
+    await settle()
+    expect(isFlushed).toBe(false)
+    written.resolve([1])
+    await Promise.all([appended, flushed])
+    expect(isFlushed).toBe(true)
+  })
+
   it('the oldest ping is one of those that wait, and none of an earlier outage', async () => {
     const pings = createPingSpool(createMemorySpool(), () => now)
     await pings.append([pingAt(1_000)])
