@@ -151,9 +151,9 @@ describe('a start', () => {
     expect(transition(spec, UP, start('a', at(1)), LATER).state.runs).toMatchObject([{ id: 'a', deadlineAt: null }])
   })
 
-  it('whose container has failed before it was recorded makes the end of its Job a log', () => {
-    const running = apply(UP, [start('a', at(1), { hasFailed: true })]).state
-    expect(running.runs).toMatchObject([{ hasFailed: true }])
+  it('whose container has reported its end before it was recorded makes the end of its Job a log', () => {
+    const running = apply(UP, [start('a', at(1), { isOverruled: true })]).state
+    expect(running.runs).toMatchObject([{ isOverruled: true }])
     expect(apply(running, [success('a', at(1, 10))]).isLogged).toBe(true)
   })
 
