@@ -31,7 +31,7 @@ export const FLAPPING = { changes: 10, windowMs: 600_000 } as const
 export const WARN_AGAIN_MS = 86_400_000
 
 /** A recovery says how many runs were missed, up to this number. */
-export const MOST_MISSED = 1_000
+export const MOST_MISSED = 100
 
 /** A shorter gap hides no completion: clients retry until it is over. */
 export const HIDING_GAP_MS = 60_000
