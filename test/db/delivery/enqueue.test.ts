@@ -237,6 +237,18 @@ describe('what an event says beside what happened', () => {
     })
   })
 
+  it('of a warning is the success before it', async () => {
+    await fixture.addChannel()
+    await fixture.ping(check)
+    const lastSuccessAt = fixture.clock.now()
+    await fixture.ping(check, { type: 'warn', exitCode: null })
+    const [event] = await receivedEvents()
+    expect(event).toMatchObject({
+      type: 'check.warned',
+      facts: { last_success_at: new Date(lastSuccessAt).toISOString() },
+    })
+  })
+
   it('is left out where there is none', async () => {
     await fixture.addChannel()
     await fixture.ping(check, FAILED)
