@@ -172,12 +172,14 @@ class Row {
       const id = newIdBytes(this.#stampedAt)
       history.events.push({ ...inContext(one), id, key, flipId: null, pingId: about, at: now })
     }
-    const { outage, flip, notice, settled, warned } = outcome
+    const { outage, flip, notice, settled, warned, counted, reminder } = outcome
     if (settled !== null) addEvent(noticeEvent(settled, now))
     if (outage !== null)
       addFlip({ from: before.status, to: before.status, reason: 'outage', at: outage.endedAt }, null, outage)
     if (flip !== null) addFlip(flip, notice, null)
+    if (counted !== null) addFlip({ from: before.status, to: before.status, ...counted }, null, null)
     if (warned !== null) addEvent(noticeEvent(warned, now), pingId)
+    if (reminder !== null) addEvent(noticeEvent(reminder, now), pingId)
     if (event.kind === 'deadline') this.#seenBy = seenBy(event, now)
     if (this.#isNewlyLate(event, outcome, this.#seenBy ?? now)) addEvent(lateEvent(outcome.state.expectedAt!, now))
     return outcome
@@ -205,7 +207,7 @@ class Row {
 
   #nextWake(): Instant | null {
     const { wakeAt } = this.#check
-    const next = evaluationOf(this.#state)
+    const next = evaluationOf(this.#check.spec!, this.#state)
     if (this.#waking === 'earlier' && wakeAt !== null) return next !== null && next < wakeAt ? next : wakeAt
     const isForDeadline = typeof this.#waking === 'object' && !this.#waking.isLateWanted
     return isForDeadline

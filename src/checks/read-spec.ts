@@ -18,6 +18,10 @@ export const NO_SPEC: GivenSpec = {
   graceSeconds: LIMITS.graceSeconds.default,
   maxRuntimeSeconds: null,
   warnExitCodes: [],
+  failuresBeforeDown: 1,
+  missesBeforeDown: 1,
+  remindEverySeconds: null,
+  remindOnEachRun: false,
   jobArea: null,
   resumeOnPing: false,
 }

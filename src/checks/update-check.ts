@@ -11,7 +11,7 @@ import {
   saveTexts,
   saveUpdatedAt,
 } from '../store/checks/checks.ts'
-import { isSameExpectation, isSameSpec, isSameTexts, type StoredSpec, textsOf } from '../store/checks/columns.ts'
+import { isSameSpec, isSameTexts, isSameTiming, type StoredSpec, textsOf } from '../store/checks/columns.ts'
 import type { Context } from '../store/context.ts'
 import { makeAlertsDue } from '../store/outbox/alerts.ts'
 import { constraintOf } from '../store/postgres/sqlstate.ts'
@@ -30,6 +30,10 @@ export interface CheckUpdate extends Partial<CheckTexts> {
   readonly graceSeconds?: number
   readonly maxRuntimeSeconds?: number | null
   readonly warnExitCodes?: readonly number[]
+  readonly failuresBeforeDown?: number
+  readonly missesBeforeDown?: number
+  readonly remindEverySeconds?: number | null
+  readonly remindOnEachRun?: boolean
   readonly resumeOnPing?: boolean
 }
 
@@ -76,11 +80,8 @@ export async function updateCheck(
 }
 
 function mergeSpec(stored: StoredSpec, update: CheckUpdate): StoredSpec {
-  const { periodSeconds, schedule, timeZone, graceSeconds = stored.graceSeconds } = update
-  const { maxRuntimeSeconds = stored.maxRuntimeSeconds, resumeOnPing = stored.resumeOnPing } = update
-  const { warnExitCodes = stored.warnExitCodes } = update
-  // A check of the API follows no source.
-  const limits = { graceSeconds, maxRuntimeSeconds, warnExitCodes, jobArea: null, resumeOnPing }
+  const { periodSeconds, schedule, timeZone } = update
+  const limits = mergeLimits(stored, update)
   // readSpec rejects a period beside a schedule.
   if (periodSeconds !== undefined)
     return { ...limits, periodSeconds, schedule: schedule ?? null, timeZone: timeZone ?? null, dialect: null }
@@ -89,8 +90,26 @@ function mergeSpec(stored: StoredSpec, update: CheckUpdate): StoredSpec {
   return { ...stored, ...limits, timeZone: timeZone ?? stored.timeZone }
 }
 
+/** All but the schedule. A check of the API follows no source. */
+function mergeLimits(stored: StoredSpec, update: CheckUpdate) {
+  const given = <Name extends keyof StoredSpec & keyof CheckUpdate>(name: Name): StoredSpec[Name] =>
+    update[name] === undefined ? stored[name] : (update[name] as StoredSpec[Name])
+  return {
+    graceSeconds: given('graceSeconds'),
+    maxRuntimeSeconds: given('maxRuntimeSeconds'),
+    warnExitCodes: given('warnExitCodes'),
+    failuresBeforeDown: given('failuresBeforeDown'),
+    missesBeforeDown: given('missesBeforeDown'),
+    remindEverySeconds: given('remindEverySeconds'),
+    remindOnEachRun: given('remindOnEachRun'),
+    resumeOnPing: given('resumeOnPing'),
+    jobArea: null,
+  }
+}
+
 async function changeSpec(context: Context, { tx, record, locked }: LockedWork, stored: StoredSpec): Promise<void> {
   const spec = readSpec(stored)
   await saveSpec(tx, record.key, stored)
-  if (!isSameExpectation(stored, record.spec)) await applyEvents(tx, { ...locked, spec }, [{ kind: 'update' }], context)
+  const event = { kind: 'update', isSameTiming: isSameTiming(stored, record.spec) } as const
+  await applyEvents(tx, { ...locked, spec }, [event], context)
 }

@@ -31,6 +31,20 @@ export interface Actor {
 /** Who acts on whose data. Use cases that change something take one, and so have what their audit entries need. */
 export interface Principal extends Tenant, Actor {}
 
+/** Who did something to a check that people see of it: `link` for who pressed a button behind the link of a message. */
+export const DOER_KINDS = ['user', 'api_key', 'link', 'kubernetes'] as const
+export interface Doer {
+  readonly kind: (typeof DOER_KINDS)[number]
+  /** The id of the user or of the key; null for the others. */
+  readonly id: string | null
+  readonly name: string | null
+}
+
+/** The same of a caller, and of the operator. */
+export function doerOf({ kind, id, name }: Actor): Doer {
+  return kind === 'user' || kind === 'api_key' ? { kind, id, name } : { kind: 'kubernetes', id: null, name }
+}
+
 /** An authenticated caller. */
 export interface Caller extends Principal {
   readonly kind: 'user' | 'api_key'

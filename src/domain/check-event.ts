@@ -8,6 +8,7 @@ import {
   type Gap,
   type Instant,
   isCompletion,
+  type Pause,
   type StatusReason,
   type StoredStatus,
 } from './check.ts'
@@ -33,11 +34,14 @@ export type CheckEvent =
    * that changed before are recorded, and a deadline after it has not passed. Left out: pings report the runs.
    */
   | { readonly kind: 'deadline'; readonly gaps: readonly Gap[]; readonly seenUntil?: Instant }
-  /** `isSilent`: the check begins paused, so no recipient knew it otherwise: the flip has no event. */
-  | { readonly kind: 'pause'; readonly isSilent?: boolean }
+  /**
+   * Of a check that is paused, its pause is replaced. `pause`: absent where nothing is to be said of it. `isSilent`: the
+   * check begins paused, so no recipient knew it otherwise: the flip has no event.
+   */
+  | { readonly kind: 'pause'; readonly pause?: Pause; readonly isSilent?: boolean }
   | (LatePing & { readonly kind: 'resume' })
-  /** The given spec is new; the state was reached under the old one. */
-  | { readonly kind: 'update' }
+  /** The given spec is new; the state was reached under the old one. `isSameTiming`: no deadline differs because of it. */
+  | { readonly kind: 'update'; readonly isSameTiming?: boolean }
   /** The first completion is expected from now on. For declared checks: a job that never runs must be noticed. */
   | { readonly kind: 'arm' }
   /** The job has no URL to report to: nothing is expected of it, unless it has reported since the check is new. */
@@ -109,6 +113,10 @@ export interface Outcome {
   readonly settled: Notice | null
   /** What they are to know of a warning, after the flip. */
   readonly warned: Notice | null
+  /** What they are told again of a check that is down. */
+  readonly reminder: Notice | null
+  /** An interval without a run that ended in time which does not change the status. */
+  readonly counted: { readonly reason: 'missed' | 'overran'; readonly at: Instant } | null
 }
 
 /** Events that leave every status as it is. */
@@ -137,11 +145,17 @@ export function unchanged(state: CheckState): Outcome {
     notice: null,
     settled: null,
     warned: null,
+    reminder: null,
+    counted: null,
   }
 }
 
 /** Unchanged where the status is that already. */
 export function flipped(state: CheckState, to: StoredStatus, reason: StatusReason, at: Instant): Outcome {
   if (state.status === to) return unchanged(state)
-  return { ...unchanged({ ...state, status: to, since: at, reason }), flip: { from: state.status, to, reason, at } }
+  const pause = to === 'paused' ? state.pause : null
+  return {
+    ...unchanged({ ...state, status: to, since: at, reason, pause }),
+    flip: { from: state.status, to, reason, at },
+  }
 }

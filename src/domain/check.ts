@@ -3,6 +3,7 @@
  * epoch, UTC; lengths of time are milliseconds too and say so (`graceMs`).
  */
 
+import type { Doer } from './access.ts'
 import type { Cron } from './cron.ts'
 import type { Labels } from './labels.ts'
 import { RUN_MEMORY_MS } from './limits.ts'
@@ -100,6 +101,22 @@ export interface CheckSpec {
   readonly awaits: 'completion' | 'start'
   /** Whether a completion resumes the check when it is paused. False of a check that follows a source. */
   readonly resumesOnPing: boolean
+  /** So many fails in a row take the check down (thresholds.ts). */
+  readonly failuresBeforeDown: number
+  /** So many intervals in a row without a run that ended in time take the check down. */
+  readonly missesBeforeDown: number
+  /** While the check is down, its recipients are told again each time this has passed (reminders.ts); null: they are not. */
+  readonly remindEveryMs: number | null
+  /** While the check is down, its recipients are told again at each further run that fails or is missed. */
+  readonly remindsOnEachRun: boolean
+}
+
+/** What a pause says of itself. */
+export interface Pause {
+  readonly by: Doer
+  /** When the check resumes by itself; null: when a call or the resource resumes it. */
+  readonly until: Instant | null
+  readonly comment: string | null
 }
 
 /** A run that was started and not yet closed. `id` is null for the one run that was started without a run id. */
@@ -135,6 +152,11 @@ export interface CheckState {
   readonly runs: readonly Run[]
   /** How many pings were stored since the check was created. */
   readonly pingsTotal: number
+  /** Fails since the last success or warning, and intervals since the last run that ended in time (thresholds.ts). */
+  readonly consecutiveFailures: number
+  readonly consecutiveMisses: number
+  /** Of a paused check; null: who paused it is not known, or it is not paused. */
+  readonly pause: Pause | null
   /** When the check went down, as long as its recipients wait for check.up: an incident is open. */
   readonly incidentSince: Instant | null
   /**
@@ -145,6 +167,10 @@ export interface CheckState {
   readonly notified: StoredStatus | null
   /** While the check flaps: when it stops, if it does not change again. */
   readonly quietAt: Instant | null
+  /** When the recipients were last told that the check is down (reminders.ts); null: they were not. */
+  readonly toldAt: Instant | null
+  /** How many reminders of this incident were sent. */
+  readonly reminders: number
   /** When the last of the warnings since the last other completion was notified; null: none was (warning.ts). */
   readonly warnedAt: Instant | null
 }

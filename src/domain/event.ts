@@ -77,6 +77,8 @@ export interface Notice {
   readonly downSince: Instant | null
   /** Only of check.flapping: how often the check changed within the window. */
   readonly flips: number | null
+  /** Only of check.down that is sent again: 1 for the first reminder of an incident. */
+  readonly reminder?: number
 }
 
 /** Facts at the time of the event. They are stored with it: when it is delivered, the check may be up again, renamed or removed. */
@@ -86,8 +88,11 @@ export interface EventFacts {
   readonly detected_at: string
   readonly status: ShownStatus
   readonly previous_status: StoredStatus | null
+  /** Of a recovery and of a reminder. */
   readonly down_for_seconds: number | null
   readonly flips: number | null
+  /** Of a reminder: 1 for the first of its incident. Absent of everything else. */
+  readonly reminder?: number
   /** Why, in words, of a missed or failed run of a CronJob. Added where the event is stored; absent where it is not known. */
   readonly detail?: string
   /** Of what is no recovery: the success before it; absent where there was none. */
@@ -178,10 +183,10 @@ export function lateEvent(expectedAt: Instant, detectedAt: Instant): NewEvent {
 
 type Happened = Pick<EventFacts, 'reason'> &
   Pick<Notice, 'at' | 'from'> &
-  Partial<Pick<Notice, 'downSince' | 'flips'>> & { readonly to: ShownStatus; readonly gap?: Gap | null }
+  Partial<Pick<Notice, 'downSince' | 'flips' | 'reminder'>> & { readonly to: ShownStatus; readonly gap?: Gap | null }
 
 function toFacts(
-  { reason, at, from, to, downSince = null, flips = null, gap = null }: Happened,
+  { reason, at, from, to, downSince = null, flips = null, gap = null, reminder }: Happened,
   detectedAt: Instant,
 ): EventFacts {
   return {
@@ -192,6 +197,7 @@ function toFacts(
     previous_status: from,
     down_for_seconds: downSince === null ? null : Math.max(0, Math.round((at - downSince) / 1_000)),
     flips,
+    ...(reminder === undefined ? {} : { reminder }),
     gap: gap === null ? null : { started_at: toIso(gap.startedAt), ended_at: toIso(gap.endedAt) },
   }
 }

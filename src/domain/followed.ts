@@ -11,7 +11,8 @@ import { recentChanges } from './flapping.ts'
 import { latest } from './instant.ts'
 import { LIMITS } from './limits.ts'
 import { durationOf, isKept, refitRuns } from './open-runs.ts'
-import { type Expectation, expectFromNow, NOTHING_EXPECTED } from './schedule.ts'
+import { type Expectation, expectFromNow, expectWhileDown, NOTHING_EXPECTED } from './schedule.ts'
+import { type Counts, countCompletion, countMiss, isBelow } from './thresholds.ts'
 import { countWarning } from './warning.ts'
 
 type Start = CheckEvent & { readonly kind: 'start' }
@@ -55,7 +56,7 @@ function deadlineOfStart(spec: CheckSpec, state: CheckState, at: Instant, create
 /** What is expected once a run for `slotAt` has started: it satisfies that slot and all before it. */
 function expectAfterStart(spec: CheckSpec, state: CheckState, slotAt: Instant): Expectation {
   const { status, since, expectedAt, dueAt } = state
-  if (status === 'down' || status === 'paused') return { expectedAt, dueAt }
+  if (status === 'paused' || (status === 'down' && expectedAt === null)) return { expectedAt, dueAt }
   if (expectedAt === null) return expectFromNow(spec, Math.max(slotAt, since))
   const next = expectFromNow(spec, slotAt)
   return next.expectedAt !== null && next.expectedAt <= expectedAt ? { expectedAt, dueAt } : next
@@ -84,15 +85,21 @@ export function endRun(spec: CheckSpec, state: CheckState, event: Completed, now
   }
   if (isHistory(state, at)) return { ...unchanged(counted), durationMs }
   const isJudged = spec.awaits === 'start' && state.status === 'paused' && kind === 'fail'
-  const to = isJudged ? 'down' : NEXT[state.status][kind]
+  const counts: Counts = state.status === 'paused' && !isJudged ? state : countCompletion(state, kind)
+  const after = isJudged ? 'down' : NEXT[state.status][kind]
+  const to = isBelow(spec, state, event, counts) ? state.status : after
   const warning = countWarning(state, kind, to, Math.min(at, now))
   const seen = { ...counted, ...warning.counted, lastPingAt: latest(state.lastPingAt, at), lastDurationMs: durationMs }
-  if (to === 'paused') return { ...unchanged(seen), durationMs }
+  const { consecutiveFailures, consecutiveMisses } = counts
+  if (to === 'paused') return { ...unchanged({ ...seen, consecutiveFailures, consecutiveMisses }), durationMs }
   if (job !== undefined && isPast(state, job) && !(kind !== 'fail' && isFirstSuccess(state, job))) {
     // While a check is up, its last completion was no fail.
     return { ...unchanged(state.status === 'up' && kind === 'fail' ? counted : seen), durationMs }
   }
-  return { ...turn(spec, state, seen, to, { run, at, now }), durationMs, warned: warning.warned }
+  const judged = { ...seen, consecutiveFailures, consecutiveMisses }
+  // A fail below its threshold changes nothing else.
+  if (to === 'new' || (to === 'up' && kind === 'fail')) return { ...unchanged(judged), durationMs }
+  return { ...turn(spec, state, judged, to, { run, at, now }), durationMs, warned: warning.warned }
 }
 
 /** Whether a completion after `at` is known. */
@@ -109,7 +116,7 @@ function turn(
   { run, at, now }: { run: Run | undefined; at: Instant; now: Instant },
 ): Outcome {
   const flippedAt = Math.max(state.since, Math.min(at, now))
-  if (to === 'down') return flipped({ ...seen, ...NOTHING_EXPECTED }, to, 'failed', flippedAt)
+  if (to === 'down') return flipped({ ...seen, ...expectWhileDown(spec, seen, flippedAt) }, to, 'failed', flippedAt)
   if (state.status !== 'down') return flipped(seen, to, 'first_success', flippedAt)
   // Without a start before it, it is the first sign of a run.
   const satisfiedAt = latest(satisfiedBy(state), run === undefined ? at : (run.slotAt ?? run.startedAt))
@@ -179,7 +186,12 @@ function overrule({ isOverruled: _, ...run }: Run, kind: Completion): Run {
 }
 
 /** A run that its source replaced by the next one overran, whatever its maximum run time: a job that always hangs would never alarm otherwise. */
-export function abandonRun(state: CheckState, { runId, at, overran }: Abandonment, now: Instant): Outcome {
+export function abandonRun(
+  spec: CheckSpec,
+  state: CheckState,
+  { runId, at, overran }: Abandonment,
+  now: Instant,
+): Outcome {
   const run = state.runs.find(({ id }) => id === runId)
   const runs = runsAfter(state, run, { at: at ?? now, now })
   const closed = { ...state, runs, pingsTotal: state.pingsTotal + (at === null ? 0 : 1) }
@@ -187,7 +199,10 @@ export function abandonRun(state: CheckState, { runId, at, overran }: Abandonmen
   if (overran === undefined || to === state.status || isHistory(state, overran.at) || isPast(state, overran))
     return unchanged(closed)
   const flippedAt = Math.max(state.since, Math.min(overran.at, now))
-  return flipped({ ...closed, ...NOTHING_EXPECTED }, to, 'overran', flippedAt)
+  const missed = { ...closed, ...countMiss(state) }
+  if (missed.consecutiveMisses < spec.missesBeforeDown)
+    return { ...unchanged(missed), counted: { reason: 'overran', at: flippedAt } }
+  return flipped({ ...missed, ...expectWhileDown(spec, missed, flippedAt) }, to, 'overran', flippedAt)
 }
 
 /**
@@ -202,7 +217,8 @@ export function runsInPause({ awaits }: CheckSpec, { runs }: CheckState, now: In
 export function refitFollowed(spec: CheckSpec, state: CheckState, now: Instant): CheckState {
   const next = { ...state, runs: refitRuns(spec, state, now) }
   const { status, expectedAt } = state
-  if (status === 'down' || status === 'paused') return { ...next, ...NOTHING_EXPECTED }
+  if (status === 'down') return { ...next, ...expectWhileDown(spec, NOTHING_EXPECTED, now) }
+  if (status === 'paused') return { ...next, ...NOTHING_EXPECTED }
   const isUnarmed = status === 'new' && expectedAt === null && state.runs.every((run) => run.deadlineAt === null)
   if (isUnarmed) return next
   const slot = expectedAt !== null && isSlot(spec, expectedAt, now) ? expectedAt : expectFromNow(spec, now).expectedAt

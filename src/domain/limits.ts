@@ -10,6 +10,11 @@ export const LIMITS = {
   durationMs: 604_800_000,
   exitCode: 255,
   warnExitCodes: 20,
+  threshold: { min: 1, max: 100 },
+  remindEverySeconds: { min: 300, max: 2_592_000 },
+  /** Of a pause by `for_seconds`. */
+  pauseSeconds: { min: 10, max: 31_536_000 },
+  commentLength: 200,
   /** Of a longer body the last bytes are stored. */
   pingBodyBytes: 10_240,
   /** A body above it is not read: its ping is stored without text. */

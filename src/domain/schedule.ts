@@ -35,6 +35,15 @@ export function expectFromNow(spec: CheckSpec, now: Instant): Expectation {
 }
 
 /**
+ * What is expected of a check that is down: the next run, if its recipients are told of each one that is missed. `next`: what
+ * would be expected of it if it was up; where that is nothing, a run is expected from `now`.
+ */
+export function expectWhileDown(spec: CheckSpec, { expectedAt, dueAt }: Expectation, now: Instant): Expectation {
+  if (!spec.remindsOnEachRun) return NOTHING_EXPECTED
+  return dueAt === null ? expectFromNow(spec, now) : { expectedAt, dueAt }
+}
+
+/**
  * The expectation after `expectedAt` when every interval whose tolerance begins at or before `until` is excused. Closed form for
  * periods: a period of ten seconds and a gap of a week must not take 60,480 steps.
  */

@@ -3,7 +3,7 @@
  * handles every event. Nothing here reads a clock, and nothing else in the product changes a status.
  */
 
-import { type CheckSpec, type CheckState, type Gap, type Instant, isOpen, type Run } from './check.ts'
+import { type CheckSpec, type CheckState, type Gap, type Instant, isOpen, type Pause, type Run } from './check.ts'
 import { type CheckEvent, type Completed, flipped, isCompleted, NEXT, type Outcome, unchanged } from './check-event.ts'
 import { countFlip, recentChanges, settle, UNDAMPED } from './flapping.ts'
 import { abandonRun, endRun, refitFollowed, runsInPause, startRun } from './followed.ts'
@@ -11,14 +11,17 @@ import { latest } from './instant.ts'
 import { addHistory, arrivalOf, flipNotBefore, isOvertaken, isRestarted } from './late-pings.ts'
 import { HIDING_GAP_MS, LIMITS } from './limits.ts'
 import { durationOf, isKept, refitRuns } from './open-runs.ts'
+import { remind, reminderDueAt } from './reminders.ts'
 import {
   type Expectation,
   expectAfterCompletion,
   expectAfterExcuse,
   expectFromNow,
+  expectWhileDown,
   NOTHING_EXPECTED,
   toleranceAt,
 } from './schedule.ts'
+import { type Counts, countCompletion, countMiss, isBelow, NO_COUNTS, reachedBy } from './thresholds.ts'
 import { countWarning } from './warning.ts'
 
 /** Clients retry for about this long after a downtime, whatever the grace time. */
@@ -37,8 +40,12 @@ export function newState(now: Instant): CheckState {
     lastStartAt: null,
     runs: [],
     pingsTotal: 0,
+    ...NO_COUNTS,
+    pause: null,
     ...NOTHING_EXPECTED,
     ...UNDAMPED,
+    toldAt: null,
+    reminders: 0,
     warnedAt: null,
   }
 }
@@ -53,17 +60,43 @@ export function deadlineOf(state: Pick<CheckState, 'status' | 'dueAt' | 'runs'>)
   return deadline
 }
 
-/** The earliest time at which the check must be evaluated: its deadline, or the end of its flapping. Null: nothing is awaited. */
-export function evaluationOf(state: Pick<CheckState, 'status' | 'dueAt' | 'runs' | 'quietAt'>): Instant | null {
-  const deadline = deadlineOf(state)
-  const { quietAt } = state
-  return deadline === null || quietAt === null ? (deadline ?? quietAt) : Math.min(deadline, quietAt)
+/** The same of a check that is down: when a run counts as missed that its recipients are told of. */
+function judgedAt(state: CheckState): Instant | null {
+  return state.status === 'down' ? state.dueAt : deadlineOf(state)
+}
+
+/** The earliest time at which the check must be evaluated; null: nothing is awaited. */
+export function evaluationOf(spec: CheckSpec, state: CheckState): Instant | null {
+  const times = [judgedAt(state), state.quietAt, reminderDueAt(spec, state), pauseEndOf(state)]
+  const known = times.filter((time) => time !== null)
+  return known.length === 0 ? null : Math.min(...known)
+}
+
+function pauseEndOf({ status, pause }: CheckState): Instant | null {
+  return status === 'paused' && pause !== null ? pause.until : null
 }
 
 export function transition(spec: CheckSpec, state: CheckState, event: CheckEvent, now: Instant): Outcome {
   const outcome = decideAt(spec, state, event, now)
   const isEvaluated = event.kind === 'deadline' && state.notified !== null
-  return outcome.flip === null && !isEvaluated ? outcome : damp(state, event, outcome, now)
+  const damped = outcome.flip === null && !isEvaluated ? outcome : damp(state, event, outcome, now)
+  return tell(spec, state, event, damped, now)
+}
+
+/** Adds what the recipients are told again, and when they were told of the incident. */
+function tell(spec: CheckSpec, before: CheckState, event: CheckEvent, outcome: Outcome, now: Instant): Outcome {
+  const { state, notice, settled, counted } = outcome
+  if (state.incidentSince === null)
+    return state.toldAt === null ? outcome : { ...outcome, state: { ...state, toldAt: null, reminders: 0 } }
+  if (notice?.type === 'check.down' || settled?.type === 'check.down')
+    return { ...outcome, state: { ...state, toldAt: now } }
+  if (before.status !== 'down') return outcome
+  const hasFailed = state.consecutiveFailures > before.consecutiveFailures
+  const failed = hasFailed ? ({ reason: 'failed', at: state.lastPingAt! } as const) : null
+  if (event.kind !== 'deadline' && !hasFailed) return outcome
+  const reminded = remind(spec, state, counted ?? failed, now)
+  if (reminded === null) return outcome
+  return { ...outcome, state: { ...state, ...reminded.told }, reminder: reminded.reminder }
 }
 
 /**
@@ -113,15 +146,18 @@ function decide(spec: CheckSpec, state: CheckState, event: CheckEvent, now: Inst
     case 'start':
       return isFollowed(spec, event) ? startRun(spec, state, event, now) : start(spec, state, event.runId, now)
     case 'abandon':
-      return abandonRun(state, event, now)
-    case 'deadline':
+      return abandonRun(spec, state, event, now)
+    case 'deadline': {
+      const pauseEnd = pauseEndOf(state)
+      if (pauseEnd !== null && now >= pauseEnd) return resume(spec, state, Math.max(pauseEnd, state.since))
       return expire(spec, state, event.gaps, seenBy(event, now))
+    }
     case 'pause':
-      return turn({ ...state, ...NOTHING_EXPECTED, runs: runsInPause(spec, state, now) }, state, event.kind, now)
+      return pause(spec, state, event.pause ?? null, now)
     case 'resume':
-      return turn({ ...state, ...expectFromNow(spec, now) }, state, event.kind, now)
+      return resume(spec, state, now)
     case 'update':
-      return unchanged(spec.awaits === 'start' ? refitFollowed(spec, state, now) : refit(spec, state, now))
+      return update(spec, state, event.isSameTiming === true, now)
     case 'arm':
       return unchanged(arm(spec, state, now))
     case 'disarm':
@@ -136,7 +172,7 @@ function decide(spec: CheckSpec, state: CheckState, event: CheckEvent, now: Inst
     }
     case 'restore':
       if (state.status !== 'new') return unchanged(state)
-      return flipped({ ...state, ...NOTHING_EXPECTED }, 'down', event.reason, now)
+      return flipped({ ...state, ...expectWhileDown(spec, state, now) }, 'down', event.reason, now)
     case 'log':
       return unchanged({ ...state, pingsTotal: state.pingsTotal + 1 })
   }
@@ -154,10 +190,28 @@ function isFollowed({ awaits }: CheckSpec, { job }: { readonly job?: unknown }):
   return awaits === 'start' || job !== undefined
 }
 
-/** `next` if the event changes the status of `state`, else `state`. */
-function turn(next: CheckState, state: CheckState, kind: 'pause' | 'resume', now: Instant): Outcome {
-  const to = NEXT[state.status][kind]
-  return to === state.status ? unchanged(state) : flipped(next, to, kind === 'pause' ? 'paused' : 'resumed', now)
+function pause(spec: CheckSpec, state: CheckState, pause: Pause | null, now: Instant): Outcome {
+  if (state.status === 'paused') return unchanged({ ...state, pause })
+  const next = { ...state, ...NOTHING_EXPECTED, runs: runsInPause(spec, state, now), pause }
+  return flipped(next, NEXT[state.status].pause, 'paused', now)
+}
+
+function resume(spec: CheckSpec, state: CheckState, at: Instant): Outcome {
+  const to = NEXT[state.status].resume
+  if (to === state.status) return unchanged(state)
+  return flipped({ ...state, ...NO_COUNTS, ...expectFromNow(spec, at) }, to, 'resumed', at)
+}
+
+/** A threshold that is changed to the count or below it takes the check down. */
+function update(spec: CheckSpec, state: CheckState, isSameTiming: boolean, now: Instant): Outcome {
+  const refitted = spec.awaits === 'start' ? refitFollowed(spec, state, now) : refit(spec, state, now)
+  const next = isSameTiming
+    ? { ...state, ...(state.status === 'down' ? expectWhileDown(spec, state, now) : {}) }
+    : refitted
+  const isWatched = state.status === 'up' || state.status === 'new'
+  const reached = isWatched ? reachedBy(state, spec) : null
+  if (reached === null) return unchanged(next)
+  return flipped({ ...next, ...expectWhileDown(spec, next, now) }, 'down', reached, now)
 }
 
 /** Whether the check is new and expects nothing: `arm` changes that. */
@@ -182,12 +236,17 @@ function complete(spec: CheckSpec, state: CheckState, event: Completed, now: Ins
   const lastSuccessAt = event.kind === 'fail' ? state.lastSuccessAt : now
   const pingsTotal = state.pingsTotal + 1
   const changes = recentChanges(state, now)
-  const to = NEXT[state.status][event.kind]
+  const counts: Counts = state.status === 'paused' ? state : countCompletion(state, event.kind)
+  const { consecutiveFailures, consecutiveMisses } = counts
+  const to = isBelow(spec, state, event, counts) ? state.status : NEXT[state.status][event.kind]
   const { counted, warned } = countWarning(state, event.kind, to, now)
   const last = { lastPingAt: now, lastSuccessAt, lastDurationMs: durationMs, ...counted }
-  const seen = { ...state, ...last, runs, pingsTotal, changes }
+  const seen = { ...state, ...last, runs, pingsTotal, changes, consecutiveFailures, consecutiveMisses }
   if (to === 'paused') return { ...unchanged(seen), durationMs }
-  if (to === 'down') return { ...flipped({ ...seen, ...NOTHING_EXPECTED }, to, 'failed', now), durationMs }
+  if (to === 'down') {
+    const next = { ...seen, ...expectWhileDown(spec, expectAfterCompletion(spec, now), now) }
+    return { ...flipped(next, to, 'failed', now), durationMs }
+  }
   // A hung run that was already reported must not take the check down again the moment it recovers.
   const still = state.status === 'down' ? runs.filter((other) => isOpen(other, now)) : runs
   const next = { ...seen, ...expectAfterCompletion(spec, now), runs: still }
@@ -205,7 +264,8 @@ function start(spec: CheckSpec, state: CheckState, runId: string | null, now: In
   const started = { ...seen, runs: [...others, run] }
   // From now on the run's own deadline replaces the schedule, until a completion sets the next expectation.
   const isInTime = state.dueAt === null || now < state.dueAt
-  if (isWatched && isInTime) return unchanged({ ...started, ...NOTHING_EXPECTED })
+  // While the check is down no deadline of a run counts.
+  if (isWatched && isInTime && state.status !== 'down') return unchanged({ ...started, ...NOTHING_EXPECTED })
   // Only the first start arms: a job that starts each day and never completes must not postpone its own deadline for ever.
   if (state.status === 'new' && state.dueAt === null) return unchanged({ ...started, ...expectFromNow(spec, now) })
   return unchanged(started)
@@ -227,16 +287,33 @@ function deadlineOfStart(spec: CheckSpec, state: CheckState, runId: string | nul
 }
 
 function expire(spec: CheckSpec, state: CheckState, gaps: readonly Gap[], now: Instant): Outcome {
-  const passed = deadlineOf(state)
+  const passed = judgedAt(state)
   // A ping that was committed first has moved the deadline.
   if (passed === null || now < passed) return unchanged(state)
   // Our downtime hides nothing of a Job.
   const { state: spared, outage } = spec.awaits === 'start' ? { state, outage: null } : spare(spec, state, gaps)
-  const deadline = deadlineOf(spared)
+  const deadline = judgedAt(spared)
   if (deadline === null || now < deadline) return { ...unchanged(spared), outage }
   const reason = spared.dueAt !== null && spared.dueAt <= deadline ? 'missed' : 'overran'
   const at = Math.max(deadline, state.since)
-  return { ...flipped({ ...spared, ...NOTHING_EXPECTED }, NEXT[state.status].deadline, reason, at), outage }
+  const missed = { ...spared, ...countMiss(state) }
+  if (state.status === 'down' || missed.consecutiveMisses < spec.missesBeforeDown)
+    return { ...unchanged(rearm(spec, missed, reason, deadline)), outage, counted: { reason, at } }
+  const next = { ...missed, ...expectWhileDown(spec, rearm(spec, missed, reason, deadline), at) }
+  return { ...flipped(next, NEXT[state.status].deadline, reason, at), outage }
+}
+
+/** The state after an interval that counts as missed, with the next one expected. */
+function rearm(spec: CheckSpec, state: CheckState, reason: 'missed' | 'overran', deadline: Instant): CheckState {
+  if (reason === 'missed') return { ...state, ...expectFromNow(spec, state.expectedAt!) }
+  const isOver = ({ deadlineAt }: Run) => deadlineAt !== null && deadlineAt <= deadline
+  // The end of a Job is reported all the same; of a run that pings report nothing more may come.
+  const runs =
+    spec.awaits === 'start'
+      ? state.runs.map((run) => (isOver(run) ? { ...run, deadlineAt: null } : run))
+      : state.runs.filter((run) => !isOver(run))
+  const isScheduled = state.status === 'paused' || state.dueAt !== null
+  return { ...state, runs, ...(isScheduled ? {} : expectFromNow(spec, deadline)) }
 }
 
 /**
@@ -283,7 +360,8 @@ function refit(spec: CheckSpec, state: CheckState, now: Instant): CheckState {
   const soonest = now + spec.graceMs
   const runs = refitRuns(spec, state, now)
   const next = { ...state, ...NOTHING_EXPECTED, runs }
-  if (state.status === 'down' || state.status === 'paused') return next
+  if (state.status === 'down') return { ...next, ...expectWhileDown(spec, NOTHING_EXPECTED, now) }
+  if (state.status === 'paused') return next
   // A run replaces the schedule if it did so before, or if it gets its first deadline now; not beside an expectation.
   const mayReplace = state.expectedAt === null || state.runs.some((run) => run.deadlineAt === null)
   if (mayReplace && runs.some((run) => run.deadlineAt !== null && now < run.deadlineAt)) return next

@@ -35,6 +35,10 @@ export function aSpec(overrides: Partial<CheckSpec> = {}): CheckSpec {
     maxRuntimeMs: null,
     awaits: 'completion',
     resumesOnPing: false,
+    failuresBeforeDown: 1,
+    missesBeforeDown: 1,
+    remindEveryMs: null,
+    remindsOnEachRun: false,
     ...overrides,
   }
 }
@@ -62,6 +66,11 @@ export function aState(overrides: Partial<CheckState> = {}): CheckState {
     changes: [],
     notified: null,
     quietAt: null,
+    consecutiveFailures: 0,
+    consecutiveMisses: 0,
+    pause: null,
+    toldAt: null,
+    reminders: 0,
     warnedAt: null,
     ...overrides,
   }

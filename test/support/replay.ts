@@ -24,7 +24,7 @@ import {
   type StoredStatus,
 } from '../../src/domain/check.ts'
 import type { CheckEvent, Outcome } from '../../src/domain/check-event.ts'
-import { eventOf } from '../../src/domain/event.ts'
+import { type EventFacts, eventOf } from '../../src/domain/event.ts'
 import { evaluationOf, newState, transition } from '../../src/domain/transition.ts'
 import { type LockedCheck, lockStates } from '../../src/store/checks/states.ts'
 import type { Database, Queryable } from '../../src/store/postgres/database.ts'
@@ -167,7 +167,7 @@ function compareOutcome(
   if (entry.kind === 'ping' && entry.durationMs !== outcome.durationMs)
     return { storedDurationMs: entry.durationMs, replayedDurationMs: outcome.durationMs }
   const expected: { flip: Flip; notice: Outcome['notice']; gap: Gap | null }[] = []
-  const { outage, flip, notice } = outcome
+  const { outage, flip, notice, counted } = outcome
   if (outage !== null)
     expected.push({
       flip: { from: before.status, to: before.status, reason: 'outage', at: outage.endedAt },
@@ -175,6 +175,8 @@ function compareOutcome(
       gap: outage,
     })
   if (flip !== null) expected.push({ flip, notice, gap: null })
+  if (counted !== null)
+    expected.push({ flip: { from: before.status, to: before.status, ...counted }, notice: null, gap: null })
 
   const storedFlips = stored.map(({ from, to, reason, at, detectedAt }) => ({ from, to, reason, at, detectedAt }))
   const replayedFlips = expected.map(({ flip: { from, to, reason, at } }) => ({
@@ -187,12 +189,19 @@ function compareOutcome(
   if (!isDeepStrictEqual(storedFlips, replayedFlips)) return { storedFlips, replayedFlips }
   if (entry.kind === 'flip' && stored.length === 0) return { missing: entry }
 
-  const storedEvents = stored.map(({ id }) => (events.get(id) ?? []).map(({ type, data }) => ({ type, data })))
+  const storedEvents = stored.map(({ id }) =>
+    (events.get(id) ?? []).map(({ type, data }) => ({ type, data: withoutContext(data as EventFacts) })),
+  )
   const replayedEvents = expected.map(({ flip: one, notice: noticed, gap }) => {
     const event = eventOf(one, { notice: noticed, detectedAt: now, gap })
     return event === null ? [] : [event]
   })
   return isDeepStrictEqual(storedEvents, replayedEvents) ? null : { storedEvents, replayedEvents }
+}
+
+/** What is read beside the check, such as the usual duration, does not follow from its history here. */
+function withoutContext({ last_success_at: _success, missed_runs: _missed, usual_ms: _usual, ...data }: EventFacts) {
+  return data
 }
 
 /** The states, and those that the evaluator may have made of them until `until` by sparing them on account of gaps. */
@@ -201,7 +210,7 @@ function widen(spec: CheckSpec, states: readonly CheckState[], gaps: readonly Ga
   for (const [index, { endedAt }] of gaps.entries()) {
     for (const state of [...all]) {
       // The first look at which it had passed and the gap was known; a later one would have come to the same.
-      const lookedAt = Math.max(evaluationOf(state) ?? Number.POSITIVE_INFINITY, endedAt)
+      const lookedAt = Math.max(evaluationOf(spec, state) ?? Number.POSITIVE_INFINITY, endedAt)
       if (lookedAt === Number.POSITIVE_INFINITY || lookedAt > until) continue
       const {
         state: spared,

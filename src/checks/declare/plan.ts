@@ -12,6 +12,7 @@ import {
   isSameOrigin,
   isSameSpec,
   isSameTexts,
+  isSameTiming,
   NO_ORIGIN,
   type StoredSpec,
 } from '../../store/checks/columns.ts'
@@ -256,7 +257,9 @@ function planChange(
   const isRescheduled = !isSameSpec(check.spec, wanted.spec)
   const events: CheckEvent[] = []
   // Where watches have changed, a run that is overdue stays so.
-  if (isRescheduled && !isOnlyElsewhere(check.spec, wanted.spec)) events.push({ kind: 'update' })
+  if (isRescheduled && !isOnlyElsewhere(check.spec, wanted.spec)) {
+    events.push({ kind: 'update', isSameTiming: isSameTiming(check.spec, wanted.spec) })
+  }
   const { suspend, isPublished = true } = wanted
   if (isPublished) events.push(...planArming(check.state, suspend))
   if (suspend === true) events.push(...planPause(check, kind === 'change' && wanted.mayRun === true))

@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { DOER_KINDS } from '../../domain/access.ts'
 import { COMPLETIONS, MANAGERS, SHOWN_STATUSES, STATUS_REASONS, TAGS } from '../../domain/check.ts'
 import { CHECK_SORTS } from '../../domain/check-order.ts'
 import { rule } from '../../domain/errors.ts'
@@ -19,8 +20,8 @@ import { PAGE_LIMIT } from '../../domain/page.ts'
 import { explainUnknown } from './faults.ts'
 import * as field from './fields.ts'
 
-const period = () => field.seconds(LIMITS.periodSeconds)
-const grace = () => field.seconds(LIMITS.graceSeconds)
+const period = () => field.integerWithin(LIMITS.periodSeconds)
+const grace = () => field.integerWithin(LIMITS.graceSeconds)
 
 const PERIOD = 'Seconds from one completion to the next.'
 const GRACE = 'Seconds that a completion may be late before the check goes down.'
@@ -66,6 +67,14 @@ const warnExitCodes = () =>
     .transform((given) => given.toSorted((a, b) => a - b))
     .meta({ description: WARN_EXIT_CODES, uniqueItems: true })
 
+const FAILURES_BEFORE_DOWN = 'So many failures in a row take the check down. A success or a warning ends the row.'
+const MISSES_BEFORE_DOWN = 'So many intervals in a row without a run that ended in time take the check down.'
+const threshold = () => field.integerWithin(LIMITS.threshold)
+const REMIND_EVERY =
+  'While the check is down, check.down is sent again each time these seconds have passed, but to an alertmanager channel. Null: never.'
+const REMIND_ON_EACH_RUN =
+  'While the check is down, check.down is sent again at each further run that fails or is missed.'
+
 const LABELS_RULE = `must be an object of at most ${LABELS.max} labels`
 const labels = () =>
   z
@@ -98,8 +107,20 @@ const common = {
   labels: labels().optional(),
   schedule: field.schedule().optional(),
   time_zone: field.timeZone().optional(),
-  max_runtime_seconds: field.seconds(LIMITS.maxRuntimeSeconds).nullable().optional().meta({ description: MAX_RUNTIME }),
+  max_runtime_seconds: field
+    .integerWithin(LIMITS.maxRuntimeSeconds)
+    .nullable()
+    .optional()
+    .meta({ description: MAX_RUNTIME }),
   warn_exit_codes: warnExitCodes().optional(),
+  failures_before_down: threshold().optional().meta({ description: FAILURES_BEFORE_DOWN }),
+  misses_before_down: threshold().optional().meta({ description: MISSES_BEFORE_DOWN }),
+  remind_every_seconds: field
+    .integerWithin(LIMITS.remindEverySeconds)
+    .nullable()
+    .optional()
+    .meta({ description: REMIND_EVERY }),
+  remind_on_each_run: z.boolean(rule('must be true or false')).optional().meta({ description: REMIND_ON_EACH_RUN }),
   resume_on_ping: z.boolean(rule('must be true or false')).meta({ description: RESUME_ON_PING }).optional(),
   channels: channels().optional(),
 }
@@ -154,6 +175,23 @@ const Status = z.enum(SHOWN_STATUSES).meta({
     'new: nothing to judge yet: no completion since it was made or resumed; late: expected, and still within its grace time; down: missed, failed or overran; paused: sends no alerts.',
 })
 
+const Doer = z
+  .object({
+    kind: z.enum(DOER_KINDS).meta({ description: 'kubernetes: the resource of the check, or its CronJob.' }),
+    id: field.idOrNull('Of the user or of the API key.'),
+    name: z.string().nullable(),
+  })
+  .meta({ id: 'Doer', description: 'Who did it.' })
+
+const Pause = z
+  .object({
+    by: Doer,
+    at: field.instant('When the check was paused.'),
+    until: field.instant('When the check resumes by itself.').nullable().meta({ description: 'Null: it does not.' }),
+    comment: z.string().nullable(),
+  })
+  .meta({ id: 'Pause' })
+
 const fields = {
   id: field.id('Identifier for the management API.'),
   name: z.string(),
@@ -203,6 +241,10 @@ const fields = {
   }),
   max_runtime_seconds: field.integerOrNull(MAX_RUNTIME),
   warn_exit_codes: z.array(z.int()).meta({ description: WARN_EXIT_CODES }),
+  failures_before_down: field.integer(FAILURES_BEFORE_DOWN),
+  misses_before_down: field.integer(MISSES_BEFORE_DOWN),
+  remind_every_seconds: field.integerOrNull(REMIND_EVERY),
+  remind_on_each_run: z.boolean().meta({ description: REMIND_ON_EACH_RUN }),
   resume_on_ping: z.boolean().meta({ description: RESUME_ON_PING }),
   channels: z.array(field.id()).nullable().meta({ description: CHANNELS }),
   flapping: z.boolean().meta({
@@ -210,6 +252,11 @@ const fields = {
   }),
   last_start_at: field.instant('Last start ping.').nullable(),
   last_duration_ms: field.integerOrNull("Milliseconds that the last completion's run took. Null when unknown."),
+  consecutive_failures: field.integer('Failures since the last success or warning.'),
+  consecutive_misses: field.integer('Intervals since the last run that ended in time.'),
+  pause: Pause.nullable().meta({
+    description: 'Null unless the check is paused, and where nothing is known of the pause.',
+  }),
   pings_total: field.integer('Pings stored since the check was made, also those that are no longer in the history.'),
   created_at: field.instant('When the check was made.'),
   updated_at: field.instant(

@@ -97,8 +97,16 @@ export const readCheckUpdate = (body: unknown): Update => inCamelCase(parsePart(
 function toNewCheck(body: z.output<typeof NewCheck>): New {
   const { schedule = null, timeZone = null, graceSeconds, maxRuntimeSeconds = null, ...others } = inCamelCase(body)
   const standard = schedule === null ? LIMITS.periodSeconds.default : null
-  const { periodSeconds = standard, warnExitCodes = [], resumeOnPing = false, ...fields } = others
-  const limits = { graceSeconds, maxRuntimeSeconds, warnExitCodes, jobArea: null, resumeOnPing }
+  const { periodSeconds = standard, warnExitCodes = [], resumeOnPing = false, ...more } = others
+  const {
+    failuresBeforeDown = 1,
+    missesBeforeDown = 1,
+    remindEverySeconds = null,
+    remindOnEachRun = false,
+    ...fields
+  } = more
+  const thresholds = { failuresBeforeDown, missesBeforeDown, remindEverySeconds, remindOnEachRun }
+  const limits = { graceSeconds, maxRuntimeSeconds, warnExitCodes, ...thresholds, jobArea: null, resumeOnPing }
   return { ...fields, spec: { periodSeconds, schedule, timeZone, ...limits } }
 }
 
@@ -121,6 +129,7 @@ function toShown(check: CheckRecord, { context, caller, pingUrl }: Api & { reado
     publicId: mayPing ? publicId : null,
     pingUrl: mayPing ? `${pingUrl()}/ping/${publicId}` : null,
     flapping: isFlapping(state),
+    pause: state.pause === null ? null : { ...state.pause, at: state.since },
     kubernetes:
       kubernetes === null ? null : { ...kubernetes, source: cronJob === undefined ? null : toSource(cronJob) },
   }

@@ -78,8 +78,8 @@ export const slug = (of: string) =>
     pattern: SLUG.source,
   })
 
-/** A whole number of seconds. JSON has no integers: 60, 60.0 and 6e1 are the same number; "60", 60.5 and null are rejected. */
-export const seconds = ({ min, max }: { min: number; max: number }) => {
+/** A whole number. JSON has no integers: 60, 60.0 and 6e1 are the same number; "60", 60.5 and null are rejected. */
+export const integerWithin = ({ min, max }: { min: number; max: number }) => {
   const says = rule(`must be an integer from ${min} to ${max}`)
   return z.int(says).min(min, says).max(max, says)
 }

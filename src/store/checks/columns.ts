@@ -34,6 +34,11 @@ export const statusCode = (status: StoredStatus): number => STATUSES.indexOf(sta
 export const pingTypeCode = (type: PingType): number => PING_TYPES.indexOf(type)
 export const pingSourceCode = (source: PingSource): number => PING_SOURCES.indexOf(source)
 /** An empty list is stored as null. */
+/** The usual value is stored as null: rows of checks are rewritten with each ping. */
+const nullFor = <Value>(usual: Value) => ({
+  encode: (value: Value) => (value === usual ? null : value),
+  decode: (stored: unknown) => (stored ?? usual) as Value,
+})
 export const orNull = <One>(list: readonly One[]): readonly One[] | null => (list.length === 0 ? null : list)
 
 // checks ---------------------------------------------------------------------------------------------------------------------
@@ -185,6 +190,10 @@ export interface StoredSpec {
   readonly maxRuntimeSeconds: number | null
   /** Of a ping, or of the container of a Job: then the job is done, with a warning. Sorted, each once. */
   readonly warnExitCodes: readonly number[]
+  readonly failuresBeforeDown: number
+  readonly missesBeforeDown: number
+  readonly remindEverySeconds: number | null
+  readonly remindOnEachRun: boolean
   /** The check follows a source in this area (../jobs/seen-areas.ts), whose Jobs report its runs. Null: pings report them. */
   readonly jobArea: string | null
   /** Whether a completion resumes the check when it is paused. False of a declared check. */
@@ -192,31 +201,43 @@ export interface StoredSpec {
 }
 
 /** What the state machine reads of it. `schedule`: its own, which was read. */
-export function withSchedule(
-  { graceSeconds, maxRuntimeSeconds, jobArea, resumeOnPing }: StoredSpec,
-  schedule: Schedule,
-): CheckSpec {
+export function withSchedule(stored: StoredSpec, schedule: Schedule): CheckSpec {
+  const { graceSeconds, maxRuntimeSeconds, remindEverySeconds, jobArea, resumeOnPing } = stored
   return {
     schedule,
     graceMs: graceSeconds * 1_000,
     maxRuntimeMs: maxRuntimeSeconds === null ? null : maxRuntimeSeconds * 1_000,
     awaits: jobArea === null ? 'completion' : 'start',
     resumesOnPing: resumeOnPing && jobArea === null,
+    failuresBeforeDown: stored.failuresBeforeDown,
+    missesBeforeDown: stored.missesBeforeDown,
+    remindEveryMs: remindEverySeconds === null ? null : remindEverySeconds * 1_000,
+    remindsOnEachRun: stored.remindOnEachRun,
   }
 }
 
 /** As people give it: who manages the check decides the dialect. */
 export type GivenSpec = Omit<StoredSpec, 'dialect'>
 
-export const SPEC = {
+/** From these follow the deadlines. */
+export const TIMED = {
   periodSeconds: { type: 'int4' },
   schedule: { type: 'text' },
   timeZone: { type: 'text' },
   dialect: { type: 'text' },
   graceSeconds: { type: 'int4' },
   maxRuntimeSeconds: { type: 'int4' },
-  warnExitCodes: { type: 'jsonb', encode: orNull, decode: (codes) => (codes as readonly number[] | null) ?? [] },
   jobArea: { type: 'text' },
+} as const
+type Timed = Pick<StoredSpec, keyof typeof TIMED>
+
+export const SPEC = {
+  ...TIMED,
+  warnExitCodes: { type: 'jsonb', encode: orNull, decode: (codes) => (codes as readonly number[] | null) ?? [] },
+  failuresBeforeDown: { type: 'int2', ...nullFor(1) },
+  missesBeforeDown: { type: 'int2', ...nullFor(1) },
+  remindEverySeconds: { type: 'int4' },
+  remindOnEachRun: { type: 'bool', ...nullFor<boolean>(false) },
   resumeOnPing: { type: 'bool' },
 } as const satisfies Columns<StoredSpec>
 
@@ -257,7 +278,12 @@ export const STATE = {
     decode: (code) => STATUSES[code as number] ?? null,
   },
   quietAt: { type: 'timestamptz' },
+  toldAt: { type: 'timestamptz' },
+  reminders: { type: 'int4', ...nullFor(0) },
   warnedAt: { type: 'timestamptz' },
+  consecutiveFailures: { type: 'int4', ...nullFor(0) },
+  consecutiveMisses: { type: 'int4', ...nullFor(0) },
+  pause: { type: 'jsonb' },
 } as const satisfies Columns<CheckState>
 
 export interface CheckTiming {
@@ -290,9 +316,8 @@ export const isSameSpec = (one: StoredSpec, other: StoredSpec) => isSame<StoredS
 export const isOnlyElsewhere = (one: StoredSpec, other: StoredSpec) =>
   one.jobArea !== null && other.jobArea !== null && isSameSpec({ ...one, jobArea: other.jobArea }, other)
 
-/** Whether they expect the same of a job that pings: they differ in nothing but what a ping does to a paused check. */
-export const isSameExpectation = (one: StoredSpec, other: StoredSpec) =>
-  isSameSpec({ ...one, resumeOnPing: other.resumeOnPing }, other)
+/** Whether each deadline is the same under both. */
+export const isSameTiming = (one: StoredSpec, other: StoredSpec) => isSame<Timed>(TIMED, one, other)
 
 const { jobArea: _jobArea, dialect: _dialect, ...GIVEN_SPEC } = SPEC
 

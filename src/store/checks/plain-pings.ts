@@ -7,7 +7,7 @@
 import type { CheckState, Instant } from '../../domain/check.ts'
 import type { Queryable } from '../postgres/database.ts'
 import { arraysOf, type Columns, unnestOf } from './column-lists.ts'
-import { pingSourceCode, pingTypeCode, SPEC, SPEC_HASH, type StoredSpec, statusCode } from './columns.ts'
+import { pingSourceCode, pingTypeCode, SPEC_HASH, type StoredSpec, statusCode, TIMED } from './columns.ts'
 
 /** Of a spec the fields from which the times follow. */
 export interface PlainPing
@@ -24,7 +24,7 @@ export interface PlainPing
   readonly isBodyTruncated: boolean
 }
 
-const { maxRuntimeSeconds: _limit, warnExitCodes: _codes, jobArea: _area, resumeOnPing: _resumes, ...TIMES_FROM } = SPEC
+const { maxRuntimeSeconds: _limit, jobArea: _area, ...TIMES_FROM } = TIMED
 const ROW = {
   key: { type: 'int8' },
   at: { type: 'timestamptz' },
@@ -39,11 +39,15 @@ const ROW = {
 } as const satisfies Columns<PlainPing>
 
 /** Over a row `s` of check_states. */
-const IS_PLAIN = `s.status = ${statusCode('up')} and s.runs is null and s.changes is null and s.notified is null and s.quiet_at is null`
+const IS_PLAIN = `s.status = ${statusCode('up')} and s.runs is null and s.changes is null and s.notified is null and s.quiet_at is null
+  and s.consecutive_failures is null and s.consecutive_misses is null`
 
 /** The same of a state in memory. */
-export function isPlain({ status, runs, changes, notified, quietAt }: CheckState): boolean {
-  return status === 'up' && runs.length === 0 && changes.length === 0 && notified === null && quietAt === null
+export function isPlain(state: CheckState): boolean {
+  const { status, runs, changes, notified, quietAt, consecutiveFailures, consecutiveMisses } = state
+  const isCounted = consecutiveFailures > 0 || consecutiveMisses > 0
+  const isDamped = changes.length > 0 || notified !== null || quietAt !== null
+  return status === 'up' && runs.length === 0 && !isDamped && !isCounted
 }
 
 export type KnownId = readonly [publicId: string, key: number, plainSpecHash: number]

@@ -72,6 +72,10 @@ it('each column of a spec changes its hash', async () => {
     graceSeconds: 60,
     maxRuntimeSeconds: 60,
     warnExitCodes: [3],
+    failuresBeforeDown: 2,
+    missesBeforeDown: 3,
+    remindEverySeconds: 300,
+    remindOnEachRun: true,
     jobArea: 'area',
     resumeOnPing: true,
   }

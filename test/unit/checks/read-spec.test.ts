@@ -10,6 +10,10 @@ const PERIOD = {
   dialect: null,
   graceSeconds: 5,
   maxRuntimeSeconds: 7,
+  failuresBeforeDown: 2,
+  missesBeforeDown: 3,
+  remindEverySeconds: 300,
+  remindOnEachRun: true,
 }
 const CRON = { ...PERIOD, periodSeconds: null, schedule: '0 2 * * *', timeZone: 'Europe/Berlin' }
 
@@ -33,6 +37,10 @@ describe('a spec', () => {
       maxRuntimeMs: 7_000,
       awaits: 'completion',
       resumesOnPing: false,
+      failuresBeforeDown: 2,
+      missesBeforeDown: 3,
+      remindEveryMs: 300_000,
+      remindsOnEachRun: true,
     })
   })
 

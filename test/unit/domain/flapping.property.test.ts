@@ -63,7 +63,7 @@ function walk(steps: readonly Step[], look: (state: CheckState, sent: readonly S
     sent,
     /** The evaluator looks when it should, and nothing else happens. */
     rest() {
-      for (let next = evaluationOf(state); next !== null; next = evaluationOf(state)) {
+      for (let next = evaluationOf(SPEC, state); next !== null; next = evaluationOf(SPEC, state)) {
         now = Math.max(now, next)
         apply({ kind: 'deadline', gaps: [] })
       }

@@ -5,17 +5,18 @@ import { eventOf } from '../../../src/domain/event.ts'
 import { evaluationOf, newState, transition } from '../../../src/domain/transition.ts'
 import { aSpec, DAY, HOUR, MINUTE, NOON, SECOND } from '../../support/builders.ts'
 
+const SPEC = aSpec({ schedule: { kind: 'period', periodMs: 2 * DAY } })
+
 type Kind = 'success' | 'fail' | 'pause' | 'resume' | 'evaluate' | 'update' | 'revive'
 
 /** A check that is created at NOON, and what its recipients receive. */
 function createStory() {
-  const spec = aSpec({ schedule: { kind: 'period', periodMs: 2 * DAY } })
   let now = NOON
   let state: CheckState = newState(now)
   const sent: string[] = []
   let last: Outcome | null = null
   const apply = (event: CheckEvent) => {
-    last = transition(spec, state, event, now)
+    last = transition(SPEC, state, event, now)
     state = last.state
     const { flip, notice, settled } = last
     if (settled !== null) sent.push(settled.type)
@@ -103,7 +104,7 @@ describe('flapping', () => {
     story.change(11)
     const failedAt = story.now
     story.take()
-    expect(evaluationOf(story.state)).toBe(failedAt + 10 * MINUTE)
+    expect(evaluationOf(SPEC, story.state)).toBe(failedAt + 10 * MINUTE)
     story.pass(10 * MINUTE - 1)
     story.do('evaluate')
     expect(story.take()).toEqual([])
@@ -111,7 +112,7 @@ describe('flapping', () => {
     story.do('evaluate', 'evaluate')
     expect(story.take()).toEqual(['down'])
     expect(story.state).toMatchObject({ status: 'down', notified: null, incidentSince: failedAt })
-    expect(evaluationOf(story.state)).toBeNull()
+    expect(evaluationOf(SPEC, story.state)).toBeNull()
     story.do('success')
     expect(story.take()).toEqual(['up'])
     expect(story.last.notice).toMatchObject({ reason: 'recovered', downSince: failedAt })
@@ -205,7 +206,7 @@ describe('flapping', () => {
       story.pass(MINUTE)
       story.do(status === 'up' ? 'success' : 'fail')
     }
-    expect(evaluationOf({ ...story.state, dueAt: null })).toBe(changedAt + 10 * MINUTE)
+    expect(evaluationOf(SPEC, { ...story.state, dueAt: null })).toBe(changedAt + 10 * MINUTE)
   })
 
   it.each([
@@ -217,7 +218,7 @@ describe('flapping', () => {
     story.take()
     story.pass(10 * MINUTE)
     story.do(kind)
-    expect(evaluationOf(story.state)).toBe(story.now)
+    expect(evaluationOf(SPEC, story.state)).toBe(story.now)
     expect(story.take()).toEqual([])
     story.pass(SECOND)
     story.do('evaluate')
@@ -304,7 +305,7 @@ describe('flapping', () => {
     story.evaluate(before, gap, short)
     story.evaluate(before, gap, short)
     expect(story.take()).toEqual([])
-    expect(evaluationOf(story.state)).toBe(gap.endedAt + 10 * MINUTE)
+    expect(evaluationOf(SPEC, story.state)).toBe(gap.endedAt + 10 * MINUTE)
     story.pass(8 * MINUTE)
     story.evaluate(before, gap, short)
     expect(story.take()).toEqual(['down'])

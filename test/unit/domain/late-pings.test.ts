@@ -65,7 +65,7 @@ describe('a late ping of a check that nothing else has changed', () => {
             inTheEnd = transition(spec, inTheEnd, late(step.kind, at, step.runId), NOON + 100 * HOUR).state
           }
           // What is notified counts from the time at which it becomes known.
-          const known = { changes: [], notified: null, quietAt: null, incidentSince: null }
+          const known = { changes: [], notified: null, quietAt: null, incidentSince: null, toldAt: null, reminders: 0 }
           expect({ ...inTheEnd, ...known }).toEqual({ ...atOnce, ...known })
         },
       ),
