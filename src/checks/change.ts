@@ -179,7 +179,12 @@ class Row {
     if (flip !== null) addFlip(flip, notice, null)
     if (counted !== null) addFlip({ from: before.status, to: before.status, ...counted }, null, null)
     if (warned !== null) addEvent(noticeEvent(warned, now), pingId)
-    if (reminder !== null) addEvent(noticeEvent(reminder, now), pingId)
+    if (reminder !== null) {
+      const { type, data } = noticeEvent(reminder, now)
+      // Of a run after the one that took the check down, which the flip is about.
+      const detail = reminder.at === outcome.state.since ? null : (about?.detail ?? null)
+      addEvent({ type, data: { ...data, ...(detail === null ? {} : { detail }) } }, pingId)
+    }
     if (event.kind === 'deadline') this.#seenBy = seenBy(event, now)
     if (this.#isNewlyLate(event, outcome, this.#seenBy ?? now)) addEvent(lateEvent(outcome.state.expectedAt!, now))
     return outcome

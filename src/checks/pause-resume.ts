@@ -1,37 +1,66 @@
-/** Pausing and resuming a check, which differ in the event alone. */
+/** Pausing and resuming a check. */
 
-import type { Principal } from '../domain/access.ts'
+import { isDeepStrictEqual } from 'node:util'
+import { doerOf, type Principal } from '../domain/access.ts'
+import type { Instant, Pause } from '../domain/check.ts'
 import { NEXT } from '../domain/check-event.ts'
-import { AppError } from '../domain/errors.ts'
+import { AppError, invalidField } from '../domain/errors.ts'
+import { toIso } from '../domain/instant.ts'
+import { LIMITS } from '../domain/limits.ts'
 import type { CheckRecord, StoredCheck } from '../store/checks/checks.ts'
 import type { Context } from '../store/context.ts'
 import { actOn, applyEvents, withLockedCheck } from './with-locked-check.ts'
 
+/** At most one end. Without one the pause lasts until a call or the resource resumes the check. */
+export interface PauseInput {
+  readonly until?: Instant | undefined
+  readonly forSeconds?: number | undefined
+  readonly comment?: string | null | undefined
+}
+
 /**
- * From now on nothing is expected of the job, and nothing alerts; pings are still stored. A paused check stays as it is. Throws
- * AppError `not_found`, and `managed_by_kubernetes` while the check's resource sets spec.suspend (design, section 3.2).
+ * From now on nothing is expected of the job, and nothing alerts; pings are still stored. The pause of a paused check is
+ * replaced. Throws AppError `not_found`, `invalid_request` for an end that is not within a year from now, and
+ * `managed_by_kubernetes` while the check's resource sets spec.suspend (design, section 3.2).
  */
-export function pauseCheck(context: Context, by: Principal, id: string): Promise<CheckRecord> {
-  return apply('pause', context, by, id)
+export function pauseCheck(
+  context: Context,
+  by: Principal,
+  id: string,
+  { comment = null, ...end }: PauseInput = {},
+): Promise<CheckRecord> {
+  return withLockedCheck(context, by, id, async ({ tx, record, locked }) => {
+    rejectIfSuspendIsSet(record, 'pause')
+    const until = readEnd(end, context.clock.now())
+    const pause: Pause = { by: doerOf(by), until, comment }
+    if (isDeepStrictEqual(record.state.pause, pause)) return { result: record, acts: [] }
+    const state = await applyEvents(tx, locked, [{ kind: 'pause', pause }], context)
+    const detail = until === null ? {} : { until: toIso(until) }
+    // The detail was that of the status before.
+    return { result: { ...record, statusDetail: undefined, state }, acts: [actOn(record, TURNED.pause, detail)] }
+  })
 }
 
 /** The check is new again, and a completion is expected from now on. One that is not paused stays as it is. */
 export function resumeCheck(context: Context, by: Principal, id: string): Promise<CheckRecord> {
-  return apply('resume', context, by, id)
-}
-
-function apply(kind: 'pause' | 'resume', context: Context, by: Principal, id: string): Promise<CheckRecord> {
   return withLockedCheck(context, by, id, async ({ tx, record, locked }) => {
-    rejectIfSuspendIsSet(record, kind)
+    rejectIfSuspendIsSet(record, 'resume')
     const { status } = record.state
-    if (NEXT[status][kind] === status) return { result: record, acts: [] }
-    // The detail was that of the status before.
-    const result = { ...record, statusDetail: undefined, state: await applyEvents(tx, locked, [{ kind }], context) }
-    return { result, acts: [actOn(record, TURNED[kind])] }
+    if (NEXT[status].resume === status) return { result: record, acts: [] }
+    const state = await applyEvents(tx, locked, [{ kind: 'resume' }], context)
+    return { result: { ...record, statusDetail: undefined, state }, acts: [actOn(record, TURNED.resume)] }
   })
 }
 
 export const TURNED = { pause: 'check.paused', resume: 'check.resumed' } as const
+
+function readEnd({ until, forSeconds }: PauseInput, now: Instant): Instant | null {
+  if (until !== undefined && forSeconds !== undefined) throw invalidField('until', 'cannot be given beside for_seconds')
+  if (forSeconds !== undefined) return now + forSeconds * 1_000
+  if (until === undefined) return null
+  if (until > now && until <= now + LIMITS.pauseSeconds.max * 1_000) return until
+  throw invalidField('until', `must be a time within ${LIMITS.pauseSeconds.max} seconds from now`)
+}
 
 function rejectIfSuspendIsSet(check: StoredCheck, kind: 'pause' | 'resume') {
   const { managedBy, kubernetes, kubernetesSuspend, cronJob } = check

@@ -82,8 +82,11 @@ function describeChange(event: NotifiedCheck): Pick<EventText, 'change' | 'reaso
   const at = formatInstant(event.facts.occurred_at)
   const detail = toOneLine(event.facts.detail ?? '')
   switch (event.type) {
-    case 'check.down':
-      return { change: ' is down', reason: explainDown(event, at) }
+    case 'check.down': {
+      const still = event.facts.reminder === undefined ? '' : ' still'
+      const since = still === '' || downFor === null ? '' : ` after ${formatDuration(downFor)}`
+      return { change: ` is${still} down${since}`, reason: explainDown(event, at) }
+    }
     case 'check.up':
       return {
         change: ` is up again${downFor === null ? '' : ` after ${formatDuration(downFor)}`}`,

@@ -1,6 +1,7 @@
 /** What a declaration changes (design, section 6). Pure: gather.ts reads the facts, act.ts carries the plan out. */
 
-import { type CheckState, type CheckTexts, type Instant, REASONS_OF } from '../../domain/check.ts'
+import { controllerOf, doerOf } from '../../domain/access.ts'
+import { type CheckState, type CheckTexts, type Instant, type Pause, REASONS_OF } from '../../domain/check.ts'
 import { type CheckEvent, NEXT } from '../../domain/check-event.ts'
 import { nameOfResource } from '../../domain/error-texts.ts'
 import type { SaidCode } from '../../domain/errors.ts'
@@ -30,6 +31,8 @@ export interface Declaration extends CheckTexts, Placed {
   readonly spec: StoredSpec
   /** Null: pausing and resuming belong to the API. */
   readonly suspend: boolean | null
+  /** When the check resumes although it is suspended; null: it does not. Default: null. */
+  readonly pausedUntil?: Instant | null
   /** Why it is suspended, in words. Default: null. */
   readonly pauseDetail?: string | null
   /** A person may start runs of its source although it is suspended, and these are judged. Default: false. */
@@ -235,7 +238,7 @@ function planCreation(tombstone: Tombstone | null, wanted: Declaration): Plan {
   if (downReason !== undefined) events.push({ kind: 'restore', reason: downReason })
   // A check that begins suspended has nothing to notify, unless its recipients still know it as down.
   const isSilent = tombstone === null || tombstone.incidentSince === null || reason !== null
-  if (suspend === true) events.push({ kind: 'pause', isSilent })
+  if (suspend === true) events.push({ kind: 'pause', pause: pauseOf(wanted), isSilent })
   return { kind: tombstone === null ? 'create' : 'revive', tombstone, events }
 }
 
@@ -262,7 +265,8 @@ function planChange(
   }
   const { suspend, isPublished = true } = wanted
   if (isPublished) events.push(...planArming(check.state, suspend))
-  if (suspend === true) events.push(...planPause(check, kind === 'change' && wanted.mayRun === true))
+  if (suspend === true) events.push(...planPause(check, wanted, kind === 'change' && wanted.mayRun === true))
+  else if (suspend === null && isTimedHere(check)) events.push({ kind: 'resume' })
   if (!isRedescribed && !isRelocated && !isRescheduled && events.length === 0) return { kind: 'nothing', check }
   return { kind, check, isMoved, isRedescribed, isRescheduled, isRelocated, origin, events }
 }
@@ -271,10 +275,21 @@ function planChange(
  * Of a check that was suspended before, a run has changed the status since: it stays down until one succeeds, and is
  * paused without a word then.
  */
-function planPause({ state: { status }, kubernetesSuspend }: StoredCheck, mayRun: boolean): CheckEvent[] {
+function planPause({ state, kubernetesSuspend }: StoredCheck, wanted: Declaration, mayRun: boolean): CheckEvent[] {
+  const { status, pause } = state
   const hasRun = mayRun && kubernetesSuspend === true
-  if (NEXT[status].pause === status || (hasRun && status === 'down')) return []
-  return [{ kind: 'pause', ...(hasRun ? { isSilent: true } : {}) }]
+  const isAsWanted = status === 'paused' && (pause?.until ?? null) === (wanted.pausedUntil ?? null)
+  if (isAsWanted || (hasRun && status === 'down')) return []
+  return [{ kind: 'pause', pause: pauseOf(wanted), ...(hasRun ? { isSilent: true } : {}) }]
+}
+
+function pauseOf({ resource, pausedUntil = null }: Declaration): Pause {
+  return { by: doerOf(controllerOf(resource.cluster)), until: pausedUntil, comment: null }
+}
+
+/** Whether the resource has paused the check until a time: what it has paused it resumes when that time is taken away. */
+function isTimedHere({ state: { status, pause }, kubernetesSuspend }: StoredCheck): boolean {
+  return status === 'paused' && kubernetesSuspend === true && pause !== null && pause.until !== null
 }
 
 function rejectMove({ id }: StoredCheck): Plan {

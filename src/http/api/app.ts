@@ -86,7 +86,10 @@ export function createApiApp(parts: ApiParts): Koa {
       const params = readParams(endpoint, ctx)
       const { query: asked, body: sent, response } = endpoint
       const query = asked === undefined ? {} : parsePart('query', asked, readQuery(asked, ctx.querystring))
-      const body = sent === undefined ? undefined : parsePart('body', sent, await readJsonObject(ctx.req, pace))
+      const body =
+        sent === undefined
+          ? undefined
+          : parsePart('body', sent, await readJsonObject(ctx.req, pace, endpoint.isBodyOptional ? {} : undefined))
 
       const handle = async () => endpoint.handle({ ...api, caller, params, query, body, address })
       const ofList = asked !== undefined && isList(asked) ? (caller?.organizationId ?? null) : null

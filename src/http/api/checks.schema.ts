@@ -169,6 +169,14 @@ explainUnknown(CheckUpdate, {
   project_id: 'cannot be changed: create a check in the other project instead',
 })
 
+export const PauseBody = z
+  .strictObject({
+    until: field.moment().optional().meta({ format: 'date-time', description: 'When the check resumes by itself.' }),
+    for_seconds: field.integerWithin(LIMITS.pauseSeconds).optional().meta({ description: 'The same, from now on.' }),
+    comment: field.comment().nullable().optional(),
+  })
+  .meta({ id: 'PauseBody', description: 'Without an end the pause lasts until the check is resumed.' })
+
 const Status = z.enum(SHOWN_STATUSES).meta({
   id: 'CheckStatus',
   description:

@@ -13,7 +13,16 @@ import { sortLabels } from '../../domain/labels.ts'
 import { type RunOutcome, SOURCE_KIND } from '../../domain/last-run.ts'
 import { LIMITS } from '../../domain/limits.ts'
 import { deadlineOf } from '../../domain/transition.ts'
-import { Check, CheckList, CheckListQuery, CheckParams, CheckUpdate, ListedCheck, NewCheck } from './checks.schema.ts'
+import {
+  Check,
+  CheckList,
+  CheckListQuery,
+  CheckParams,
+  CheckUpdate,
+  ListedCheck,
+  NewCheck,
+  PauseBody,
+} from './checks.schema.ts'
 import { invalidFields, parsePart } from './faults.ts'
 import { writePage } from './list-page.ts'
 import { inCamelCase, present } from './present.ts'
@@ -66,18 +75,26 @@ export const removeCheck = endpoint({
   handle: ({ context, caller, params }) => remove(context, caller, params.id),
 })
 
-export const pauseCheck = switchEndpoint('Pause a check: pings are kept, no alerts are sent', pause)
-export const resumeCheck = switchEndpoint('Resume a paused check; its next completion is awaited from now on', resume)
+export const pauseCheck = endpoint({
+  summary: 'Pause a check: pings are kept, no alerts are sent. Of a paused check the pause is replaced',
+  params: CheckParams,
+  body: PauseBody,
+  isBodyOptional: true,
+  response: Check,
+  errors: ['managed_by_kubernetes', 'conflict'],
+  handle: async (call) => {
+    const paused = await pause(call.context, call.caller, call.params.id, inCamelCase(call.body))
+    return toShown(paused, call)
+  },
+})
 
-function switchEndpoint(summary: string, change: typeof pause) {
-  return endpoint({
-    summary,
-    params: CheckParams,
-    response: Check,
-    errors: ['managed_by_kubernetes', 'conflict'],
-    handle: async (call) => toShown(await change(call.context, call.caller, call.params.id), call),
-  })
-}
+export const resumeCheck = endpoint({
+  summary: 'Resume a paused check; its next completion is awaited from now on',
+  params: CheckParams,
+  response: Check,
+  errors: ['managed_by_kubernetes', 'conflict'],
+  handle: async (call) => toShown(await resume(call.context, call.caller, call.params.id), call),
+})
 
 /** The cursor of another order says so: the order is a parameter of its own. */
 function readPlace(cursor: string | undefined, sort: CheckSort): CheckPlace | null {

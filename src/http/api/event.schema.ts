@@ -68,6 +68,7 @@ interface Facts {
   readonly status: z.ZodType
   readonly downFor?: z.ZodType
   readonly flips?: z.ZodType
+  readonly reminder?: z.ZodType
   readonly detail?: z.ZodType
   readonly gap?: z.ZodType
 }
@@ -76,7 +77,7 @@ function checkEvent<const Type extends string>(
   id: string,
   type: Type,
   description: string,
-  { reasons, status, downFor = z.null(), flips = z.null(), detail = z.null(), gap = z.null() }: Facts,
+  { reasons, status, downFor = z.null(), flips = z.null(), reminder, detail = z.null(), gap = z.null() }: Facts,
 ) {
   return z
     .object({
@@ -91,6 +92,7 @@ function checkEvent<const Type extends string>(
           description:
             'Seconds from the time at which the check went down, by the first check.down since the last check.up.',
         }),
+        ...(reminder === undefined ? {} : { reminder }),
         flips: flips.meta({
           description: `How often the check went down or up within the last ${FLAPPING.windowMs / 60_000} minutes.`,
         }),
@@ -111,6 +113,10 @@ const CHECK_EVENTS = [
     reasons: ['missed', 'failed', 'overran'],
     status: z.literal('down'),
     detail: z.string().nullable(),
+    downFor: z.int().nullable(),
+    reminder: z.int().optional().meta({
+      description: 'Only while the check is down and is notified again: 1 for the first time, and so on.',
+    }),
   }),
   checkEvent('CheckUpEvent', 'check.up', 'The job works again: its first success since check.down.', {
     reasons: ['recovered'],

@@ -66,6 +66,9 @@ export const description = () =>
     description: 'Free text: what the job does, whom to ask.',
   })
 
+export const comment = () =>
+  text({ min: 0, max: LIMITS.commentLength, description: 'Why, for the others who see the check.' })
+
 function stringThat(isFit: (value: string) => boolean, text: string) {
   const says = rule(text)
   return z.string(says).refine(isFit, says)

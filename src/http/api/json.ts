@@ -9,13 +9,18 @@ import { invalidFields } from './faults.ts'
 
 /**
  * At most 65,536 bytes. `pace` resolves when they may be parsed. Throws AppError `unsupported_media_type` (other type
- * or charset, or compressed), `too_large`, or `invalid_request`.
+ * or charset, or compressed), `too_large`, or `invalid_request`. `whenEmpty`: what an empty body stands for; undefined: it
+ * is rejected.
  */
-export async function readJsonObject(request: IncomingMessage, pace: () => Promise<void>): Promise<object> {
-  if (!hasBody(request)) throw emptyBody()
+export async function readJsonObject(
+  request: IncomingMessage,
+  pace: () => Promise<void>,
+  whenEmpty?: object,
+): Promise<object> {
+  if (!hasBody(request)) return whenEmpty ?? rejectEmpty()
   assertPlainJson(request)
   const bytes = await readBody(request, LIMITS.apiBodyBytes)
-  if (bytes.length === 0) throw emptyBody()
+  if (bytes.length === 0) return whenEmpty ?? rejectEmpty()
   await pace()
   return parseJsonObject(bytes)
 }
@@ -33,7 +38,9 @@ export function parseJsonObject(bytes: Uint8Array): object {
   return value
 }
 
-const emptyBody = () => invalidBody('is empty; send a JSON object')
+function rejectEmpty(): never {
+  throw invalidBody('is empty; send a JSON object')
+}
 const invalidBody = (message: string) => invalidFields('body', [{ path: '', message }])
 
 function assertPlainJson({ headers }: IncomingMessage): void {

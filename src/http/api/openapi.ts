@@ -129,7 +129,10 @@ function describeWebhook(operationId: string): Json {
       schema: { type: 'string' },
       example: examples.WEBHOOK_HEADER_EXAMPLES[name as keyof typeof WEBHOOK_HEADERS],
     })),
-    requestBody: { required: true, content: asJson(WebhookPayload, examples.WEBHOOK_EXAMPLE) },
+    requestBody: {
+      required: true,
+      content: asJson(WebhookPayload, examples.WEBHOOK_EXAMPLE),
+    },
     responses: {
       '2XX': {
         description: 'The event is delivered. Any other response, or none within 10 seconds, counts as a failure.',
@@ -160,7 +163,9 @@ function describeOperation({ id, path, scope, endpoint, sameAs }: Route): Json {
     tags: [path.split('/')[1]!.replace('.json', '')],
     security: scope === null ? [] : [{ bearer: [] }],
     parameters: [...describeParameters('path', params), ...describeParameters('query', query)],
-    ...(body === undefined ? {} : { requestBody: { required: true, content: asJson(body, example?.body) } }),
+    ...(body === undefined
+      ? {}
+      : { requestBody: { required: endpoint.isBodyOptional !== true, content: asJson(body, example?.body) } }),
     responses: {
       ...describeSuccess(statusOf(endpoint), response, example?.response, headers),
       ...Object.fromEntries(

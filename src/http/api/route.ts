@@ -61,6 +61,8 @@ export interface Endpoint<
   readonly query?: Query
   /** Without it, a body is ignored. */
   readonly body?: Body
+  /** No body stands for an empty object. */
+  readonly isBodyOptional?: true
   /** Default: 200, or 204 without a response. */
   readonly status?: 201 | 202
   readonly response?: Response

@@ -45,7 +45,7 @@ const PING_TYPE = (type: string) => `(array['${PING_TYPES.join("', '")}'])[${typ
 
 /**
  * Inserts events, and a delivery for each channel that wants them, and that the check has chosen or that is the installation's. A channel of INCIDENT_KINDS gets check.down if it wants
- * it, and always check.up and check.paused, which end incidents. What the flip says of the run of a CronJob is added; an event without a flip of its own takes that
+ * it, and always check.up and check.paused, which end incidents, and no reminder. What the flip says of the run of a CronJob is added; an event without a flip of its own takes that
  * of the newest flip, if it is about that one. `limit 1` in the inner queries keeps index lookups in the plan: a plan made for small
  * tables would scan them, and plans are kept for long.
  */
@@ -57,7 +57,7 @@ export function insertEvents(events: readonly NewEvent[]): Statement {
         from unnest($1::uuid[], $2::int8[], $3::uuid[], $4::text[], $5::jsonb[], $6::timestamptz[], $7::uuid[]) i (event_id, check_key, flip_id, type, data, at, ping_id)
         left join lateral (
           select case when about then detail end as detail, case when about then job end as job from (
-            select f.detail, f.job, f.reason = i.data ->> 'reason' as about from flips f
+            select f.detail, f.job, f.reason = i.data ->> 'reason' and f.at = (i.data ->> 'occurred_at')::timestamptz as about from flips f
             where f.check_key = i.check_key and (i.flip_id is null or f.id = i.flip_id) order by f.id desc limit 1) f) f on true
         left join lateral (
           select c.id as check_id, c.channels as chosen, p.id as project_id, p.organization_id, jsonb_strip_nulls(jsonb_build_object('description', c.description)) || jsonb_build_object(
@@ -80,7 +80,7 @@ export function insertEvents(events: readonly NewEvent[]): Statement {
           where r.duration_ms is not null and r.type <> ${PING_TYPES.indexOf('fail')}) u on true),
       added as (
         insert into events (id, check_key, flip_id, type, data, created_at, subject, last_ping, last_body)
-        select event_id, check_key, flip_id, type, data || jsonb_strip_nulls(jsonb_build_object('detail', detail, 'usual_ms', usual_ms)), at, subject, last_ping, last_body
+        select event_id, check_key, flip_id, type, jsonb_strip_nulls(jsonb_build_object('detail', detail, 'usual_ms', usual_ms)) || data, at, subject, last_ping, last_body
         from described)
       insert into deliveries (event_id, channel_id, id, check_key, organization_id, project_id, check_id, type,
           next_attempt_at, give_up_at, created_at)
@@ -89,6 +89,7 @@ export function insertEvents(events: readonly NewEvent[]): Statement {
       from described t join channels c on (c.organization_id = t.organization_id or c.organization_id is null)
         and (c.project_id = t.project_id or c.project_id is null) and not c.muted
         and (t.chosen is null or c.id = any(t.chosen) or c.organization_id is null)
+        and not (c.kind = any($8::text[]) and t.data ? 'reminder')
         and case when c.kind <> all($8::text[]) or t.type = 'check.down' then t.type = any(c.event_types)
           else t.type in ('check.up', 'check.paused') end`,
     values: [

@@ -35,6 +35,7 @@ function presentCheckEvent({ facts, check, lastPing }: NotifiedCheck, links: Lin
     previous_status: facts.previous_status,
     down_for_seconds: facts.down_for_seconds,
     flips: facts.flips,
+    reminder: facts.reminder,
     gap: gap && { started_at: gap.started_at, ended_at: gap.ended_at },
     detail: facts.detail ?? null,
     check: {
