@@ -1,6 +1,7 @@
 import { beforeEach, describe, expect, it } from 'vitest'
 import { getCheck } from '../../../src/checks/find-checks.ts'
 import { pauseCheck, resumeCheck } from '../../../src/checks/pause-resume.ts'
+import { doerOf } from '../../../src/domain/access.ts'
 import type { CheckRecord } from '../../../src/store/checks/checks.ts'
 import { HOUR, MINUTE } from '../../support/builders.ts'
 import { listFlips } from '../../support/lists.ts'
@@ -51,6 +52,11 @@ describe('pausing', () => {
       notified: null,
       quietAt: null,
       warnedAt: null,
+      consecutiveFailures: 0,
+      consecutiveMisses: 0,
+      pause: { by: doerOf(tenant), until: null, comment: null },
+      toldAt: null,
+      reminders: 0,
     })
     expect(await getCheck(fixture.context, tenant, check.id)).toEqual(paused)
     expect((await reasons())[0]).toEqual(['up', 'paused', 'paused'])
