@@ -110,7 +110,10 @@ it('a reminder of a further run is about that run', async () => {
   const check = await addCheck({ remindOnEachRun: true })
   await ping(check, 'success', 3 * HOUR)
   await ping(check, 'fail', 2 * MINUTE)
-  await replica.commit([pingOf(check, { type: 'fail', exitCode: 7, at: ago(MINUTE) })])
+  await replica.commit([
+    pingOf(check, { type: 'fail', exitCode: 7, at: ago(MINUTE) }),
+    pingOf(check, { type: 'log', exitCode: null, at: ago(SECOND) }),
+  ])
   expect(await sentTo(hook)).toEqual(['check.down', 1])
   const { rows } = await t.database.query('select last_ping, data from events order by id desc limit 1')
   expect(rows).toMatchObject([{ last_ping: { exit_code: 7 }, data: { reason: 'failed', previous_status: 'down' } }])
