@@ -122,6 +122,23 @@ describe('each hour', () => {
     expect(story.told.slice(until)).toEqual(['down', 1])
   })
 
+  it('none is sent while the check flaps in an incident that its recipients wait to end', () => {
+    const down = aState({ status: 'down', incidentSince: NOON, toldAt: NOON, expectedAt: null, dueAt: null })
+    const story = createStory(
+      aSpec({ remindEveryMs: 5 * MINUTE, schedule: { kind: 'period', periodMs: 2 * DAY } }),
+      down,
+    )
+    for (let change = 0; change < 6; change += 1) {
+      story.apply(success)
+      story.apply(fail)
+    }
+    expect(story.told.at(-1)).toBe('flapping')
+    expect(story.state()).toMatchObject({ status: 'down', notified: 'down', incidentSince: NOON })
+    const until = story.told.length
+    story.pass(10 * MINUTE - 1)
+    expect(story.told.slice(until)).toEqual([])
+  })
+
   it('one that is set while the check is down counts from when its recipients were told', () => {
     const story = createStory(aSpec())
     story.apply(fail)
