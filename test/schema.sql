@@ -217,9 +217,12 @@ create table deliveries (
   created_at timestamp with time zone not null,
   delivered_at timestamp with time zone,
   digest_id uuid,
+  reason text,
+  cause jsonb,
   constraint deliveries_check CHECK (((status = 0) = (next_attempt_at IS NOT NULL))),
   constraint deliveries_id_key UNIQUE (id),
-  constraint deliveries_pkey PRIMARY KEY (event_id, channel_id)
+  constraint deliveries_pkey PRIMARY KEY (event_id, channel_id),
+  constraint deliveries_reason CHECK (((status = 3) = (reason IS NOT NULL)))
 ) with (fillfactor=75);
 CREATE INDEX deliveries_channel ON public.deliveries USING btree (channel_id, id);
 CREATE INDEX deliveries_check ON public.deliveries USING btree (check_id, id);
@@ -227,6 +230,7 @@ CREATE INDEX deliveries_due ON public.deliveries USING btree (channel_id, next_a
 CREATE INDEX deliveries_failed ON public.deliveries USING btree (organization_id, id) WHERE (status = 2);
 CREATE INDEX deliveries_lane ON public.deliveries USING btree (channel_id, check_key, event_id) WHERE (status = 0);
 CREATE INDEX deliveries_list ON public.deliveries USING btree (organization_id, id);
+CREATE INDEX deliveries_suppressed ON public.deliveries USING btree (organization_id, id) WHERE (status = 3);
 
 create table events (
   id uuid not null,

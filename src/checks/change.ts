@@ -155,7 +155,12 @@ class Row {
     const inContext = <One extends { type: CheckEventType; data: EventFacts }>(one: One): One => {
       return { ...one, data: { ...one.data, ...contextOf(one.type, spec, before, outcome, now) } }
     }
-    const addFlip = (flip: Flip, notice: Outcome['notice'], gap: Gap | null) => {
+    const addFlip = (
+      flip: Flip,
+      notice: Outcome['notice'],
+      gap: Gap | null,
+      suppressed: NewEvent['suppressed'] = null,
+    ) => {
       this.#stampedAt = stampAfter(this.#stampedAt, at)
       const flipId = newIdBytes(this.#stampedAt)
       const said = source === undefined ? about : explainDeadline(source, spec, before, flip.reason)
@@ -164,7 +169,7 @@ class Row {
       const flipEvent = isSilent ? null : eventOf(flip, { notice, detectedAt: now, gap })
       if (flipEvent !== null) {
         const id = newIdBytes(this.#stampedAt)
-        history.events.push({ ...inContext(flipEvent), id, key, flipId, pingId, at: now })
+        history.events.push({ ...inContext(flipEvent), id, key, flipId, pingId, at: now, suppressed })
       }
     }
     const addEvent = (one: { type: CheckEventType; data: EventFacts }, about: Buffer | null = null) => {
@@ -172,11 +177,11 @@ class Row {
       const id = newIdBytes(this.#stampedAt)
       history.events.push({ ...inContext(one), id, key, flipId: null, pingId: about, at: now })
     }
-    const { outage, flip, notice, settled, warned, counted, reminder } = outcome
+    const { outage, flip, notice, withheld, settled, warned, counted, reminder } = outcome
     if (settled !== null) addEvent(noticeEvent(settled, now))
     if (outage !== null)
       addFlip({ from: before.status, to: before.status, reason: 'outage', at: outage.endedAt }, null, outage)
-    if (flip !== null) addFlip(flip, notice, null)
+    if (flip !== null) addFlip(flip, notice ?? withheld, null, withheld === null ? null : 'flapping')
     if (counted !== null) addFlip({ from: before.status, to: before.status, ...counted }, null, null)
     if (warned !== null) addEvent(noticeEvent(warned, now), pingId)
     if (reminder !== null) {

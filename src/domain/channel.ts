@@ -21,6 +21,21 @@ export function standardEventsOf(kind: ChannelKind): readonly CheckEventType[] {
     : STANDARD_EVENT_TYPES
 }
 
+/** Of a delivery. Stored rows hold the place in this list: only append. */
+export const DELIVERY_STATUSES = ['pending', 'delivered', 'failed', 'suppressed'] as const
+export type DeliveryStatus = (typeof DELIVERY_STATUSES)[number]
+
+/** Why a notification is not sent. `muted`: by its channel. */
+export const SUPPRESSIONS = ['muted', 'flapping'] as const
+export type Suppression = (typeof SUPPRESSIONS)[number]
+
+/** What suppresses a notification. */
+export const CAUSE_KINDS = ['channel'] as const
+export interface Cause {
+  readonly kind: (typeof CAUSE_KINDS)[number]
+  readonly id: string
+}
+
 /** `configuration`: the channel of ALERTMANAGER_URL. It serves all organizations, and the API cannot change it. */
 export const CHANNEL_MANAGERS = ['api', 'configuration'] as const
 export type ChannelManager = (typeof CHANNEL_MANAGERS)[number]

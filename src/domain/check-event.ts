@@ -109,6 +109,8 @@ export interface Outcome {
   readonly isLogged: boolean
   /** What the recipients of check.down and check.up are to know of the flip. Null: nothing, or the event of its reason (event.ts). */
   readonly notice: Notice | null
+  /** What they would be told of the flip if the check did not flap. */
+  readonly withheld: Notice | null
   /** What they are to know because the check has stopped flapping: only of a deadline, before its flip, and without one. */
   readonly settled: Notice | null
   /** What they are to know of a warning, after the flip. */
@@ -143,6 +145,7 @@ export function unchanged(state: CheckState): Outcome {
     runRefused: false,
     isLogged: false,
     notice: null,
+    withheld: null,
     settled: null,
     warned: null,
     reminder: null,

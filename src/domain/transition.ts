@@ -5,7 +5,7 @@
 
 import { type CheckSpec, type CheckState, type Gap, type Instant, isOpen, type Pause, type Run } from './check.ts'
 import { type CheckEvent, type Completed, flipped, isCompleted, NEXT, type Outcome, unchanged } from './check-event.ts'
-import { countFlip, recentChanges, settle, UNDAMPED } from './flapping.ts'
+import { countFlip, type Damped, recentChanges, settle, UNDAMPED } from './flapping.ts'
 import { abandonRun, endRun, refitFollowed, runsInPause, startRun } from './followed.ts'
 import { latest } from './instant.ts'
 import { addHistory, arrivalOf, flipNotBefore, isOvertaken, isRestarted } from './late-pings.ts'
@@ -106,12 +106,13 @@ function damp(state: CheckState, event: CheckEvent, outcome: Outcome, now: Insta
   const { flip } = outcome
   const { damping, notice: settled } =
     event.kind === 'deadline' ? settle(state, event.gaps, seenBy(event, now)) : { damping: state, notice: null }
-  const counted = flip === null ? { damping, notice: null } : countFlip(state, damping, flip, now)
+  const counted: Damped = flip === null ? { damping, notice: null } : countFlip(state, damping, flip, now)
   const { incidentSince, changes, notified, quietAt } = counted.damping
   return {
     ...outcome,
     state: { ...outcome.state, incidentSince, changes, notified, quietAt },
     notice: counted.notice,
+    withheld: counted.withheld ?? null,
     settled,
   }
 }
