@@ -164,17 +164,20 @@ class Row {
         history.events.push({ ...flipEvent, id, key, flipId, pingId, at: now })
       }
     }
-    const addEvent = (one: { type: CheckEventType; data: EventFacts }, about: Buffer | null = null) => {
+    const addEvent = (
+      one: { type: CheckEventType; data: EventFacts },
+      cause: Pick<NewEvent, 'pingId' | 'about'> = { pingId: null },
+    ) => {
       this.#stampedAt = stampAfter(this.#stampedAt, at)
       const id = newIdBytes(this.#stampedAt)
-      history.events.push({ ...one, id, key, flipId: null, pingId: about, at: now })
+      history.events.push({ ...one, ...cause, id, key, flipId: null, at: now })
     }
     const { outage, flip, notice, settled, warned } = outcome
     if (settled !== null) addEvent(noticeEvent(settled, now))
     if (outage !== null)
       addFlip({ from: before.status, to: before.status, reason: 'outage', at: outage.endedAt }, null, outage)
     if (flip !== null) addFlip(flip, notice, null)
-    if (warned !== null) addEvent(noticeEvent(warned, now), pingId)
+    if (warned !== null) addEvent(noticeEvent(warned, now), { pingId, about })
     if (event.kind === 'deadline') this.#seenBy = seenBy(event, now)
     if (this.#isNewlyLate(event, outcome, this.#seenBy ?? now)) addEvent(lateEvent(outcome.state.expectedAt!, now))
     return outcome

@@ -183,7 +183,7 @@ function complete(spec: CheckSpec, state: CheckState, event: Completed, now: Ins
   const pingsTotal = state.pingsTotal + 1
   const changes = recentChanges(state, now)
   const to = NEXT[state.status][event.kind]
-  const { counted, warned } = countWarning(state, event.kind, to, now)
+  const { counted, warned } = countWarning(state, { kind: event.kind, to, at: now })
   const last = { lastPingAt: now, lastSuccessAt, lastDurationMs: durationMs, ...counted }
   const seen = { ...state, ...last, runs, pingsTotal, changes }
   if (to === 'paused') return { ...unchanged(seen), durationMs }

@@ -112,7 +112,7 @@ const CHECK_EVENTS = [
     status: z.literal('down'),
     detail: z.string().nullable(),
   }),
-  checkEvent('CheckUpEvent', 'check.up', 'The job works again: its first success since check.down.', {
+  checkEvent('CheckUpEvent', 'check.up', 'The job works again: its first success or warning since check.down.', {
     reasons: ['recovered'],
     status: z.literal('up'),
     downFor: z.int(),
@@ -141,7 +141,7 @@ const CHECK_EVENTS = [
     'CheckWarnedEvent',
     'check.warned',
     'The job is done, and a person should look at it. While warnings continue, one event in 24 hours.',
-    { reasons: ['warned'], status: z.enum(['up', 'late']), detail: z.string().nullable() },
+    { reasons: ['warned'], status: z.literal('up'), detail: z.string().nullable() },
   ),
   checkEvent(
     'CheckLateEvent',
