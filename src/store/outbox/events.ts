@@ -13,7 +13,7 @@ import {
   type EventPing,
   type EventType,
 } from '../../domain/event.ts'
-import { DETAIL_CHARS, SOURCE_KIND } from '../../domain/last-run.ts'
+import { SOURCE_KIND } from '../../domain/last-run.ts'
 import { withoutBrokenStart } from '../../domain/plain-text.ts'
 import { PATIENCE_MS } from '../../domain/retry.ts'
 import { EVENT_PAIRS } from '../checks/columns.ts'
@@ -53,7 +53,7 @@ export function insertEvents(events: readonly NewEvent[]): Statement {
   return {
     name: 'insert_events',
     text: `with described as materialized (
-        select i.*, coalesce(left(i.own_detail, ${DETAIL_CHARS}), f.detail) as detail, c.*, l.*
+        select i.*, coalesce(i.own_detail, f.detail) as detail, c.*, l.*
         from unnest($1::uuid[], $2::int8[], $3::uuid[], $4::text[], $5::jsonb[], $6::timestamptz[], $7::uuid[], $8::text[], $9::text[])
           i (event_id, check_key, flip_id, type, data, at, ping_id, own_detail, own_job)
         left join lateral (

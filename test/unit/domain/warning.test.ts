@@ -56,6 +56,17 @@ describe('a notified warning', () => {
     expect([first, soon, again].map(({ warned }) => warned !== null)).toEqual([true, false, true])
   })
 
+  it.each(['success', 'fail'] as const)('comes again after a %s', (kind) => {
+    let state = aState()
+    const kinds = ['warn', kind, 'warn', 'warn'] as const
+    const found = kinds.map((one, place) => {
+      const outcome = transition(aSpec(), state, ended(one), LATER + place)
+      state = outcome.state
+      return outcome.warned?.at ?? null
+    })
+    expect(found).toEqual([LATER, null, LATER + 2, null])
+  })
+
   it('does not come while the check is paused, and does with the first warning after that', () => {
     const paused = transition(aSpec(), aState(), { kind: 'pause' }, NOON).state
     const silent = transition(aSpec(), paused, ended('warn'), NOON + SECOND)
