@@ -75,7 +75,6 @@ create table channels (
   next_digest_at timestamp with time zone,
   constraint channels_check CHECK (((sealed IS NULL) = (organization_id IS NULL))),
   constraint channels_check1 CHECK (((sealed IS NULL) = (sealed_with IS NULL))),
-  constraint channels_kind_check CHECK ((kind = ANY (ARRAY['webhook'::text, 'alertmanager'::text, 'slack'::text, 'email'::text]))),
   constraint channels_name_check CHECK (((char_length(name) >= 1) AND (char_length(name) <= 100))),
   constraint channels_organization_id_fkey FOREIGN KEY (organization_id) REFERENCES organizations(id),
   constraint channels_pkey PRIMARY KEY (id),

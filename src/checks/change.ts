@@ -6,7 +6,7 @@
 
 import type { CheckSpec, Flip, Gap, Instant } from '../domain/check.ts'
 import type { CheckEvent, Outcome } from '../domain/check-event.ts'
-import { type CheckEventType, type EventFacts, eventOf, lateEvent, noticeEvent } from '../domain/event.ts'
+import { type CheckEventType, contextOf, type EventFacts, eventOf, lateEvent, noticeEvent } from '../domain/event.ts'
 import { stampAfter, toMicrosecond } from '../domain/instant.ts'
 import { arrivalOf } from '../domain/late-pings.ts'
 import { expectAfterCompletion, expectFromNow } from '../domain/schedule.ts'
@@ -152,6 +152,9 @@ class Row {
       const type = outcome.isLogged ? 'log' : ping.type
       history.pings.push({ ...ping, type, id: pingId!, key, durationMs: outcome.durationMs, at: pingAt })
     }
+    const inContext = <One extends { type: CheckEventType; data: EventFacts }>(one: One): One => {
+      return { ...one, data: { ...one.data, ...contextOf(one.type, spec, before, outcome, now) } }
+    }
     const addFlip = (flip: Flip, notice: Outcome['notice'], gap: Gap | null) => {
       this.#stampedAt = stampAfter(this.#stampedAt, at)
       const flipId = newIdBytes(this.#stampedAt)
@@ -161,7 +164,7 @@ class Row {
       const flipEvent = isSilent ? null : eventOf(flip, { notice, detectedAt: now, gap })
       if (flipEvent !== null) {
         const id = newIdBytes(this.#stampedAt)
-        history.events.push({ ...flipEvent, id, key, flipId, pingId, at: now })
+        history.events.push({ ...inContext(flipEvent), id, key, flipId, pingId, at: now })
       }
     }
     const addEvent = (
@@ -170,7 +173,7 @@ class Row {
     ) => {
       this.#stampedAt = stampAfter(this.#stampedAt, at)
       const id = newIdBytes(this.#stampedAt)
-      history.events.push({ ...one, ...cause, id, key, flipId: null, at: now })
+      history.events.push({ ...inContext(one), ...cause, id, key, flipId: null, at: now })
     }
     const { outage, flip, notice, settled, warned } = outcome
     if (settled !== null) addEvent(noticeEvent(settled, now))

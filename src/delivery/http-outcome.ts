@@ -12,6 +12,15 @@ import type { HttpClient, HttpRequest, HttpResponse } from './http.ts'
 import type { Outcome } from './outcome.ts'
 import { TargetRejected } from './targets.ts'
 
+/**
+ * Reads what a service says beyond the status of its response. `outcome`: by the status alone; its `error` quotes the response
+ * without secrets, `response.text` may repeat them. Returns `outcome` where the service says no more.
+ */
+export type Judge = (response: HttpResponse, outcome: Outcome) => Outcome
+
+/** A request whose outcome is asked for. `secrets`: besides those of its URL, what the receiver may repeat. */
+type Asked = HttpRequest & { readonly secrets?: readonly string[]; readonly judge?: Judge }
+
 type Retry = Extract<Outcome, { kind: 'retry' }>
 
 /** Client errors that may pass (Too Early and the like). Every 5xx is retried, too. */
@@ -26,13 +35,14 @@ const OF_MESSAGE = new Set([400, 413])
 /** Sends the request and returns the outcome. Never throws. `error` contains no secret of the URL. */
 export async function sendForOutcome(
   client: HttpClient,
-  request: HttpRequest,
+  { secrets = [], judge = (_, outcome) => outcome, ...request }: Asked,
   signal: AbortSignal,
   clock: Pick<Clock, 'now'>,
 ): Promise<Outcome> {
   const from = clock.now()
   try {
-    return judgeResponse(await client.send(request, signal), request.url, clock.now())
+    const response = await client.send(request, signal)
+    return judge(response, judgeResponse(response, request.url, secrets, clock.now()))
   } catch (error) {
     if (error instanceof TargetRejected) return { kind: 'rejected', status: null, error: error.message }
     const { host } = new URL(request.url)
@@ -42,16 +52,37 @@ export async function sendForOutcome(
   }
 }
 
-/** Posts JSON to an address of the channel, by the same rules. */
+/** Sends JSON to an address of the channel, by the same rules; by POST unless the request says otherwise. */
 export function postJson(
   { client, clock }: { readonly client: HttpClient; readonly clock: Pick<Clock, 'now'> },
   { isTrusted, tenant }: Pick<OpenChannel, 'isTrusted' | 'tenant'>,
-  { url, body, headers = {} }: Required<Pick<HttpRequest, 'url' | 'body'>> & Pick<HttpRequest, 'headers'>,
+  request: Required<Pick<Asked, 'url' | 'body'>> & Partial<Pick<Asked, 'method' | 'headers' | 'secrets' | 'judge'>>,
   signal: AbortSignal,
 ): Promise<Outcome> {
-  const type = { 'content-type': 'application/json' }
-  const request = { method: 'POST', url, headers: { ...type, ...headers }, body, isTrusted, tenant } as const
-  return sendForOutcome(client, request, signal, clock)
+  const headers = { 'content-type': 'application/json', ...request.headers }
+  return sendForOutcome(client, { method: 'POST', ...request, headers, isTrusted, tenant }, signal, clock)
+}
+
+/** The outcome with the time at which the service takes more, in milliseconds from now. */
+export function retryIn(outcome: Outcome, ms: number): Outcome {
+  if (outcome.kind !== 'retry' || !Number.isFinite(ms)) return outcome
+  return { ...outcome, retryAfterMs: Math.min(Math.max(Math.ceil(ms), 0), PATIENCE_MS) }
+}
+
+/** The outcome that no later attempt can change. `why`: what it means and what to do, without a secret and a full stop. */
+export function rejectFor(outcome: Outcome, why: string): Outcome {
+  const { status } = outcome
+  return { kind: 'rejected', status, error: 'error' in outcome ? `${outcome.error}; ${why}` : why }
+}
+
+/** The fields of a response in JSON; none where it is something else, or longer than what is kept of it. */
+export function fieldsOf({ text }: HttpResponse): Readonly<Record<string, unknown>> {
+  try {
+    const value: unknown = JSON.parse(text)
+    return typeof value === 'object' && value !== null ? (value as Record<string, unknown>) : {}
+  } catch {
+    return {}
+  }
 }
 
 /** A predicate to the host. Never the error's own text, which may quote anything. */
@@ -61,7 +92,7 @@ function explain(error: unknown): string {
   return explainFailure(id, 'the URL') ?? `could not be reached (${id})`
 }
 
-function judgeResponse(response: HttpResponse, url: string, now: number): Outcome {
+function judgeResponse(response: HttpResponse, url: string, secrets: readonly string[], now: number): Outcome {
   const { status, headers } = response
   if (status >= 200 && status < 300) return { kind: 'delivered', status }
   const { host } = new URL(url)
@@ -69,7 +100,7 @@ function judgeResponse(response: HttpResponse, url: string, now: number): Outcom
     const advice = adviseOnRedirect(headers.location, url)
     return { kind: 'rejected', status, error: `${host} responded ${status}: redirects are not followed; ${advice}` }
   }
-  const quote = quoteResponse(response, url)
+  const quote = quoteResponse(response, [...secrets, ...listSecrets(new URL(url))])
   const error = `${host} responded ${status}${quote === '' ? '' : `: ${quote}`}`
   if (status < 500 && !RETRIED.has(status) && !REFUSALS.has(status))
     return { kind: 'rejected', status, error, ...(OF_MESSAGE.has(status) ? { isOfMessage: true } : {}) }
@@ -98,10 +129,10 @@ function readRetryAfter(text: string | undefined, now: number): number | null {
 }
 
 /** What the receiver said, on one line. Empty for an HTML page: it says no more than the status. */
-function quoteResponse({ headers, text }: HttpResponse, url: string): string {
+function quoteResponse({ headers, text }: HttpResponse, secrets: readonly string[]): string {
   if (/html/i.test(headers['content-type'] ?? '') || /^\s*</.test(text)) return ''
   let line = joinLines(text)
-  for (const secret of listSecrets(new URL(url))) line = line.replaceAll(secret, '…')
+  for (const secret of secrets) line = line.replaceAll(secret, '…')
   return toQuote(line)
 }
 

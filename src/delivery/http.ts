@@ -17,7 +17,7 @@ import { createLookups, type FindAddresses } from './lookups.ts'
 import { createTargetRule, TargetRejected, type TargetRule } from './targets.ts'
 
 export interface HttpRequest {
-  readonly method: 'POST' | 'GET'
+  readonly method: 'POST' | 'PUT' | 'GET'
   /**
    * An http or https URL, as those who configure it have to give. Credentials in it (`https://user:password@host/`) are
    * sent as Basic authentication.

@@ -7,12 +7,18 @@ import { type CheckEventType, STANDARD_EVENT_TYPES } from './event.ts'
 export const CHANNEL_KINDS = ['webhook', 'alertmanager', 'slack', 'email'] as const
 export type ChannelKind = (typeof CHANNEL_KINDS)[number]
 
-/** Kinds that wake people: a warning can wait until the morning. */
-const WAKING: ReadonlySet<ChannelKind> = new Set<ChannelKind>(['alertmanager'])
+/**
+ * Kinds whose receivers keep an incident open until they are told of its end. A channel of such a kind that wants `check.down`
+ * gets the ends of incidents, whichever events it lists, and nothing else.
+ */
+export const INCIDENT_KINDS: readonly ChannelKind[] = ['alertmanager']
 
 /** The events of a channel that does not choose. */
 export function standardEventsOf(kind: ChannelKind): readonly CheckEventType[] {
-  return WAKING.has(kind) ? STANDARD_EVENT_TYPES.filter((type) => type !== 'check.warned') : STANDARD_EVENT_TYPES
+  // These receivers wake people: a warning can wait until the morning.
+  return INCIDENT_KINDS.includes(kind)
+    ? STANDARD_EVENT_TYPES.filter((type) => type !== 'check.warned')
+    : STANDARD_EVENT_TYPES
 }
 
 /** `configuration`: the channel of ALERTMANAGER_URL. It serves all organizations, and the API cannot change it. */

@@ -3,9 +3,21 @@
  * notified of a check that flapped (flapping.ts).
  */
 
-import type { Flip, FlipReason, Gap, Instant, PingType, ShownStatus, StoredStatus } from './check.ts'
+import type {
+  CheckSpec,
+  CheckState,
+  Flip,
+  FlipReason,
+  Gap,
+  Instant,
+  PingType,
+  ShownStatus,
+  StoredStatus,
+} from './check.ts'
 import { toIso } from './instant.ts'
 import type { Labels } from './labels.ts'
+import { MOST_MISSED } from './limits.ts'
+import { countDue } from './schedule.ts'
 
 /** All but those that are opt-in. */
 export const STANDARD_EVENT_TYPES = [
@@ -22,6 +34,28 @@ export type CheckEventType = (typeof CHECK_EVENT_TYPES)[number]
 /** `channel.test` is requested by a user to test a channel. */
 export const EVENT_TYPES = [...CHECK_EVENT_TYPES, 'channel.test'] as const
 export type EventType = (typeof EVENT_TYPES)[number]
+
+/** What an event says beside what happened. */
+export type EventContext = Pick<EventFacts, 'last_success_at' | 'missed_runs'>
+
+/**
+ * What a person also wants to know of an event. `before`: the check before it. `outcome.durationMs`: of the run that ended. Runs
+ * are missed since the last success, unless a failure came after that one: then their number is not known.
+ */
+export function contextOf(
+  type: CheckEventType,
+  spec: CheckSpec,
+  before: Pick<CheckState, 'status' | 'lastSuccessAt' | 'lastOutcome'>,
+  { durationMs }: { readonly durationMs: number | null },
+  now: Instant,
+): EventContext {
+  const { lastSuccessAt } = before
+  if (lastSuccessAt === null) return {}
+  if (type !== 'check.up') return { last_success_at: toIso(lastSuccessAt) }
+  if (before.status !== 'down' || before.lastOutcome === 'fail') return {}
+  const missed = countDue(spec, lastSuccessAt, now - (durationMs ?? 0), MOST_MISSED)
+  return missed === 0 ? {} : { missed_runs: missed }
+}
 
 /** The event of each flip that has one and that no notice reports. */
 const EVENT_OF: { readonly [Reason in FlipReason]?: CheckEventType } = {
@@ -56,6 +90,12 @@ export interface EventFacts {
   readonly flips: number | null
   /** Why, in words, of a missed or failed run of a CronJob. Added where the event is stored; absent where it is not known. */
   readonly detail?: string
+  /** Of what is no recovery: the success before it; absent where there was none. */
+  readonly last_success_at?: string
+  /** Of a recovery: how many runs did not come since the last report, at most MOST_MISSED; absent where none was missed. */
+  readonly missed_runs?: number
+  /** The median of the last measured runs. Added where the event is stored; absent where none was measured. */
+  readonly usual_ms?: number
   readonly gap: { readonly started_at: string; readonly ended_at: string } | null
 }
 
@@ -63,6 +103,8 @@ export interface EventFacts {
 export interface EventCheck {
   readonly id: string
   readonly name: string
+  /** Absent where it is empty. */
+  readonly description?: string
   readonly slug: string
   readonly tags: readonly string[]
   readonly labels: Labels

@@ -30,6 +30,9 @@ export const FLAPPING = { changes: 10, windowMs: 600_000 } as const
 /** While warnings of a check continue, one in this time is notified. */
 export const WARN_AGAIN_MS = 86_400_000
 
+/** A recovery says how many runs were missed, up to this number. */
+export const MOST_MISSED = 100
+
 /** A shorter gap hides no completion: clients retry until it is over. */
 export const HIDING_GAP_MS = 60_000
 

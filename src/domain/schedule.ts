@@ -50,6 +50,19 @@ export function expectAfterExcuse(spec: CheckSpec, expectedAt: Instant, until: I
   return expectAt(slot, graceMs)
 }
 
+/** How many of the runs after a completion at `since` should have been reported by `until` at the latest; at most `most`. */
+export function countDue(spec: CheckSpec, since: Instant, until: Instant, most: number): number {
+  const { schedule, graceMs } = spec
+  let { expectedAt } = expectAfterCompletion(spec, since)
+  if (expectedAt === null) return 0
+  if (schedule.kind === 'period')
+    return Math.min(most, Math.max(0, Math.floor((until - graceMs - expectedAt) / schedule.periodMs) + 1))
+  let count = 0
+  for (; expectedAt !== null && expectedAt + graceMs <= until && count < most; count += 1)
+    expectedAt = nextSlot(schedule.cron, expectedAt)
+  return count
+}
+
 /**
  * How long before `slot` a completion still covers it, in milliseconds: a tenth of the interval, at most the grace time. With cron the
  * shorter of the intervals before and after the slot counts: `0 9-17 * * *` pauses for 16 hours after 17:00, and nevertheless the

@@ -24,7 +24,7 @@ import {
   type StoredStatus,
 } from '../../src/domain/check.ts'
 import type { CheckEvent, Outcome } from '../../src/domain/check-event.ts'
-import { eventOf } from '../../src/domain/event.ts'
+import { type EventFacts, eventOf } from '../../src/domain/event.ts'
 import { evaluationOf, newState, transition } from '../../src/domain/transition.ts'
 import { type LockedCheck, lockStates } from '../../src/store/checks/states.ts'
 import type { Database, Queryable } from '../../src/store/postgres/database.ts'
@@ -187,12 +187,19 @@ function compareOutcome(
   if (!isDeepStrictEqual(storedFlips, replayedFlips)) return { storedFlips, replayedFlips }
   if (entry.kind === 'flip' && stored.length === 0) return { missing: entry }
 
-  const storedEvents = stored.map(({ id }) => (events.get(id) ?? []).map(({ type, data }) => ({ type, data })))
+  const storedEvents = stored.map(({ id }) =>
+    (events.get(id) ?? []).map(({ type, data }) => ({ type, data: withoutContext(data as EventFacts) })),
+  )
   const replayedEvents = expected.map(({ flip: one, notice: noticed, gap }) => {
     const event = eventOf(one, { notice: noticed, detectedAt: now, gap })
     return event === null ? [] : [event]
   })
   return isDeepStrictEqual(storedEvents, replayedEvents) ? null : { storedEvents, replayedEvents }
+}
+
+/** What is read beside the check, such as the usual duration, does not follow from its history here. */
+function withoutContext({ last_success_at: _success, missed_runs: _missed, usual_ms: _usual, ...data }: EventFacts) {
+  return data
 }
 
 /** The states, and those that the evaluator may have made of them until `until` by sparing them on account of gaps. */

@@ -2,10 +2,11 @@
 
 import { type Digest, subtractCounts, type TypeCount, totalOf } from '../../domain/digest.ts'
 import type { CheckEventType } from '../../domain/event.ts'
-import { describeEvent, type EventText } from './event-text.ts'
+import { describeEvent, type EventText, TONES, type Tone } from './event-text.ts'
 import { type Links, linkForPeople } from './kind.ts'
 
 export interface DigestText {
+  readonly tone: Tone
   /** `57 checks: 50 down, 7 up again` */
   readonly headline: string
   readonly checks: readonly CheckLine[]
@@ -18,7 +19,7 @@ export interface DigestText {
 }
 
 /** One check by name, status and reason. */
-export interface CheckLine extends Pick<EventText, 'name' | 'change' | 'reason'> {
+export interface CheckLine extends Pick<EventText, 'tone' | 'name' | 'change' | 'reason'> {
   readonly link: string
 }
 
@@ -37,10 +38,12 @@ export function describeDigest(digest: Digest, links: Links): DigestText {
   const { named, counts, events } = digest
   const total = totalOf(counts)
   return {
+    // The worst is named first.
+    tone: named.length === 0 ? 'info' : TONES[named[0]!.type],
     headline: `${total} ${total === 1 ? 'check' : 'checks'}: ${sumUp(counts)}`,
     checks: named.map((event) => {
-      const { name, change, reason } = describeEvent(event)
-      return { name, change, reason, link: linkForPeople(links, event.check.id) }
+      const { tone, name, change, reason } = describeEvent(event)
+      return { tone, name, change, reason, link: linkForPeople(links, event.check.id) }
     }),
     rest(shown) {
       const left = subtractCounts(counts, named.slice(0, shown))

@@ -3,12 +3,29 @@
  * own format. Names of checks and output of jobs are untrusted; characters that would damage a text are removed here.
  */
 
-import type { Event, EventCheck, EventPing, NotifiedCheck } from '../../domain/event.ts'
+import type { Event, EventCheck, EventPing, EventType, NotifiedCheck } from '../../domain/event.ts'
 import { toIso } from '../../domain/instant.ts'
-import { FLAPPING } from '../../domain/limits.ts'
+import { FLAPPING, MOST_MISSED } from '../../domain/limits.ts'
 import { cleanOutput, toOneLine } from '../../domain/plain-text.ts'
 
+/** How good or bad an event is, for what a service colours by it. */
+export type Tone = 'failure' | 'warning' | 'success' | 'info'
+
+/** Of an event, and of a digest by the worst of its events. */
+export const TONES: Readonly<Record<EventType, Tone>> = {
+  'check.down': 'failure',
+  'check.flapping': 'failure',
+  'check.warned': 'warning',
+  'check.late': 'warning',
+  'check.unknown': 'info',
+  'check.paused': 'info',
+  'check.resumed': 'info',
+  'check.up': 'success',
+  'channel.test': 'info',
+}
+
 export interface EventText {
+  readonly tone: Tone
   /** The name of the check, on one line; empty for a test. */
   readonly name: string
   /** What follows the name in the headline: ` is down`. */
@@ -17,6 +34,10 @@ export interface EventText {
   readonly headline: string
   /** Why, and since when: one sentence, which ends without a full stop of ours. */
   readonly reason: string
+  /** What a person also wants to know, a line each, such as the last success. Without a full stop of ours. */
+  readonly facts: readonly string[]
+  /** What people wrote about the check, as they wrote it: the place for a runbook. Null without one, and for a test. */
+  readonly description: string | null
   /**
    * Where its check is: `HeartbeatCheck shop/nightly-backup in cluster default, project shop`; of one that follows a CronJob
    * `Job nightly-backup-29384620 of CronJob shop/nightly-backup in cluster default, project shop`. Null for a test.
@@ -37,12 +58,23 @@ export function describeEvent(event: Event): EventText {
     const headline = 'A test of this channel'
     const at = formatInstant(toIso(event.at))
     const reason = `A test was requested at ${at}: the channel works`
-    return { name: '', change: headline, headline, reason, location: null, output: null }
+    const of = { name: '', change: headline, headline, reason }
+    return { tone: TONES[event.type], ...of, facts: [], description: null, location: null, output: null }
   }
   const name = toOneLine(event.check.name)
   const { change, reason } = describeChange(event)
   const headline = `${name}${change}`
-  return { name, change, headline, reason, location: locate(event.check), output: findOutput(event) }
+  return {
+    tone: TONES[event.type],
+    name,
+    change,
+    headline,
+    reason,
+    facts: listFacts(event),
+    description: findDescription(event.check),
+    location: locate(event.check),
+    output: findOutput(event),
+  }
 }
 
 function describeChange(event: NotifiedCheck): Pick<EventText, 'change' | 'reason'> {
@@ -150,6 +182,22 @@ function findOutput({ type, check, lastPing }: NotifiedCheck): JobOutput | null 
   if (text === '') return null
   const about = `${lastPing.type}${showExitCode(lastPing)}, ${formatInstant(lastPing.created_at)}`
   return { title: hasRuns(check) ? `Last report (${about})` : `Output of the last ping (${about})`, text }
+}
+
+function listFacts({ facts: { last_success_at: lastSuccess, usual_ms: usual, missed_runs: missed } }: NotifiedCheck) {
+  const facts: string[] = []
+  if (missed !== undefined)
+    facts.push(
+      missed === 1 ? 'One run was missed' : `${missed === MOST_MISSED ? 'At least ' : ''}${missed} runs were missed`,
+    )
+  if (lastSuccess !== undefined) facts.push(`Last success: ${formatInstant(lastSuccess)}`)
+  if (usual !== undefined) facts.push(`Usual duration: ${formatDuration(usual / 1_000)}`)
+  return facts
+}
+
+function findDescription({ description }: EventCheck): string | null {
+  const text = cleanOutput(description ?? '').trim()
+  return text === '' ? null : text
 }
 
 const UNITS = [

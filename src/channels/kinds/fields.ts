@@ -46,6 +46,19 @@ function isWebUrl(text: string): boolean {
   return !text.includes('#') && isDecodable(username) && isDecodable(password)
 }
 
+/**
+ * A text that is secret as a whole: `hideAll` shows it as `…`, and `reveal` keeps it where it comes back as that. `pattern`: of
+ * the whole text; `error`: what the text must be.
+ */
+export function secretText(pattern: RegExp, error: string, description: string) {
+  return z
+    .string(rule(error))
+    .refine((text) => text === HIDDEN || pattern.test(text), rule(error))
+    .meta({ description: `${description}. It is a secret: responses show …, and … keeps its value.` })
+}
+
+export const hideAll = (_: string): string => HIDDEN
+
 /** A list of 1 to `max` items. Duplicates are removed. */
 export function listOf<Item extends z.ZodType>(item: Item, max: number, what: string) {
   const error = rule(`must be a list of 1 to ${max} ${what}`)

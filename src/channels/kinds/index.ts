@@ -1,6 +1,6 @@
 /**
  * The kinds of channels. A new kind is a folder with its config and its sender, a line here, its name in CHANNEL_KINDS
- * (domain/channel.ts), and a migration of the constraint on `channels.kind`.
+ * (domain/channel.ts), and its section in docs/use/channels.md.
  */
 
 import type { Senders } from '../../delivery/outcome.ts'

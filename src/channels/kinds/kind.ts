@@ -15,11 +15,13 @@ export interface ConfigField {
   readonly name: string
   readonly label: string
   readonly meaning: string
-  /** `line`: text. `lines`: a list, an item on each line. `pairs`: an object, `name=value` on each line. */
-  readonly as: 'line' | 'lines' | 'pairs'
+  /** `line`: text. `number`: an integer. `lines`: a list, an item on each line. `pairs`: an object, `name=value` on each line. */
+  readonly as: 'line' | 'number' | 'lines' | 'pairs'
   readonly example: string
   /** Its value can be a credential: a browser must not store it. */
   readonly isSecret?: true
+  /** An empty line leaves it out. */
+  readonly isOptional?: true
 }
 
 /** The config of a channel is what the API takes (`Input`) and shows (`Shown`); the settings are what is stored. */

@@ -3,6 +3,7 @@
  * section 5). An event contains all that a delivery reports: by the time it is sent, the check may be renamed or removed.
  */
 
+import { INCIDENT_KINDS } from '../../domain/channel.ts'
 import { type Instant, PING_TYPES, type PingType } from '../../domain/check.ts'
 import {
   type CheckEventType,
@@ -41,19 +42,23 @@ const DELIVERY_ID = (event: string) => `(left(${event}::text, 15) || substr(gen_
 const GIVE_UP_AT = (at: string) => `${at} + ${PATIENCE_MS} * interval '1 millisecond'`
 /** Milliseconds, as in responses of the API. */
 const ISO = (at: string) => `to_char(${at} at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')`
+/** Of these the usual duration is the median: some weeks of a daily job. */
+const RECENT_PINGS = 40
 const PING_TYPE = (type: string) => `(array['${PING_TYPES.join("', '")}'])[${type} + 1]`
 
 /**
- * Inserts events, and a delivery for each channel that wants them, and that the check has chosen or that is the installation's. An Alertmanager gets check.down if its channel wants it, and always
- * check.up and check.paused, which end alerts. What the flip says of the run of a CronJob is added; an event without a flip of its own says it
- * itself, or takes that of the newest flip, if it is about that one. `limit 1` in the inner queries keeps index lookups in the plan: a plan made for small
+ * Inserts events, and a delivery for each channel that wants them, and that the check has chosen or that is the
+ * installation's. A channel of INCIDENT_KINDS gets check.down if it wants it, and always check.up and check.paused,
+ * which end incidents. What the flip says of the run of a CronJob is added; an event without a flip of its own says it
+ * itself, or takes that of the newest flip, if it is about that one. `limit 1` in the inner queries keeps index lookups
+ * in the plan: a plan made for small
  * tables would scan them, and plans are kept for long.
  */
 export function insertEvents(events: readonly NewEvent[]): Statement {
   return {
     name: 'insert_events',
     text: `with described as materialized (
-        select i.*, coalesce(i.own_detail, f.detail) as detail, c.*, l.*
+        select i.*, coalesce(i.own_detail, f.detail) as detail, c.*, l.*, u.*
         from unnest($1::uuid[], $2::int8[], $3::uuid[], $4::text[], $5::jsonb[], $6::timestamptz[], $7::uuid[], $8::text[], $9::text[])
           i (event_id, check_key, flip_id, type, data, at, ping_id, own_detail, own_job)
         left join lateral (
@@ -61,7 +66,7 @@ export function insertEvents(events: readonly NewEvent[]): Statement {
             select f.detail, f.job, f.reason = i.data ->> 'reason' as about from flips f
             where f.check_key = i.check_key and (i.flip_id is null or f.id = i.flip_id) order by f.id desc limit 1) f) f on true
         left join lateral (
-          select c.id as check_id, c.channels as chosen, p.id as project_id, p.organization_id, jsonb_build_object(
+          select c.id as check_id, c.channels as chosen, p.id as project_id, p.organization_id, jsonb_strip_nulls(jsonb_build_object('description', c.description)) || jsonb_build_object(
               ${EVENT_PAIRS}, 'project', jsonb_build_object('id', p.id, 'slug', p.slug),
               'kubernetes', case when c.kubernetes_name is not null then jsonb_build_object(
                 'cluster', c.kubernetes_cluster, 'namespace', c.kubernetes_namespace, 'name', c.kubernetes_name)
@@ -74,10 +79,14 @@ export function insertEvents(events: readonly NewEvent[]): Statement {
             (select ${BODY_END('b.body')} from ping_bodies b
               where b.check_key = p.check_key and b.ping_id = p.id) as last_body
           from pings p where p.check_key = i.check_key and (i.ping_id is null or p.id = i.ping_id)
-          order by p.id desc limit 1) l on true),
+          order by p.id desc limit 1) l on true
+        left join lateral (
+          select percentile_disc(0.5) within group (order by r.duration_ms) as usual_ms from (
+            select p.type, p.duration_ms from pings p where p.check_key = i.check_key order by p.id desc limit ${RECENT_PINGS}) r
+          where r.duration_ms is not null and r.type <> ${PING_TYPES.indexOf('fail')}) u on true),
       added as (
         insert into events (id, check_key, flip_id, type, data, created_at, subject, last_ping, last_body)
-        select event_id, check_key, flip_id, type, data || jsonb_strip_nulls(jsonb_build_object('detail', detail)), at, subject, last_ping, last_body
+        select event_id, check_key, flip_id, type, data || jsonb_strip_nulls(jsonb_build_object('detail', detail, 'usual_ms', usual_ms)), at, subject, last_ping, last_body
         from described)
       insert into deliveries (event_id, channel_id, id, check_key, organization_id, project_id, check_id, type,
           next_attempt_at, give_up_at, created_at)
@@ -86,7 +95,7 @@ export function insertEvents(events: readonly NewEvent[]): Statement {
       from described t join channels c on (c.organization_id = t.organization_id or c.organization_id is null)
         and (c.project_id = t.project_id or c.project_id is null) and not c.muted
         and (t.chosen is null or c.id = any(t.chosen) or c.organization_id is null)
-        and case when c.kind <> 'alertmanager' or t.type = 'check.down' then t.type = any(c.event_types)
+        and case when c.kind <> all($10::text[]) or t.type = 'check.down' then t.type = any(c.event_types)
           else t.type in ('check.up', 'check.paused') end`,
     values: [
       uuidArray(events.map((event) => event.id)),
@@ -98,6 +107,7 @@ export function insertEvents(events: readonly NewEvent[]): Statement {
       uuidArray(events.map((event) => event.pingId)),
       textArray(events.map(({ about }) => about?.detail ?? null)),
       textArray(events.map(({ about }) => about?.job ?? null)),
+      textArray(INCIDENT_KINDS),
     ],
   }
 }

@@ -2,7 +2,6 @@
 
 import { expect, it } from 'vitest'
 import { SCOPES } from '../../../src/domain/access.ts'
-import { CHANNEL_KINDS } from '../../../src/domain/channel.ts'
 import { MANAGERS, PING_SOURCES, PING_TYPES, STATUSES } from '../../../src/domain/check.ts'
 import { type Column, columnOf, fieldsOf, valuesOf } from '../../../src/store/checks/column-lists.ts'
 import { CHECK, SPEC, SPEC_HASH, STORED_STATE, type StoredSpec } from '../../../src/store/checks/columns.ts'
@@ -46,7 +45,6 @@ it.each([
 })
 
 it.each([
-  ['channels', 'kind', CHANNEL_KINDS],
   ['checks', 'managed_by', MANAGERS],
   ['users', 'scope', SCOPES],
   ['api_keys', 'scope', SCOPES],

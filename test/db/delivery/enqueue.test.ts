@@ -220,3 +220,40 @@ describe('an event', () => {
     expect((await receivedEvents())[0]!.check.kubernetes).toEqual({ cluster: 'c', namespace: 'ns', name: 'job' })
   })
 })
+
+describe('what an event says beside what happened', () => {
+  const MINUTES = 60_000
+
+  it('is the description, the last success, and the median of the durations of the last runs', async () => {
+    const described = await fixture.addCheck({ description: 'Ask the database team' })
+    await fixture.addChannel()
+    for (const minutes of [1, 9, 2]) await fixture.ping(described, { durationMs: minutes * MINUTES })
+    const lastSuccessAt = fixture.clock.now()
+    await fixture.ping(described, { ...FAILED, durationMs: 1 })
+    const [event] = await receivedEvents()
+    expect(event).toMatchObject({
+      check: { description: 'Ask the database team' },
+      facts: { last_success_at: new Date(lastSuccessAt).toISOString(), usual_ms: 2 * MINUTES },
+    })
+  })
+
+  it('of a warning is the success before it', async () => {
+    await fixture.addChannel()
+    await fixture.ping(check)
+    const lastSuccessAt = fixture.clock.now()
+    await fixture.ping(check, { type: 'warn', exitCode: null })
+    const [event] = await receivedEvents()
+    expect(event).toMatchObject({
+      type: 'check.warned',
+      facts: { last_success_at: new Date(lastSuccessAt).toISOString() },
+    })
+  })
+
+  it('is left out where there is none', async () => {
+    await fixture.addChannel()
+    await fixture.ping(check, FAILED)
+    const [event] = await receivedEvents()
+    expect(event!.check).not.toHaveProperty('description')
+    for (const name of ['last_success_at', 'usual_ms', 'missed_runs']) expect(event!.facts).not.toHaveProperty(name)
+  })
+})

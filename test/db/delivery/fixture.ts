@@ -1,19 +1,18 @@
 /** Checks, channels, and an outbox with a manual clock. PostgreSQL is real; the receivers are functions of the test. */
 
 import { beforeEach } from 'vitest'
-import type { AlertmanagerSettings } from '../../../src/channels/kinds/alertmanager/config.ts'
-import type { EmailSettings } from '../../../src/channels/kinds/email/config.ts'
-import type { SlackSettings } from '../../../src/channels/kinds/slack/config.ts'
-import type { WebhookSettings } from '../../../src/channels/kinds/webhook/config.ts'
+import type { UrlSettings } from '../../../src/channels/kinds/url-config.ts'
 import { createSealer } from '../../../src/channels/seal.ts'
 import { createPingRecorder, type Ping } from '../../../src/checks/ping/record.ts'
 import { type AttemptReport, createOutbox, type OutboxOptions } from '../../../src/delivery/outbox.ts'
 import type { Attempt, Outcome, Send, SendDigest, Senders } from '../../../src/delivery/outcome.ts'
+import { CHANNEL_KINDS, type ChannelSettings } from '../../../src/domain/channel.ts'
 import { type CheckEventType, STANDARD_EVENT_TYPES } from '../../../src/domain/event.ts'
 import { PATIENCE_MS } from '../../../src/domain/retry.ts'
 import { newId } from '../../../src/runtime/ids.ts'
 import type { CheckRecord } from '../../../src/store/checks/checks.ts'
 import { insertChannel } from '../../../src/store/outbox/channels.ts'
+import { insertTestEvent } from '../../../src/store/outbox/events.ts'
 import { jsonbArray } from '../../../src/store/postgres/binary-arrays.ts'
 import { createDatabase } from '../../../src/store/postgres/database.ts'
 import { NOON } from '../../support/builders.ts'
@@ -25,6 +24,7 @@ import { addTenant, type TestTenant } from '../../support/tenant.ts'
 import { settle } from '../../support/until.ts'
 import { use } from '../../support/use.ts'
 
+const SLACK: UrlSettings<'slack'> = { kind: 'slack', url: 'https://hooks.example.com/x' }
 export const DELIVERED: Outcome = { kind: 'delivered', status: 200 }
 export const AWAY: Outcome = { kind: 'retry', status: null, error: 'connection refused' }
 
@@ -83,12 +83,12 @@ export async function createFixture() {
     },
     addCheck: (input: CheckInput = {}) => addCheck({ database, clock }, tenant, input),
 
-    async addChannel(
+    async addChannel<Settings extends ChannelSettings>(
       overrides: Partial<Parameters<typeof insertChannel>[1]> & {
-        settings?: SlackSettings | AlertmanagerSettings | EmailSettings | WebhookSettings
+        settings?: Settings
       } = {},
     ) {
-      const { settings = { kind: 'slack', url: 'https://hooks.example.com/x' }, ...rest } = overrides
+      const { settings = SLACK as ChannelSettings, ...rest } = overrides
       const id = newId(clock.now())
       const { sealed, sealedWith } = sealer.seal(id, settings)
       await insertChannel(database, {
@@ -137,6 +137,36 @@ export async function createFixture() {
       )
     },
 
+    /** One event as it was stored, now, and its delivery to the channel. `changes`: of a missed run. */
+    async addEvent(channelId: string, checkKey: number, changes: Parameters<typeof aFlipEvent>[0] = {}) {
+      const at = clock.now()
+      const { type, facts, check, lastPing } = aFlipEvent(changes)
+      const { body = null, ...ping } = lastPing ?? {}
+      const id = newId(at)
+      await database.query(
+        `with added as (
+            insert into events (id, check_key, type, data, created_at, subject, last_ping, last_body)
+            values ($1, $2, $3, $4, to_timestamp($5::float8), $6, $7, $8))
+          insert into deliveries (event_id, channel_id, id, check_key, organization_id, type, next_attempt_at, give_up_at, created_at)
+          values ($1, $9, $10, $2, $11, $3, to_timestamp($5::float8), to_timestamp($12::float8), to_timestamp($5::float8))`,
+        [
+          ...[id, checkKey, type, facts, at / 1_000, check, lastPing === null ? null : ping],
+          ...[body === null ? null : Buffer.from(body), channelId, newId(at), tenant.organizationId],
+          (at + PATIENCE_MS) / 1_000,
+        ],
+      )
+    },
+
+    addTest: (channelId: string) =>
+      insertTestEvent(database, {
+        eventId: newId(clock.now()),
+        deliveryId: newId(clock.now()),
+        channelId,
+        organizationId: tenant.organizationId,
+        projectId: null,
+        at: clock.now(),
+      }),
+
     async deliveries(): Promise<DeliveryRow[]> {
       const { rows } = await database.query<DeliveryRow>('select * from deliveries order by channel_id, event_id')
       return rows
@@ -148,7 +178,7 @@ export async function createFixture() {
       const bugs: unknown[] = []
       const outbox = createOutbox({
         database,
-        senders: { webhook: send, alertmanager: send, slack: send, email: send } as Senders,
+        senders: Object.fromEntries(CHANNEL_KINDS.map((kind) => [kind, send])) as Senders,
         sealer,
         installationUrls: [],
         now: clock.now,

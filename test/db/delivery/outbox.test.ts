@@ -217,6 +217,18 @@ it('the channel of the installation is trusted, hides its addresses, and waits f
   expect(await fixture.deliveries()).toMatchObject([{ status: 1, last_error: null }])
 })
 
+it('a kind that only a newer version knows is left to that version, and holds nothing up', async () => {
+  const newer = await fixture.addChannel()
+  await fixture.database.query(`update channels set kind = 'pigeon' where id = $1`, [newer])
+  const known = await fixture.addChannel()
+  await failNew()
+  await fixture.createOutbox(createReceiver().send).drain()
+  const rows = await fixture.deliveries()
+  const found = new Map(rows.map(({ channel_id, status, attempts }) => [channel_id, { status, attempts }]))
+  expect(found.get(newer)).toEqual({ status: 0, attempts: 0 })
+  expect(found.get(known)).toEqual({ status: 1, attempts: 1 })
+})
+
 it('what the channel of the installation remarks on a delivery is for its operator', async () => {
   const installationUrls = ['http://10.0.0.1:9093']
   await setInstallationChannel({ database: fixture.database, clock: fixture.clock }, true)

@@ -201,3 +201,14 @@ it('of a test ends by itself after a minute', () => {
   })
   expect(buildTestAlert(aTestEvent, {}, now).labels).toEqual({ alertname: 'HeartbeatTest', severity: 'info' })
 })
+
+it('says what else is known of the check in annotations of their own, as harmless as the others', () => {
+  const facts = { last_success_at: '2026-11-20T03:00:05.123Z', usual_ms: 754_000 }
+  const event = aFlipEvent({ facts, check: { description: 'Ask @here' } })
+  expect(buildAlert(event, {}).annotations).toEqual({
+    summary: 'Nightly backup is down',
+    description: 'No ping came in time: it was due at 2026-11-21 03:00:00 UTC',
+    details: 'Last success: 2026-11-20 03:00:05 UTC\nUsual duration: 12 min 34 s',
+    about: 'Ask @\u200bhere',
+  })
+})

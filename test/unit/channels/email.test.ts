@@ -63,6 +63,20 @@ Sent by Heartbeat Operator to the channel On call.
       expect(mail.html).toContain(words)
   })
 
+  it('contains what else is known, and the description, in both parts', async () => {
+    const facts = { last_success_at: '2026-11-20T03:00:05.123Z', usual_ms: 754_000 }
+    const check = { description: 'Runbook:\n<https://wiki.example.com>' }
+    const mail = await receive(aFlipEvent({ facts, check, lastPing: aLastPing() }))
+    expect(mail.text).toContain(
+      'due at 2026-11-21 03:00:00 UTC.\nLast success: 2026-11-20 03:00:05 UTC.\nUsual duration: 12 min 34 s.\nProject shop.\n',
+    )
+    expect(mail.text).toContain('disk full\n\nAbout this check:\n\nRunbook:\n<https://wiki.example.com>\n\nCheck:')
+    expect(mail.html).toContain(
+      '.<br>Last success: 2026-11-20 03:00:05 UTC.<br>Usual duration: 12 min 34 s.<br>Project shop.</p>',
+    )
+    expect(mail.html).toContain('>Runbook:\n&lt;https://wiki.example.com&gt;</p>')
+  })
+
   it('for a test contains nothing about a check', async () => {
     const { headers, text, html } = await receive(aTestEvent)
     expect(headers.subject).toBe('A test of this channel')

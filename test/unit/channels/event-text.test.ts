@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { describeEvent, formatDuration } from '../../../src/channels/kinds/event-text.ts'
 import type { Event } from '../../../src/domain/event.ts'
+import { MOST_MISSED } from '../../../src/domain/limits.ts'
 import { aFlipEvent, aLastPing, aTestEvent } from '../../support/events.ts'
 
 const AT = '2026-11-21 03:00:00 UTC'
@@ -226,5 +227,34 @@ describe('a length of time', () => {
   ]
   it.each(cases)('of %d seconds is %s', (seconds, text) => {
     expect(formatDuration(seconds)).toBe(text)
+  })
+})
+
+describe('what else a text says', () => {
+  const FACTS = { last_success_at: '2026-11-20T03:00:05.123Z', usual_ms: 754_000 }
+
+  it('is the last success and the usual duration', () => {
+    expect(describeEvent(aFlipEvent({ facts: FACTS })).facts).toEqual([
+      'Last success: 2026-11-20 03:00:05 UTC',
+      'Usual duration: 12 min 34 s',
+    ])
+    expect(describeEvent(aFlipEvent()).facts).toEqual([])
+  })
+
+  it.each([
+    [1, 'One run was missed'],
+    [2, '2 runs were missed'],
+    [MOST_MISSED, `At least ${MOST_MISSED} runs were missed`],
+  ])('is the number of missed runs: %i', (missed_runs, text) => {
+    expect(describeEvent(aFlipEvent({ ...UP, facts: { ...UP.facts, missed_runs } })).facts).toEqual([text])
+  })
+
+  it.each([
+    ['Runbook:\r\nhttps://wiki/x\u202e ', 'Runbook:\nhttps://wiki/x'],
+    ['  ', null],
+    [undefined, null],
+  ])('is the description, made safe: %j', (description, text) => {
+    const check = description === undefined ? {} : { description }
+    expect(describeEvent(aFlipEvent({ check })).description).toBe(text)
   })
 })

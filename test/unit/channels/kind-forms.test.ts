@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import type { z } from 'zod'
 import { KINDS } from '../../../src/channels/kinds/index.ts'
+import type { ConfigField } from '../../../src/channels/kinds/kind.ts'
 import { CHANNEL_KINDS } from '../../../src/domain/channel.ts'
 import {
   describeFault,
@@ -35,12 +36,17 @@ describe.each(CHANNEL_KINDS)('the form of the kind %s', (kind) => {
 
 describe('what was typed', () => {
   const field = { name: 'x', label: 'X', meaning: '', example: '' } as const
-  const read = (as: 'line' | 'lines' | 'pairs', text: string) =>
+  const read = (as: ConfigField['as'], text: string) =>
     (readConfigForm([{ ...field, as }], new URLSearchParams({ 'config.x': text })) as { x?: unknown }).x
 
   it.each([
     ['line', '  https://a/ ', 'https://a/'],
     ['line', '  ', undefined],
+    ['number', ' 12 ', 12],
+    ['number', '-100123', -100_123],
+    ['number', 'twelve', 'twelve'],
+    ['number', '1.5', '1.5'],
+    ['number', ' ', undefined],
     ['lines', 'a\r\n\r\n b \n', ['a', 'b']],
     ['lines', '', []],
     ['pairs', 'a = b = c\r\nd=\n\n', { a: 'b = c', d: '' }],

@@ -67,6 +67,32 @@ describe('a message to Slack', () => {
     })
   })
 
+  it('contains what else is known, and the description', () => {
+    const description = 'Runbook: see <https://wiki.example.com|the wiki>'
+    const facts = { last_success_at: '2026-11-20T03:00:05.123Z', usual_ms: 754_000 }
+    const event = aFlipEvent({ facts, check: { description } })
+    expect(renderMessage(event, links).text.split('\n')).toEqual([
+      'Nightly backup is down',
+      'No ping came in time: it was due at 2026-11-21 03:00:00 UTC',
+      'Last success: 2026-11-20 03:00:05 UTC',
+      'Usual duration: 12 min 34 s',
+      `Project shop: <${LINK}>`,
+      'Runbook: see &lt;\u200bhttps:\u200b//wiki.example.com|the wiki&gt;',
+    ])
+    expect(textsOf(event).slice(1, 3)).toEqual([
+      'No ping came in time: it was due at 2026-11-21 03:00:00 UTC\nLast success: 2026-11-20 03:00:05 UTC\nUsual duration: 12 min 34 s',
+      'Runbook: see &lt;https://wiki.example.com|the wiki&gt;',
+    ])
+  })
+
+  it('has a long description cut, in the text more than in a block', () => {
+    const event = aFlipEvent({ check: { description: 'x'.repeat(4_000) } })
+    expect(renderMessage(event, links).text.split('\n').at(-1)).toBe(`${'x'.repeat(499)}…`)
+    expect(textsOf(event)[2]).toBe(`${'x'.repeat(2_999)}…`)
+    const whole = aFlipEvent({ check: { description: 'x'.repeat(500) } })
+    expect(renderMessage(whole, links).text.split('\n').at(-1)).toBe('x'.repeat(500))
+  })
+
   it('for a test contains nothing about a check', () => {
     const { text, blocks } = renderMessage(aTestEvent, links)
     expect(text).toBe('A test of this channel\nA test was requested at 2026-11-21 03:00:00 UTC: the channel works')

@@ -9,7 +9,7 @@ import {
   type HttpClientOptions,
   type HttpResponse,
 } from '../../../src/delivery/http.ts'
-import { sendForOutcome } from '../../../src/delivery/http-outcome.ts'
+import { fieldsOf, type Judge, rejectFor, retryIn, sendForOutcome } from '../../../src/delivery/http-outcome.ts'
 import type { Outcome } from '../../../src/delivery/outcome.ts'
 import { createAuthority, signServer } from '../../../tools/cluster/control-plane-certificates.ts'
 import { HOUR, MINUTE, SECOND } from '../../support/builders.ts'
@@ -318,5 +318,67 @@ describe('a request over a socket', () => {
       'db.shop.svc: 10.9.8.7 is a private address, and channels reach public addresses only; ALLOWED_TARGETS may allow it'
     const outcome = await ask('https://db.shop.svc', { lookup: findAll(['10.9.8.7']) })
     expect(outcome).toEqual({ kind: 'rejected', status: null, error })
+  })
+})
+
+describe('what a service says beyond its status', () => {
+  const answer = (response: Partial<HttpResponse>): HttpResponse => ({
+    status: 400,
+    headers: {},
+    text: '',
+    ...response,
+  })
+  const ask = (response: Partial<HttpResponse>, more: { judge?: Judge; secrets?: readonly string[] }) =>
+    sendForOutcome(
+      { send: async () => answer(response), close: async () => {} },
+      { method: 'POST', url: 'https://api.test/', body: '{}', isTrusted: false, tenant: undefined, ...more },
+      AbortSignal.timeout(10_000),
+      { now: () => NOW },
+    )
+
+  it('decides about the outcome, which it gets as the status has it', async () => {
+    const later: Judge = (response, outcome) => retryIn(outcome, Number(fieldsOf(response).retry_after) * SECOND)
+    expect(await ask({ status: 429, text: '{"retry_after":1.5}' }, { judge: later })).toMatchObject({
+      kind: 'retry',
+      status: 429,
+      retryAfterMs: 1_500,
+    })
+    const gone: Judge = (_, outcome) => rejectFor(outcome, 'the room was deleted: choose another')
+    expect(await ask({ status: 404, text: 'no room' }, { judge: gone })).toEqual({
+      kind: 'rejected',
+      status: 404,
+      error: 'api.test responded 404: no room; the room was deleted: choose another',
+    })
+    expect(await ask({ status: 204 }, { judge: gone })).toEqual({
+      kind: 'rejected',
+      status: 204,
+      error: 'the room was deleted: choose another',
+    })
+  })
+
+  it.each([
+    [-1, 0],
+    [0.2, 1],
+    [48 * HOUR, 24 * HOUR],
+    [Number.NaN, undefined],
+    [Number.POSITIVE_INFINITY, undefined],
+  ])('is a time within bounds: %d ms', (given, ms) => {
+    const outcome: Outcome = { kind: 'retry', status: 429, error: 'x' }
+    expect(retryIn(outcome, given)).toEqual(ms === undefined ? outcome : { ...outcome, retryAfterMs: ms })
+  })
+
+  it.each([
+    ['{"a":1}', { a: 1 }],
+    ['[1]', [1]],
+    ['null', {}],
+    ['"text"', {}],
+    ['{"cut', {}],
+  ])('are its fields: %s', (text, fields) => {
+    expect(fieldsOf(answer({ text }))).toEqual(fields)
+  })
+
+  it('is quoted without the secrets of the request', async () => {
+    const outcome = await ask({ text: 'unknown key t0ken' }, { secrets: ['t0ken'] })
+    expect(errorOf(outcome)).toBe('api.test responded 400: unknown key …')
   })
 })

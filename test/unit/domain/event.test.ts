@@ -2,9 +2,9 @@
 
 import { expect, it } from 'vitest'
 import type { Flip } from '../../../src/domain/check.ts'
-import { eventOf, lateEvent, type Notice } from '../../../src/domain/event.ts'
+import { type CheckEventType, contextOf, eventOf, lateEvent, type Notice } from '../../../src/domain/event.ts'
 import { toIso } from '../../../src/domain/instant.ts'
-import { MINUTE, NOON, SECOND } from '../../support/builders.ts'
+import { aSpec, DAY, HOUR, MINUTE, NOON, SECOND } from '../../support/builders.ts'
 
 const detectedAt = NOON + MINUTE
 const facts = {
@@ -52,4 +52,30 @@ it('a first success has no event', () => {
   expect(
     eventOf({ from: 'new', to: 'up', reason: 'first_success', at: NOON }, { notice: null, detectedAt, gap: null }),
   ).toBeNull()
+})
+
+const daily = aSpec({ schedule: { kind: 'period', periodMs: DAY }, graceMs: HOUR })
+const DOWN = { status: 'down', lastSuccessAt: NOON - 4 * DAY, lastOutcome: 'success' } as const
+const context = (type: CheckEventType, before: Partial<Parameters<typeof contextOf>[2]> = {}, durationMs = 0) =>
+  contextOf(type, daily, { ...DOWN, ...before }, { durationMs }, NOON)
+
+it('what is no recovery has the last success', () => {
+  expect(context('check.down')).toEqual({ last_success_at: toIso(NOON - 4 * DAY) })
+  expect(context('check.late')).toEqual({ last_success_at: toIso(NOON - 4 * DAY) })
+  expect(context('check.down', { lastSuccessAt: null })).toEqual({})
+})
+
+it('a recovery has the number of runs that did not come', () => {
+  expect(context('check.up')).toEqual({ missed_runs: 3 })
+  expect(context('check.up', { lastOutcome: 'warn' })).toEqual({ missed_runs: 3 })
+  // The run itself began before what it took: a long one has missed nothing.
+  expect(context('check.up', {}, 3 * DAY)).toEqual({})
+})
+
+it.each<[string, Partial<Parameters<typeof contextOf>[2]>]>([
+  ['after a failure, when the count is not known', { lastOutcome: 'fail' }],
+  ['after a pause, in which none was expected', { status: 'new' }],
+  ['without a success before', { lastSuccessAt: null, lastOutcome: null }],
+])('a recovery has no number %s', (_, before) => {
+  expect(context('check.up', before)).toEqual({})
 })

@@ -32,8 +32,14 @@ type PostedAlert = Omit<NewAlert, 'checkLabels'>
 /** @param own the labels of the channel; they override ours */
 export function buildAlert(event: NotifiedCheck, own: Labels): NewAlert {
   const { check, facts } = event
-  const { headline, reason, output } = describeEvent(event)
-  const texts = { summary: headline, description: reason, ...(output === null ? {} : { body: output.text }) }
+  const { headline, reason, facts: known, description, output } = describeEvent(event)
+  const texts = {
+    summary: headline,
+    description: reason,
+    ...(known.length === 0 ? {} : { details: known.join('\n') }),
+    ...(output === null ? {} : { body: output.text }),
+    ...(description === null ? {} : { about: description }),
+  }
   const { labels: checkLabels = {} } = check
   return {
     labels: labelAlert({ ...check, project: check.project.slug }, facts.reason, checkLabels, own),

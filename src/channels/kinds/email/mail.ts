@@ -74,9 +74,16 @@ interface Content extends EventText {
   readonly footer: string
 }
 
-function renderText({ headline, reason, location, output, link, footer }: Content): string {
-  const paragraphs = [headline, location === null ? `${reason}.` : `${reason}.\n${location}.`]
+/** What is known of the event, a sentence each. */
+function linesOf({ reason, facts, location }: Content): string[] {
+  return [reason, ...facts, ...(location === null ? [] : [location])].map((line) => `${line}.`)
+}
+
+function renderText(content: Content): string {
+  const { headline, output, description, link, footer } = content
+  const paragraphs = [headline, linesOf(content).join('\n')]
   if (output !== null) paragraphs.push(`${output.title}:\n\n${output.text}`)
+  if (description !== null) paragraphs.push(`About this check:\n\n${description}`)
   if (link !== null) paragraphs.push(`Check: ${link}`)
   // The mark of a signature: mail programs leave it out of replies.
   return `${[...paragraphs, `-- \n${footer}`].join('\n\n')}\n`
@@ -84,14 +91,16 @@ function renderText({ headline, reason, location, output, link, footer }: Conten
 
 const PRE = 'background:#f4f4f4;padding:12px;white-space:pre-wrap;overflow-wrap:anywhere;font-size:13px'
 
-function renderHtml({ headline, reason, location, output, link, footer }: Content): string {
+function renderHtml(content: Content): string {
+  const { headline, output, description, link, footer } = content
   return String(html`<!doctype html>
 <html lang="en">
 <head><meta charset="utf-8"><title>${headline}</title></head>
 <body style="font-family:sans-serif;line-height:1.4">
 <h1 dir="auto" style="font-size:18px">${headline}</h1>
-<p>${reason}.${location === null ? '' : html`<br>${location}.`}</p>
+<p>${linesOf(content).map((line, index) => html`${index === 0 ? '' : html`<br>`}${line}`)}</p>
 ${output === null ? '' : html`<p>${output.title}:</p>\n<pre dir="auto" style="${PRE}">${output.text}</pre>`}
+${description === null ? '' : html`<p>About this check:</p>\n<p dir="auto" style="white-space:pre-wrap">${description}</p>`}
 ${link === null ? '' : html`<p>Check: <a href="${link}">${link}</a></p>`}
 <p style="color:#666;font-size:12px">${footer}</p>
 </body>

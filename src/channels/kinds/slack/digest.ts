@@ -4,9 +4,10 @@
  */
 
 import type { Digest } from '../../../domain/digest.ts'
+import { composeLines, cutEnd } from '../cut.ts'
 import { type CheckLine, type DigestText, describeDigest } from '../digest-text.ts'
 import type { Links } from '../kind.ts'
-import { cutEnd, disarm, escapePieces, escapeText, escapeUrl } from './escape.ts'
+import { disarm, escapePieces, escapeText, escapeUrl } from './escape.ts'
 import { type Block, plain, SLACK_LIMITS, type SlackMessage, verbatim } from './message.ts'
 
 /**
@@ -36,13 +37,7 @@ function renderText({ headline, checks, rest, note }: DigestText, link: string):
   const compose = (lines: readonly string[]) =>
     [headline, ...lines, rest(lines.length), note, `All checks: <${link}>`].filter((line) => line !== null).join('\n')
   const lines = checks.map((check) => renderLine(check, disarm))
-  let text = compose([])
-  for (let shown = 1; shown <= lines.length; shown += 1) {
-    const longer = compose(lines.slice(0, shown))
-    if (longer.length > SLACK_LIMITS.text) break
-    text = longer
-  }
-  return text
+  return composeLines(lines, SLACK_LIMITS.text, compose)
 }
 
 /** A line that is too long loses the end of the name and the end of the reason, never the change. */

@@ -6,9 +6,10 @@
  */
 
 import type { Event } from '../../../domain/event.ts'
+import { cutEnd, cutStart } from '../cut.ts'
 import { describeEvent, type EventText, type JobOutput } from '../event-text.ts'
 import { type Links, linkForPeople } from '../kind.ts'
-import { breakFences, cutEnd, cutStart, disarm, escapePieces, escapeText, escapeUrl } from './escape.ts'
+import { breakFences, disarm, escapePieces, escapeText, escapeUrl } from './escape.ts'
 
 /** UTF-16 units of the escaped text, the strictest count. Slack rejects longer headers and sections, Discord longer texts. */
 export const SLACK_LIMITS = { header: 150, section: 3_000, text: 2_000 } as const
@@ -36,14 +37,17 @@ export function renderMessage(event: Event, links: Links): SlackMessage {
   return { text: renderText(words, link), blocks: renderBlocks(words, link), unfurl_links: false, unfurl_media: false }
 }
 
-function renderBlocks({ name, change, reason, location, output }: EventText, link: string | null): Block[] {
+function renderBlocks(words: EventText, link: string | null): Block[] {
+  const { name, change, reason, facts, output, description, location } = words
   // A header that is too long loses the end of the name, never the change.
   const header = cutEnd(escapePieces(name), SLACK_LIMITS.header - change.length) + change
   const blocks: Block[] = [
     { type: 'header', text: plain(header) },
-    { type: 'section', text: plain(escapeText(reason)) },
+    { type: 'section', text: plain(escapeText([reason, ...facts].join('\n'))) },
   ]
   if (output !== null) blocks.push({ type: 'section', text: verbatim(renderOutput(output, SLACK_LIMITS.section)) })
+  if (description !== null)
+    blocks.push({ type: 'section', text: plain(cutEnd(escapePieces(description), SLACK_LIMITS.section)) })
   if (link !== null && location !== null)
     blocks.push({ type: 'context', elements: [verbatim(`<${link}|Check>`), plain(escapeText(location))] })
   return blocks
@@ -52,15 +56,19 @@ function renderBlocks({ name, change, reason, location, output }: EventText, lin
 export const plain = (text: string): Text => ({ type: 'plain_text', text, emoji: false })
 export const verbatim = (text: string): Text => ({ type: 'mrkdwn', text, verbatim: true })
 
-function renderText({ name, change, reason, location, output }: EventText, link: string | null): string {
-  const lines = [escapeText(disarm(name)) + change, escapeText(disarm(reason))]
+function renderText(words: EventText, link: string | null): string {
+  const { name, change, reason, facts, output, description, location } = words
+  const lines = [escapeText(disarm(name)) + change, ...[reason, ...facts].map((line) => escapeText(disarm(line)))]
   if (link !== null && location !== null) lines.push(`${escapeText(disarm(location))}: <${link}>`)
+  if (description !== null) lines.push(cutEnd(escapePieces(disarm(description)), MAX_DESCRIPTION))
   const text = lines.join('\n')
   if (output === null) return text
   const room = SLACK_LIMITS.text - text.length - 1
   return room < MIN_OUTPUT ? text : `${text}\n${renderOutput(output, room)}`
 }
 
+/** In `text`, whose rest the output needs. */
+const MAX_DESCRIPTION = 500
 /** A title, the fences and a few words. */
 const MIN_OUTPUT = 200
 

@@ -22,6 +22,8 @@ function readField({ as }: ConfigField, text: string): unknown {
     .map((line) => line.trim())
     .filter((line) => line !== '')
   if (as === 'line') return lines.length === 0 ? undefined : lines.join('\n')
+  // What is no integer stays a text, whose fault says so.
+  if (as === 'number') return lines.length === 0 ? undefined : /^-?\d+$/.test(text.trim()) ? Number(text) : text
   if (as === 'lines') return lines
   // A line without `=` becomes a label with an empty value, whose fault names it.
   return Object.fromEntries(
@@ -45,7 +47,7 @@ function itemsOf({ name, as }: ConfigField, config: object | null): string[] {
   if (value === undefined || value === null) return []
   if (as === 'lines') return value as string[]
   if (as === 'pairs') return Object.entries(value as Record<string, string>).map(([key, text]) => `${key}=${text}`)
-  return [value as string]
+  return [String(value)]
 }
 
 /** The value of a field, to look at. */

@@ -212,7 +212,9 @@ ${ui.field(state, 'project_id', ui.choice([['', 'All checks of the organization'
 ${ui.boxes(state, 'events', events, form.getAll('events'))}`
 }
 
-function controlOf({ as, example, isSecret }: ConfigField): ui.Control {
+function controlOf({ as, example, isSecret, isOptional }: ConfigField): ui.Control {
   const more = html` placeholder="${example}" autocapitalize="off" spellcheck="false"${isSecret ? html` data-secret` : ''}`
-  return as === 'line' ? ui.text(html` inputmode="url"${more} required`) : ui.area(3, html` autocomplete="off"${more}`)
+  if (as === 'lines' || as === 'pairs') return ui.area(3, html` autocomplete="off"${more}`)
+  const keys = as === 'number' ? 'numeric' : example.startsWith('http') ? 'url' : 'text'
+  return ui.text(html` inputmode="${keys}"${more}${isOptional ? '' : html` required`}`)
 }

@@ -1,0 +1,193 @@
+/**
+ * What every kind of channel does, by its real sender, to a fake of its service (test/support/receivers) that refuses what the
+ * real one refuses: events, digests, and the faults of a service.
+ */
+
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { createSenders } from '../../../src/channels/kinds/index.ts'
+import { createLinks } from '../../../src/channels/kinds/kind.ts'
+import { createHttpClient } from '../../../src/delivery/http.ts'
+import { CHANNEL_KINDS, INCIDENT_KINDS } from '../../../src/domain/channel.ts'
+import { DIGEST } from '../../../src/domain/digest.ts'
+import { CHECK_EVENT_TYPES, EVENT_BODY_BYTES } from '../../../src/domain/event.ts'
+import { LIMITS } from '../../../src/domain/limits.ts'
+import { REFUSED_MS } from '../../../src/domain/retry.ts'
+import { HOUR, MINUTE, SECOND } from '../../support/builders.ts'
+import { type aFlipEvent, aLastPing } from '../../support/events.ts'
+import { SERVICES } from '../../support/receivers/index.ts'
+import type { Service } from '../../support/receivers/service.ts'
+import { createFixture, createReceiver, type Fixture, keysFrom } from './fixture.ts'
+
+const stack = new AsyncDisposableStack()
+let fixture: Fixture
+beforeAll(async () => {
+  fixture = stack.use(await createFixture())
+})
+afterAll(() => stack.disposeAsync())
+beforeEach(() => fixture.clear())
+
+/** Marks of every service's format, characters of several UTF-16 units, and a text that changes the direction. */
+const NASTY = `<b>&amp; "q" 'a' *b* _i_ ~s~ \`c\` [x](https://evil.example) @everyone @here <!channel> <@1> {{x}} | \\ 👩‍👩‍👧‍👦🇩🇪é\u202e`
+const fill = (length: number) =>
+  NASTY.repeat(Math.ceil(length / NASTY.length))
+    .slice(0, length)
+    .toWellFormed()
+const LONG = {
+  name: [...fill(400)].slice(0, LIMITS.nameLength).join(''),
+  description: fill(LIMITS.descriptionLength),
+  output: fill(EVENT_BODY_BYTES).slice(0, EVENT_BODY_BYTES / 4),
+}
+const FACTS = { last_success_at: '2026-11-20T03:00:00.000Z', usual_ms: 754_000 }
+
+type Changes = Parameters<typeof aFlipEvent>[0]
+/** A flip as the check had it, and one whose texts are as long and as hostile as they can be. */
+const TEXTS: readonly (readonly [string, Changes])[] = [
+  ['plain', {}],
+  [
+    'with all that is known',
+    {
+      facts: FACTS,
+      check: { description: 'Runbook: https://wiki.example.com/backup' },
+      lastPing: aLastPing({ body: 'disk full' }),
+    },
+  ],
+  [
+    'as long and hostile as can be',
+    {
+      facts: { ...FACTS, detail: fill(500) },
+      check: { name: LONG.name, description: LONG.description, tags: [fill(50)] },
+      lastPing: aLastPing({ body: LONG.output }),
+    },
+  ],
+]
+
+describe.each(CHANNEL_KINDS)('a channel of the kind %s', (kind) => {
+  let service: Service & { readonly smtpPort?: number }
+  let channelId: string
+  let drain: () => Promise<void>
+  beforeEach(async () => {
+    service = stack.use(await SERVICES[kind]())
+    channelId = await fixture.addChannel({ settings: service.settings })
+    ;({ drain } = createOutbox())
+  })
+
+  function createOutbox() {
+    const client = stack.adopt(createHttpClient({ allowedTargets: ['127.0.0.0/8'] }), (opened) => opened.close())
+    const senders = createSenders({
+      client,
+      clock: fixture.clock,
+      links: createLinks(() => 'https://heartbeat.example.com/api/v1', true),
+      database: fixture.database,
+      smtp: {
+        url: service.smtpPort === undefined ? undefined : `smtp://127.0.0.1:${service.smtpPort}`,
+        from: 'heartbeat@example.com',
+      },
+    })
+    for (const sender of Object.values(senders)) stack.defer(() => sender.close?.())
+    return { ...fixture.createOutbox(createReceiver().send, { senders }), senders }
+  }
+
+  const takesDigests = () => createOutbox().senders[kind].sendDigest !== undefined
+  const rows = () => fixture.deliveries()
+  const later = async (ms: number) => {
+    await fixture.clock.advance(ms)
+    await drain()
+  }
+
+  it.each(CHECK_EVENT_TYPES)('is sent %s, whatever its texts are', async (type) => {
+    for (const [index, [, changes]] of TEXTS.entries())
+      await fixture.addEvent(channelId, index + 1, { ...changes, type })
+    await drain()
+    expect(service.refused).toEqual([])
+    for (const row of await rows()) expect(row).toMatchObject({ status: 1, attempts: 1 })
+    const isSent = !INCIDENT_KINDS.includes(kind) || type === 'check.down'
+    if (isSent) expect(service.accepted).toHaveLength(TEXTS.length)
+  })
+
+  it('is sent what has happened, since when, why, and all that helps', async () => {
+    await fixture.addEvent(channelId, 1, TEXTS[1]![1])
+    await drain()
+    const [text] = service.accepted
+    if (kind === 'webhook') return expect(JSON.parse(text!)).toMatchObject({ type: 'check.down' })
+    for (const part of [
+      'Nightly backup is down',
+      '2026-11-21 03:00:00 UTC',
+      'disk full',
+      'https://heartbeat.example.com/checks/',
+    ])
+      expect(text).toContain(part)
+    for (const part of ['2026-11-20 03:00:00 UTC', '12 min 34 s', 'https://wiki.example.com/backup'])
+      expect(text).toContain(part)
+  })
+
+  it('is sent one message for a crowd, if people read it', async () => {
+    if (!takesDigests()) return expect(['webhook', ...INCIDENT_KINDS]).toContain(kind)
+    const keys = keysFrom(1, DIGEST.named + 1)
+    for (const key of keys)
+      await fixture.addEvent(channelId, key, { ...TEXTS[2]![1], check: { ...TEXTS[2]![1]!.check, id: `check ${key}` } })
+    await drain()
+    expect(service.refused).toEqual([])
+    expect(service.accepted).toHaveLength(1)
+    expect(service.accepted[0]).toContain('51 checks: 51 down')
+    expect(service.accepted[0]).toContain('1 more')
+    for (const row of await rows()) expect(row).toMatchObject({ status: 1, attempts: 1 })
+  })
+
+  it('waits as long as the service says, and loses nothing', async () => {
+    service.become('too many')
+    await fixture.addEvent(channelId, 1)
+    await drain()
+    const [waiting] = await rows()
+    expect(waiting).toMatchObject({ status: 0, attempts: 1 })
+    const ms = service.tooManyMs
+    if (ms !== null) {
+      await later(ms - 1)
+      expect(await rows()).toMatchObject([{ status: 0, attempts: 1 }])
+    }
+    service.become('well')
+    await later(ms === null ? MINUTE : 1)
+    expect(await rows()).toMatchObject([{ status: 1, attempts: 2 }])
+    expect(service.accepted).toHaveLength(1)
+  })
+
+  it('gives up when the address is gone for ever', async () => {
+    service.become('gone')
+    await fixture.addEvent(channelId, 1)
+    await drain()
+    expect(await rows()).toMatchObject([{ status: service.isGoneAtOnce ? 2 : 0, attempts: 1 }])
+    for (let passed = 0; passed <= REFUSED_MS + HOUR; passed += 5 * MINUTE) await later(5 * MINUTE)
+    expect(await rows()).toMatchObject([{ status: 2 }])
+  })
+
+  it.each(['broken', 'away'] as const)('is repeated while the service is %s, in the same order', async (mood) => {
+    service.become(mood)
+    await fixture.addEvent(channelId, 1)
+    await later(SECOND)
+    await fixture.addEvent(channelId, 1, { check: { name: 'Renamed' } })
+    await drain()
+    expect((await rows()).map(({ status }) => status)).toEqual([0, 0])
+    service.become('well')
+    for (let passed = 0; passed < HOUR; passed += MINUTE) await later(MINUTE)
+    expect((await rows()).map(({ status }) => status)).toEqual([1, 1])
+    expect(service.accepted).toHaveLength(2)
+    expect(service.accepted[0]).not.toContain('Renamed')
+    if (kind !== 'webhook') expect(service.accepted[1]).toContain('Renamed')
+  })
+
+  it.each(['too many', 'gone', 'broken', 'away'] as const)('shows no secret while the service is: %s', async (mood) => {
+    service.become(mood)
+    await fixture.addEvent(channelId, 1)
+    await drain()
+    const [row] = await rows()
+    expect(row!.last_error).toMatch(/\S/)
+    expect(row!.last_error).not.toContain('s3cret')
+    expect(row!.last_error).not.toContain(Buffer.from('robot:s3cret').toString('base64'))
+  })
+
+  it('is sent a test', async () => {
+    await fixture.addTest(channelId)
+    await drain()
+    expect(service.refused).toEqual([])
+    expect(service.accepted[0]).toMatch(/A test of this channel|channel\.test|HeartbeatTest/)
+  })
+})

@@ -1,0 +1,15 @@
+/** A fake of each kind's service: the shared faults (test/db/delivery/kinds.test.ts) meet every kind. */
+
+import type { ChannelKind } from '../../../src/domain/channel.ts'
+import { startAlertmanager } from './alertmanager.ts'
+import { startEmail } from './email.ts'
+import type { Service } from './service.ts'
+import { startSlack } from './slack.ts'
+import { startWebhook } from './webhook.ts'
+
+export const SERVICES: Readonly<Record<ChannelKind, () => Promise<Service & { readonly smtpPort?: number }>>> = {
+  webhook: startWebhook,
+  alertmanager: startAlertmanager,
+  slack: startSlack,
+  email: startEmail,
+}
