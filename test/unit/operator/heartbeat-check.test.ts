@@ -55,6 +55,7 @@ describe('reading a HeartbeatCheck', () => {
         timeZone: 'Europe/Berlin',
         graceSeconds: 0,
         maxRuntimeSeconds: 7_200,
+        warnExitCodes: [24, 3],
         suspend: false,
         project: 'payments',
         deletionPolicy: 'Retain',
@@ -73,6 +74,7 @@ describe('reading a HeartbeatCheck', () => {
         timeZone: 'Europe/Berlin',
         graceSeconds: 0,
         maxRuntimeSeconds: 7_200,
+        warnExitCodes: [3, 24],
       },
       suspend: false,
       project: 'payments',
@@ -108,11 +110,18 @@ describe('reading a HeartbeatCheck', () => {
     expect(declare({ sourceRef })).toMatchObject({
       spec: null,
       suspend: null,
-      follows: { apiGroup: 'batch', kind: 'CronJob', name: 'backup', graceSeconds: null, maxRuntimeSeconds: null },
+      follows: {
+        apiGroup: 'batch',
+        kind: 'CronJob',
+        name: 'backup',
+        graceSeconds: null,
+        maxRuntimeSeconds: null,
+        warnExitCodes: [],
+      },
       publish: null,
     })
-    const { follows } = declare({ sourceRef, graceSeconds: 0, maxRuntimeSeconds: 60 })
-    expect(follows).toMatchObject({ graceSeconds: 0, maxRuntimeSeconds: 60 })
+    const { follows } = declare({ sourceRef, graceSeconds: 0, maxRuntimeSeconds: 60, warnExitCodes: [24, 3] })
+    expect(follows).toMatchObject({ graceSeconds: 0, maxRuntimeSeconds: 60, warnExitCodes: [3, 24] })
   })
 
   it('publishes the ping URL beside a sourceRef where spec.publish is given', () => {
