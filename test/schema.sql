@@ -117,7 +117,7 @@ create table check_states (
   misses_before_down smallint,
   remind_every_seconds integer,
   remind_on_each_run boolean,
-  told_at timestamp with time zone,
+  down_notified_at timestamp with time zone,
   reminders integer,
   consecutive_failures integer,
   consecutive_misses integer,

@@ -109,13 +109,13 @@ export interface Outcome {
   readonly isLogged: boolean
   /** What the recipients of check.down and check.up are to know of the flip. Null: nothing, or the event of its reason (event.ts). */
   readonly notice: Notice | null
-  /** What they would be told of the flip if the check did not flap. */
+  /** What they would be notified of the flip if the check did not flap. */
   readonly withheld: Notice | null
   /** What they are to know because the check has stopped flapping: only of a deadline, before its flip, and without one. */
   readonly settled: Notice | null
   /** What they are to know of a warning, after the flip. */
   readonly warned: Notice | null
-  /** What they are told again of a check that is down. */
+  /** What they are notified again of a check that is down. */
   readonly reminder: Notice | null
   /** An interval without a run that ended in time which does not change the status. */
   readonly counted: { readonly reason: 'missed' | 'overran'; readonly at: Instant } | null

@@ -105,9 +105,9 @@ export interface CheckSpec {
   readonly failuresBeforeDown: number
   /** So many intervals in a row without a run that ended in time take the check down. */
   readonly missesBeforeDown: number
-  /** While the check is down, its recipients are told again each time this has passed (reminders.ts); null: they are not. */
+  /** While the check is down, its recipients are notified again each time this has passed (reminders.ts); null: they are not. */
   readonly remindEveryMs: number | null
-  /** While the check is down, its recipients are told again at each further run that fails or is missed. */
+  /** While the check is down, its recipients are notified again at each further run that fails or is missed. */
   readonly remindsOnEachRun: boolean
 }
 
@@ -167,8 +167,8 @@ export interface CheckState {
   readonly notified: StoredStatus | null
   /** While the check flaps: when it stops, if it does not change again. */
   readonly quietAt: Instant | null
-  /** When the recipients were last told that the check is down (reminders.ts); null: they were not. */
-  readonly toldAt: Instant | null
+  /** When the recipients were last notified that the check is down (reminders.ts); null: they were not. */
+  readonly downNotifiedAt: Instant | null
   /** How many reminders of this incident were sent. */
   readonly reminders: number
   /** When the last of the warnings since the last other completion was notified; null: none was (warning.ts). */

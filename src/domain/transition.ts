@@ -44,7 +44,7 @@ export function newState(now: Instant): CheckState {
     pause: null,
     ...NOTHING_EXPECTED,
     ...UNDAMPED,
-    toldAt: null,
+    downNotifiedAt: null,
     reminders: 0,
     warnedAt: null,
   }
@@ -60,7 +60,7 @@ export function deadlineOf(state: Pick<CheckState, 'status' | 'dueAt' | 'runs'>)
   return deadline
 }
 
-/** The same of a check that is down: when a run counts as missed that its recipients are told of. */
+/** The same of a check that is down: when a run counts as missed that its recipients are notified of. */
 function judgedAt(state: CheckState): Instant | null {
   return state.status === 'down' ? state.dueAt : deadlineOf(state)
 }
@@ -80,22 +80,23 @@ export function transition(spec: CheckSpec, state: CheckState, event: CheckEvent
   const outcome = decideAt(spec, state, event, now)
   const isEvaluated = event.kind === 'deadline' && state.notified !== null
   const damped = outcome.flip === null && !isEvaluated ? outcome : damp(state, event, outcome, now)
-  return tell(spec, state, damped, now)
+  return addReminder(spec, state, damped, now)
 }
 
-/** Adds what the recipients are told again, and when they were told of the incident. */
-function tell(spec: CheckSpec, before: CheckState, outcome: Outcome, now: Instant): Outcome {
+/** Adds the reminder that is due, and when the recipients were last notified that the check is down. */
+function addReminder(spec: CheckSpec, before: CheckState, outcome: Outcome, now: Instant): Outcome {
   const { state, notice, settled, counted } = outcome
   if (state.incidentSince === null)
-    return state.toldAt === null ? outcome : { ...outcome, state: { ...state, toldAt: null, reminders: 0 } }
+    return state.downNotifiedAt === null
+      ? outcome
+      : { ...outcome, state: { ...state, downNotifiedAt: null, reminders: 0 } }
   if (notice?.type === 'check.down' || settled?.type === 'check.down')
-    return { ...outcome, state: { ...state, toldAt: now } }
+    return { ...outcome, state: { ...state, downNotifiedAt: now } }
   if (before.status !== 'down') return outcome
   const hasFailed = state.consecutiveFailures > before.consecutiveFailures
   const failed = hasFailed ? ({ reason: 'failed', at: state.lastPingAt! } as const) : null
-  const reminded = remind(spec, state, counted ?? failed, now)
-  if (reminded === null) return outcome
-  return { ...outcome, state: { ...state, ...reminded.told }, reminder: reminded.reminder }
+  const due = remind(spec, state, counted ?? failed, now)
+  return due === null ? outcome : { ...outcome, state: { ...state, ...due.reminded }, reminder: due.reminder }
 }
 
 /**

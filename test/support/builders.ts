@@ -69,7 +69,7 @@ export function aState(overrides: Partial<CheckState> = {}): CheckState {
     consecutiveFailures: 0,
     consecutiveMisses: 0,
     pause: null,
-    toldAt: null,
+    downNotifiedAt: null,
     reminders: 0,
     warnedAt: null,
     ...overrides,

@@ -278,7 +278,7 @@ export const STATE = {
     decode: (code) => STATUSES[code as number] ?? null,
   },
   quietAt: { type: 'timestamptz' },
-  toldAt: { type: 'timestamptz' },
+  downNotifiedAt: { type: 'timestamptz' },
   reminders: { type: 'int4', ...nullFor(0) },
   warnedAt: { type: 'timestamptz' },
   consecutiveFailures: { type: 'int4', ...nullFor(0) },

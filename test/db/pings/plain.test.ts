@@ -65,7 +65,7 @@ describe('the statement', () => {
     notified: mostly(null, fc.constantFrom(...STATUSES)),
     quietAt: mostly(null, aTime),
     warnedAt: orNull(aTime),
-    toldAt: fc.constant(null),
+    downNotifiedAt: fc.constant(null),
     reminders: fc.constant(0),
     consecutiveFailures: mostly(0, fc.nat(3)),
     consecutiveMisses: mostly(0, fc.nat(3)),

@@ -1,4 +1,4 @@
--- Deliveries that are not sent, and why (design, section 5, "Not sent").
+-- Deliveries that are not sent, and why (docs/use/channels.md, "Not sent").
 
 alter table deliveries
   add column reason text,
