@@ -6,7 +6,7 @@
 
 import type { CheckSpec, Flip, Gap, Instant } from '../domain/check.ts'
 import type { CheckEvent, Outcome } from '../domain/check-event.ts'
-import { type CheckEventType, contextOf, type EventFacts, eventOf, lateEvent, noticeEvent } from '../domain/event.ts'
+import { contextOf, type EventFacts, eventOf, lateEvent, type NotifiedType, noticeEvent } from '../domain/event.ts'
 import { stampAfter, toMicrosecond } from '../domain/instant.ts'
 import { arrivalOf } from '../domain/late-pings.ts'
 import { expectAfterCompletion, expectFromNow } from '../domain/schedule.ts'
@@ -152,7 +152,7 @@ class Row {
       const type = outcome.isLogged ? 'log' : ping.type
       history.pings.push({ ...ping, type, id: pingId!, key, durationMs: outcome.durationMs, at: pingAt })
     }
-    const inContext = <One extends { type: CheckEventType; data: EventFacts }>(one: One): One => {
+    const inContext = <One extends { type: NotifiedType; data: EventFacts }>(one: One): One => {
       return { ...one, data: { ...one.data, ...contextOf(one.type, spec, before, outcome, now) } }
     }
     const addFlip = (
@@ -173,14 +173,14 @@ class Row {
       }
     }
     const addEvent = (
-      one: { type: CheckEventType; data: EventFacts },
-      cause: Pick<NewEvent, 'pingId' | 'about'> = { pingId: null },
+      one: { type: NotifiedType; data: EventFacts },
+      cause: Pick<NewEvent, 'pingId' | 'about' | 'suppressed'> = { pingId: null },
     ) => {
       this.#stampedAt = stampAfter(this.#stampedAt, at)
       const id = newIdBytes(this.#stampedAt)
       history.events.push({ ...inContext(one), ...cause, id, key, flipId: null, at: now })
     }
-    const { outage, flip, notice, withheld, settled, warned, counted, reminder } = outcome
+    const { outage, flip, notice, withheld, settled, warned, counted, reminder, acknowledged } = outcome
     if (settled !== null) addEvent(noticeEvent(settled, now))
     if (outage !== null)
       addFlip({ from: before.status, to: before.status, reason: 'outage', at: outage.endedAt }, null, outage)
@@ -188,8 +188,12 @@ class Row {
     if (counted !== null) addFlip({ from: before.status, to: before.status, ...counted }, null, null)
     if (warned !== null) addEvent(noticeEvent(warned, now), { pingId, about })
     // The flip has the words of the run that took the check down, a further run its own.
-    if (reminder !== null)
-      addEvent(noticeEvent(reminder, now), { pingId, about: reminder.at === outcome.state.since ? undefined : about })
+    if (reminder !== null) {
+      const isOfFurther = reminder.at !== outcome.state.since
+      const suppressed = outcome.isAcknowledged ? 'acknowledged' : null
+      addEvent(noticeEvent(reminder, now), { pingId, about: isOfFurther ? about : undefined, suppressed })
+    }
+    if (acknowledged !== null) addEvent(noticeEvent(acknowledged, now))
     if (event.kind === 'deadline') this.#seenBy = seenBy(event, now)
     if (this.#isNewlyLate(event, outcome, this.#seenBy ?? now)) addEvent(lateEvent(outcome.state.expectedAt!, now))
     return outcome

@@ -13,6 +13,9 @@ export type ChannelKind = (typeof CHANNEL_KINDS)[number]
  */
 export const INCIDENT_KINDS: readonly ChannelKind[] = ['alertmanager']
 
+/** Those of them that can be told that a person has the incident. */
+export const ACKNOWLEDGING_KINDS: readonly ChannelKind[] = []
+
 /** The events of a channel that does not choose. */
 export function standardEventsOf(kind: ChannelKind): readonly CheckEventType[] {
   // These receivers wake people: a warning can wait until the morning.
@@ -26,7 +29,7 @@ export const DELIVERY_STATUSES = ['pending', 'delivered', 'failed', 'suppressed'
 export type DeliveryStatus = (typeof DELIVERY_STATUSES)[number]
 
 /** Why a notification is not sent. `muted`: by its channel. */
-export const SUPPRESSIONS = ['muted', 'flapping'] as const
+export const SUPPRESSIONS = ['muted', 'flapping', 'acknowledged'] as const
 export type Suppression = (typeof SUPPRESSIONS)[number]
 
 /** What suppresses a notification. */

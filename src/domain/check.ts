@@ -111,6 +111,15 @@ export interface CheckSpec {
   readonly remindsOnEachRun: boolean
 }
 
+/** That a person has an incident in hand: until it ends, or until a time. */
+export interface Acknowledgement {
+  readonly by: Doer
+  readonly at: Instant
+  /** Null: until the incident ends. */
+  readonly until: Instant | null
+  readonly comment: string | null
+}
+
 /** What a pause says of itself. */
 export interface Pause {
   readonly by: Doer
@@ -169,6 +178,8 @@ export interface CheckState {
   readonly quietAt: Instant | null
   /** When the recipients were last notified that the check is down (reminders.ts); null: they were not. */
   readonly downNotifiedAt: Instant | null
+  /** Of the open incident; null: no one has acknowledged it. */
+  readonly acknowledged: Acknowledgement | null
   /** How many reminders of this incident were sent. */
   readonly reminders: number
   /** When the last of the warnings since the last other completion was notified; null: none was (warning.ts). */
@@ -191,6 +202,14 @@ export interface Flip {
 /** The status that people see. `now` at or past due is still `late` until the evaluator has written the flip. */
 export function shownStatus(state: Pick<CheckState, 'status' | 'expectedAt'>, now: Instant): ShownStatus {
   return state.status === 'up' && state.expectedAt !== null && now >= state.expectedAt ? 'late' : state.status
+}
+
+/** The acknowledgement of the incident that holds; null: none does. */
+export function acknowledgementAt(
+  { acknowledged }: Pick<CheckState, 'acknowledged'>,
+  now: Instant,
+): Acknowledgement | null {
+  return acknowledged !== null && (acknowledged.until === null || now < acknowledged.until) ? acknowledged : null
 }
 
 export function isFlapping({ notified }: Pick<CheckState, 'notified'>): boolean {

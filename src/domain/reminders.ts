@@ -3,13 +3,19 @@
  * fails or is missed. They are numbered through. There are none while the check flaps: its recipients know that it does.
  */
 
-import type { CheckSpec, CheckState, DownReason, Instant } from './check.ts'
-import { REASONS_OF } from './check.ts'
+import {
+  acknowledgementAt,
+  type CheckSpec,
+  type CheckState,
+  type DownReason,
+  type Instant,
+  REASONS_OF,
+} from './check.ts'
 import type { Notice } from './event.ts'
 
 type Reminded = Pick<
   CheckState,
-  'status' | 'since' | 'reason' | 'incidentSince' | 'notified' | 'downNotifiedAt' | 'reminders'
+  'status' | 'since' | 'reason' | 'incidentSince' | 'notified' | 'downNotifiedAt' | 'reminders' | 'acknowledged'
 >
 
 /** When the next reminder is due if nothing happens; null: none is. */
@@ -34,7 +40,11 @@ export function remind(
   state: Reminded,
   further: { readonly reason: DownReason; readonly at: Instant } | null,
   now: Instant,
-): { readonly reminded: Pick<CheckState, 'downNotifiedAt' | 'reminders'>; readonly reminder: Notice } | null {
+): {
+  readonly isAcknowledged: boolean
+  readonly reminded: Pick<CheckState, 'downNotifiedAt' | 'reminders'>
+  readonly reminder: Notice
+} | null {
   if (!isKnownDown(state)) return null
   const dueAt = reminderDueAt(spec, state)
   const isRun = further !== null && spec.remindsOnEachRun
@@ -43,8 +53,11 @@ export function remind(
   const known = REASONS_OF.down.find((reason) => reason === state.reason) ?? 'missed'
   const { reason, at } = isRun ? further : { reason: known, at: state.since }
   const facts = { from: 'down', to: 'down', downSince: state.incidentSince, flips: null } as const
+  // The number is that of the reminders that are sent.
+  const isAcknowledged = acknowledgementAt(state, now) !== null
   return {
-    reminded: { downNotifiedAt: now, reminders },
+    isAcknowledged,
+    reminded: { downNotifiedAt: now, reminders: isAcknowledged ? state.reminders : reminders },
     reminder: { ...facts, type: 'check.down', reason, at, reminder: reminders },
   }
 }

@@ -3,7 +3,16 @@
  * handles every event. Nothing here reads a clock, and nothing else in the product changes a status.
  */
 
-import { type CheckSpec, type CheckState, type Gap, type Instant, isOpen, type Pause, type Run } from './check.ts'
+import {
+  type Acknowledgement,
+  type CheckSpec,
+  type CheckState,
+  type Gap,
+  type Instant,
+  isOpen,
+  type Pause,
+  type Run,
+} from './check.ts'
 import { type CheckEvent, type Completed, flipped, isCompleted, NEXT, type Outcome, unchanged } from './check-event.ts'
 import { countFlip, type Damped, recentChanges, settle, UNDAMPED } from './flapping.ts'
 import { abandonRun, endRun, refitFollowed, runsInPause, startRun } from './followed.ts'
@@ -46,6 +55,7 @@ export function newState(now: Instant): CheckState {
     ...UNDAMPED,
     downNotifiedAt: null,
     reminders: 0,
+    acknowledged: null,
     warnedAt: null,
   }
 }
@@ -86,17 +96,24 @@ export function transition(spec: CheckSpec, state: CheckState, event: CheckEvent
 /** Adds the reminder that is due, and when the recipients were last notified that the check is down. */
 function addReminder(spec: CheckSpec, before: CheckState, outcome: Outcome, now: Instant): Outcome {
   const { state, notice, settled, counted } = outcome
-  if (state.incidentSince === null)
-    return state.downNotifiedAt === null
-      ? outcome
-      : { ...outcome, state: { ...state, downNotifiedAt: null, reminders: 0 } }
+  if (state.incidentSince === null) return { ...outcome, state: endIncident(state) }
   if (notice?.type === 'check.down' || settled?.type === 'check.down')
     return { ...outcome, state: { ...state, downNotifiedAt: now } }
   if (before.status !== 'down') return outcome
   const hasFailed = state.consecutiveFailures > before.consecutiveFailures
   const failed = hasFailed ? ({ reason: 'failed', at: state.lastPingAt! } as const) : null
   const due = remind(spec, state, counted ?? failed, now)
-  return due === null ? outcome : { ...outcome, state: { ...state, ...due.reminded }, reminder: due.reminder }
+  if (due === null) return outcome
+  const { reminded, reminder, isAcknowledged } = due
+  return { ...outcome, state: { ...state, ...reminded }, reminder, isAcknowledged }
+}
+
+/** What is known of an incident ends with it. That of a check that flaps is acknowledged while it is down. */
+function endIncident(state: CheckState): CheckState {
+  const { status, downNotifiedAt, reminders, acknowledged } = state
+  const kept = status === 'down' ? acknowledged : null
+  if (downNotifiedAt === null && reminders === 0 && acknowledged === kept) return state
+  return { ...state, downNotifiedAt: null, reminders: 0, acknowledged: kept }
 }
 
 /**
@@ -174,6 +191,8 @@ function decide(spec: CheckSpec, state: CheckState, event: CheckEvent, now: Inst
     case 'restore':
       if (state.status !== 'new') return unchanged(state)
       return flipped({ ...state, ...expectWhileDown(spec, state, now) }, 'down', event.reason, now)
+    case 'acknowledge':
+      return acknowledge(state, event.acknowledged, now)
     case 'log':
       return unchanged({ ...state, pingsTotal: state.pingsTotal + 1 })
   }
@@ -201,6 +220,15 @@ function resume(spec: CheckSpec, state: CheckState, at: Instant): Outcome {
   const to = NEXT[state.status].resume
   if (to === state.status) return unchanged(state)
   return flipped({ ...state, ...NO_COUNTS, ...expectFromNow(spec, at) }, to, 'resumed', at)
+}
+
+function acknowledge(state: CheckState, acknowledged: Acknowledgement | null, now: Instant): Outcome {
+  const { status, incidentSince, acknowledged: before } = state
+  const next = unchanged({ ...state, acknowledged })
+  // Who keeps the incident is notified once. What was not notified as down is no incident there.
+  if (acknowledged === null || before !== null || incidentSince === null || status !== 'down') return next
+  const facts = { from: status, to: status, downSince: incidentSince, flips: null }
+  return { ...next, acknowledged: { ...facts, type: 'check.acknowledged', reason: 'acknowledged', at: now } }
 }
 
 /** A threshold that is changed to the count or below it takes the check down. */

@@ -69,6 +69,7 @@ export function aState(overrides: Partial<CheckState> = {}): CheckState {
     consecutiveFailures: 0,
     consecutiveMisses: 0,
     pause: null,
+    acknowledged: null,
     downNotifiedAt: null,
     reminders: 0,
     warnedAt: null,

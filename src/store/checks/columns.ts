@@ -284,6 +284,7 @@ export const STATE = {
   consecutiveFailures: { type: 'int4', ...nullFor(0) },
   consecutiveMisses: { type: 'int4', ...nullFor(0) },
   pause: { type: 'jsonb' },
+  acknowledged: { type: 'jsonb' },
 } as const satisfies Columns<CheckState>
 
 export interface CheckTiming {

@@ -3,16 +3,16 @@
  * section 5). An event contains all that a delivery reports: by the time it is sent, the check may be renamed or removed.
  */
 
-import { DELIVERY_STATUSES, INCIDENT_KINDS, type Suppression } from '../../domain/channel.ts'
+import { ACKNOWLEDGING_KINDS, DELIVERY_STATUSES, INCIDENT_KINDS, type Suppression } from '../../domain/channel.ts'
 import { type Instant, PING_TYPES, type PingType } from '../../domain/check.ts'
 import {
-  type CheckEventType,
   EVENT_BODY_BYTES,
   type Event,
   type EventCheck,
   type EventFacts,
   type EventPing,
   type EventType,
+  type NotifiedType,
 } from '../../domain/event.ts'
 import { SOURCE_KIND } from '../../domain/last-run.ts'
 import { withoutBrokenStart } from '../../domain/plain-text.ts'
@@ -30,7 +30,7 @@ export interface NewEvent {
   readonly flipId: Buffer | null
   /** The ping that caused the flip; null for the newest ping of the check. */
   readonly pingId: Buffer | null
-  readonly type: CheckEventType
+  readonly type: NotifiedType
   readonly data: EventFacts
   readonly at: Instant
   /** Of an event without a flip: the run of a CronJob that it is about. */
@@ -100,12 +100,12 @@ export function insertEvents(events: readonly NewEvent[]): Statement {
           and (t.chosen is null or c.id = any(t.chosen) or c.organization_id is null)
           and not (c.kind = any($10::text[]) and t.data ? 'reminder')
           and case when c.kind <> all($10::text[]) or t.type = 'check.down' then t.type = any(c.event_types)
-            else t.type in ('check.up', 'check.paused') end
+            else t.type in ('check.up', 'check.paused') or t.type = 'check.acknowledged' and c.kind = any($12::text[]) end
         returning event_id)
       insert into events (id, check_key, flip_id, type, data, created_at, subject, last_ping, last_body)
       select event_id, check_key, flip_id, type, jsonb_strip_nulls(jsonb_build_object('detail', detail, 'usual_ms', usual_ms)) || data,
         at, subject, last_ping, last_body
-      from described where suppressed is null or event_id in (select event_id from made)`,
+      from described where suppressed is null and type <> 'check.acknowledged' or event_id in (select event_id from made)`,
     values: [
       uuidArray(events.map((event) => event.id)),
       int8Array(events.map((event) => event.key)),
@@ -118,6 +118,7 @@ export function insertEvents(events: readonly NewEvent[]): Statement {
       textArray(events.map(({ about }) => about?.job ?? null)),
       textArray(INCIDENT_KINDS),
       textArray(events.map(({ suppressed = null }) => suppressed)),
+      textArray(ACKNOWLEDGING_KINDS),
     ],
   }
 }

@@ -165,6 +165,7 @@ function checkOf({ type, checkId, checkName }: DeliveryRecord): Html {
 const WHY_NOT: Readonly<Record<Suppression, string>> = {
   muted: 'the channel was muted',
   flapping: 'the check was flapping: it went down and up too often',
+  acknowledged: 'a person had acknowledged that the check is down',
 }
 
 /** What the receiver responded, why an attempt failed, and what follows. The text can hold words of the receiver. */

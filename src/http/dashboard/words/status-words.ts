@@ -259,6 +259,7 @@ export const EVENT_WORDS: Readonly<Record<EventType, string>> = {
   'check.down': 'Down',
   'check.up': 'Up again',
   'check.paused': 'Paused',
+  'check.acknowledged': 'Acknowledged',
   'check.resumed': 'Resumed',
   'check.flapping': 'Flapping',
   'check.warned': 'Warning',
