@@ -7,6 +7,8 @@ import type { Senders } from '../../delivery/outcome.ts'
 import { CHANNEL_KINDS, type ChannelKind } from '../../domain/channel.ts'
 import { alertmanagerConfig } from './alertmanager/config.ts'
 import { createAlertmanagerSender } from './alertmanager/send.ts'
+import { discordConfig } from './discord/config.ts'
+import { createDiscordSender } from './discord/send.ts'
 import { emailConfig } from './email/config.ts'
 import { createEmailSender } from './email/send.ts'
 import { defineKind, type Kind, type SenderContext } from './kind.ts'
@@ -20,6 +22,7 @@ export const KINDS = {
   alertmanager: defineKind(alertmanagerConfig, createAlertmanagerSender),
   slack: defineKind(slackConfig, createSlackSender),
   email: defineKind(emailConfig, createEmailSender),
+  discord: defineKind(discordConfig, createDiscordSender),
 } satisfies Record<ChannelKind, Kind>
 
 /** A sender for each kind. */

@@ -2,6 +2,7 @@
 
 import type { ChannelKind } from '../../../src/domain/channel.ts'
 import { startAlertmanager } from './alertmanager.ts'
+import { startDiscord } from './discord.ts'
 import { startEmail } from './email.ts'
 import type { Service } from './service.ts'
 import { startSlack } from './slack.ts'
@@ -12,4 +13,5 @@ export const SERVICES: Readonly<Record<ChannelKind, () => Promise<Service & { re
   alertmanager: startAlertmanager,
   slack: startSlack,
   email: startEmail,
+  discord: startDiscord,
 }
