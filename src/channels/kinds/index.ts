@@ -14,6 +14,8 @@ import { createEmailSender } from './email/send.ts'
 import { defineKind, type Kind, type SenderContext } from './kind.ts'
 import { slackConfig } from './slack/config.ts'
 import { createSlackSender } from './slack/send.ts'
+import { teamsConfig } from './teams/config.ts'
+import { createTeamsSender } from './teams/send.ts'
 import { webhookConfig } from './webhook/config.ts'
 import { createWebhookSender } from './webhook/send.ts'
 
@@ -22,6 +24,7 @@ export const KINDS = {
   alertmanager: defineKind(alertmanagerConfig, createAlertmanagerSender),
   slack: defineKind(slackConfig, createSlackSender),
   email: defineKind(emailConfig, createEmailSender),
+  teams: defineKind(teamsConfig, createTeamsSender),
   discord: defineKind(discordConfig, createDiscordSender),
 } satisfies Record<ChannelKind, Kind>
 

@@ -6,6 +6,7 @@ import { startDiscord } from './discord.ts'
 import { startEmail } from './email.ts'
 import type { Service } from './service.ts'
 import { startSlack } from './slack.ts'
+import { startTeams } from './teams.ts'
 import { startWebhook } from './webhook.ts'
 
 export const SERVICES: Readonly<Record<ChannelKind, () => Promise<Service & { readonly smtpPort?: number }>>> = {
@@ -13,5 +14,6 @@ export const SERVICES: Readonly<Record<ChannelKind, () => Promise<Service & { re
   alertmanager: startAlertmanager,
   slack: startSlack,
   email: startEmail,
+  teams: startTeams,
   discord: startDiscord,
 }

@@ -176,6 +176,10 @@ describe('untrusted text', () => {
 })
 
 describe("a text at Discord's limits", () => {
+  it('has those of the documentation', () => {
+    expect(DISCORD_LIMITS).toEqual({ title: 256, description: 4_096 })
+  })
+
   it('loses the end of a name, never the change or half an escape', () => {
     const ending = ' is down'
     const fitting = '_'.repeat((DISCORD_LIMITS.title - ending.length) / 2)

@@ -13,6 +13,7 @@ const EXAMPLES = {
   slack: { url: 'https://hooks.slack.com/services/x' },
   email: { to: ['ops@example.com', 'dba@example.com'] },
   alertmanager: { urls: ['https://a.example.com', 'https://b.example.com'], labels: { team: 'a=b', route: 'c' } },
+  teams: { url: 'https://x.environment.api.powerplatform.com/invoke?sv=1.0&sig=x' },
   discord: { url: 'https://discord.com/api/webhooks/1/x' },
 }
 

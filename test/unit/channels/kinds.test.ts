@@ -4,9 +4,10 @@ import type { DiscordSettings } from '../../../src/channels/kinds/discord/config
 import type { EmailSettings } from '../../../src/channels/kinds/email/config.ts'
 import { KINDS } from '../../../src/channels/kinds/index.ts'
 import type { SlackSettings } from '../../../src/channels/kinds/slack/config.ts'
+import type { TeamsSettings } from '../../../src/channels/kinds/teams/config.ts'
 import type { WebhookSettings } from '../../../src/channels/kinds/webhook/config.ts'
 
-type Settings = WebhookSettings | SlackSettings | AlertmanagerSettings | EmailSettings | DiscordSettings
+type Settings = WebhookSettings | SlackSettings | AlertmanagerSettings | EmailSettings | DiscordSettings | TeamsSettings
 
 const secrets = [{ secret: 'whsec_stored', expiresAt: null }]
 const webhook = (url: string): WebhookSettings => ({ kind: 'webhook', url, secrets })
@@ -43,6 +44,11 @@ describe('the config that is shown', () => {
     expect(show({ kind: 'discord', url })).toEqual({ url: 'https://discord.com/…' })
   })
 
+  it('of Microsoft Teams is its host alone', () => {
+    const url = 'https://x.environment.api.powerplatform.com:443/workflows/geheim/invoke?sv=1.0&sig=geheim'
+    expect(show({ kind: 'teams', url })).toEqual({ url: 'https://x.environment.api.powerplatform.com/…' })
+  })
+
   it('of an Alertmanager has no credentials', () => {
     const labels = { team: 'payments' }
     const urls = ['http://user:geheim@am-0:9093', 'http://am-1:9093/prefix']
@@ -68,6 +74,7 @@ describe('a config that is sent back as it was shown', () => {
     },
     { kind: 'email', to: ['a@example.com'] },
     { kind: 'discord', url: 'https://discord.com/api/webhooks/1/geheim' },
+    { kind: 'teams', url: 'https://x.environment.api.powerplatform.com:443/invoke?sv=1.0&sig=geheim' },
   ]
 
   it.each(stored)('keeps the stored settings: $kind', (settings) => {
@@ -89,6 +96,7 @@ describe('a config that is sent back as it was shown', () => {
     ['webhook', { url: 'https://evil.example/hook?…' }, 'url', null],
     ['slack', { url: 'https://evil.example/…' }, 'url', stored[1]!],
     ['discord', { url: 'https://evil.example/…' }, 'url', stored[4]!],
+    ['teams', { url: 'https://evil.example/…' }, 'url', stored[5]!],
     ['alertmanager', { urls: ['http://am-0:9093', 'http://…@evil:9093'] }, 'urls.1', stored[2]!],
   ] as const)('with a change is rejected: %s %j', (kind, config, field, settings) => {
     const message = 'must be written out: … stands for what is not shown, and the rest is not as it was'
