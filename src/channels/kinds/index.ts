@@ -11,6 +11,8 @@ import { discordConfig } from './discord/config.ts'
 import { createDiscordSender } from './discord/send.ts'
 import { emailConfig } from './email/config.ts'
 import { createEmailSender } from './email/send.ts'
+import { googleChatConfig } from './googlechat/config.ts'
+import { createGoogleChatSender } from './googlechat/send.ts'
 import { defineKind, type Kind, type SenderContext } from './kind.ts'
 import { slackConfig } from './slack/config.ts'
 import { createSlackSender } from './slack/send.ts'
@@ -26,6 +28,7 @@ export const KINDS = {
   email: defineKind(emailConfig, createEmailSender),
   teams: defineKind(teamsConfig, createTeamsSender),
   discord: defineKind(discordConfig, createDiscordSender),
+  googlechat: defineKind(googleChatConfig, createGoogleChatSender),
 } satisfies Record<ChannelKind, Kind>
 
 /** A sender for each kind. */

@@ -4,6 +4,7 @@ import type { ChannelKind } from '../../../src/domain/channel.ts'
 import { startAlertmanager } from './alertmanager.ts'
 import { startDiscord } from './discord.ts'
 import { startEmail } from './email.ts'
+import { startGoogleChat } from './googlechat.ts'
 import type { Service } from './service.ts'
 import { startSlack } from './slack.ts'
 import { startTeams } from './teams.ts'
@@ -16,4 +17,5 @@ export const SERVICES: Readonly<Record<ChannelKind, () => Promise<Service & { re
   email: startEmail,
   teams: startTeams,
   discord: startDiscord,
+  googlechat: startGoogleChat,
 }

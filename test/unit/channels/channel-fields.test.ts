@@ -36,6 +36,7 @@ describe('a new channel', () => {
     ['a URL counted in characters', 'webhook', { url: `https://example.com/${'💾'.repeat(2_028)}` }],
     ['credentials with an escape', 'webhook', { url: 'https://user:%25@example.com/' }],
     ['a workflow of 2,048 characters', 'teams', { url: longUrl(2_048) }],
+    ['a space of 2,048 characters', 'googlechat', { url: longUrl(2_048) }],
     ['a webhook of 2,048 characters', 'discord', { url: longUrl(2_048) }],
     ['ten peers', 'alertmanager', { urls: many(10, (index) => `http://am-${index}:9093`) }],
     [
@@ -88,6 +89,9 @@ describe('a new channel', () => {
     ['teams', {}, 'config.url', 'is required'],
     ['teams', { url: longUrl(2_049) }, 'config.url', URL_RULE],
     ['teams', { url: 'https://teams.example.com', sig: 'x' }, 'config.sig', 'is not a known field'],
+    ['googlechat', {}, 'config.url', 'is required'],
+    ['googlechat', { url: longUrl(2_049) }, 'config.url', URL_RULE],
+    ['googlechat', { url: 'https://chat.example.com', token: 'x' }, 'config.token', 'is not a known field'],
     ['discord', {}, 'config.url', 'is required'],
     ['discord', { url: longUrl(2_049) }, 'config.url', DISCORD_RULE],
     ['discord', { url: 'https://discord.com/api/webhooks/1/x/slack' }, 'config.url', DISCORD_RULE],

@@ -144,7 +144,11 @@ describe('untrusted text', () => {
   it.each(NASTY)('stays text in a title, in prose and in code: %s', (nasty) => {
     const event = aFlipEvent({
       facts: { reason: 'failed', detail: nasty },
-      check: { name: nasty, description: `x\n${nasty}` },
+      check: {
+        name: nasty,
+        description: `x\n${nasty}`,
+        kubernetes: { cluster: nasty, namespace: 'shop', name: 'backup' },
+      },
       lastPing: aLastPing({ body: `y\n${nasty}` }),
     })
     const { title, description } = embedOf(event)
@@ -152,6 +156,7 @@ describe('untrusted text', () => {
     const { text, marks } = readMarkdown(description)
     expect(marks).toEqual([LINK])
     expect(text).toContain(`UTC: ${nasty.trim()}\n`)
+    expect(text).toContain(`in cluster ${nasty}, project`)
     expect(text.replaceAll('\u200b', '')).toContain(`\nx\n${nasty}\n`)
     expect(text.replaceAll('\u200b', '')).toContain(`\ny\n${nasty}\n`)
   })
