@@ -32,6 +32,9 @@ const CONFIGS = {
   slack: { url: 'https://hooks.slack.com/services/T0/B0/s3cret' },
   email: { to: ['ops@example.com', 'dba@example.com'] },
   alertmanager: { urls: ['https://u:s3cret@alerts.example.com'], labels: { team: 'payments' } },
+  teams: { url: 'https://x.environment.api.powerplatform.com/invoke?sv=1.0&sig=s3cret' },
+  googlechat: { url: 'https://chat.googleapis.com/v1/spaces/x/messages?key=s3cret&token=t0ken' },
+  discord: { url: 'https://discord.com/api/webhooks/1/s3cret' },
 }
 const makeChannel = async (fields: object = {}, key?: string): Promise<string> =>
   (await api.addChannel({ config: CONFIGS.webhook, ...fields }, key)).id

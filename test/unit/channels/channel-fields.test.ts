@@ -1,6 +1,7 @@
 /** The fields of a channel in requests: which values are valid, and what the response says about the others. */
 
 import { describe, expect, it } from 'vitest'
+import { CHANNEL_KINDS } from '../../../src/domain/channel.ts'
 import type { AppError } from '../../../src/domain/errors.ts'
 import { CHECK_EVENT_TYPES } from '../../../src/domain/event.ts'
 import { NewChannel } from '../../../src/http/api/channels.ts'
@@ -10,6 +11,7 @@ const aWebhook = { kind: 'webhook', name: 'Pager', config: { url: 'https://examp
 const DANGER_RULE = 'must not begin with -, and have no |, % or quotes before the @'
 const URL_RULE = 'must be an http or https URL of at most 2048 characters, without white space and without #'
 const PEER_RULE = `${URL_RULE}, and without ? and /api/v2/alerts at the end`
+const DISCORD_RULE = `${URL_RULE}, and without /slack at the end: remove it, or use the kind slack`
 const LABEL_RULE =
   'must have a name of at most 200 letters, digits and _ that begins with a letter or one _, and is not alertname, namespace, check, project or reason'
 const VALUE_RULE = 'must be text of 1 to 200 characters, without control characters'
@@ -33,6 +35,9 @@ describe('a new channel', () => {
     ['a URL of 2,048 characters', 'webhook', { url: longUrl(2_048) }],
     ['a URL counted in characters', 'webhook', { url: `https://example.com/${'💾'.repeat(2_028)}` }],
     ['credentials with an escape', 'webhook', { url: 'https://user:%25@example.com/' }],
+    ['a workflow of 2,048 characters', 'teams', { url: longUrl(2_048) }],
+    ['a space of 2,048 characters', 'googlechat', { url: longUrl(2_048) }],
+    ['a webhook of 2,048 characters', 'discord', { url: longUrl(2_048) }],
     ['ten peers', 'alertmanager', { urls: many(10, (index) => `http://am-${index}:9093`) }],
     [
       'twenty labels',
@@ -81,6 +86,16 @@ describe('a new channel', () => {
     ['slack', { url: 'hooks.slack.com' }, 'config.url', URL_RULE],
     ['slack', {}, 'config.url', 'is required'],
     ['slack', { url: 'https://hooks.slack.com/x', to: ['a@example.com'] }, 'config.to', 'is not a known field'],
+    ['teams', {}, 'config.url', 'is required'],
+    ['teams', { url: longUrl(2_049) }, 'config.url', URL_RULE],
+    ['teams', { url: 'https://teams.example.com', sig: 'x' }, 'config.sig', 'is not a known field'],
+    ['googlechat', {}, 'config.url', 'is required'],
+    ['googlechat', { url: longUrl(2_049) }, 'config.url', URL_RULE],
+    ['googlechat', { url: 'https://chat.example.com', token: 'x' }, 'config.token', 'is not a known field'],
+    ['discord', {}, 'config.url', 'is required'],
+    ['discord', { url: longUrl(2_049) }, 'config.url', DISCORD_RULE],
+    ['discord', { url: 'https://discord.com/api/webhooks/1/x/slack' }, 'config.url', DISCORD_RULE],
+    ['discord', { url: 'https://discord.com/x', token: 'x' }, 'config.token', 'is not a known field'],
     ['alertmanager', { urls: [] }, 'config.urls', 'must be a list of 1 to 10 URLs'],
     ['alertmanager', { urls: 'http://am' }, 'config.urls', 'must be a list of 1 to 10 URLs'],
     [
@@ -152,7 +167,7 @@ describe('a new channel', () => {
   })
 
   it.each<[object, string]>([
-    [{ kind: 'constructor' }, 'kind must be one of webhook, alertmanager, slack, email'],
+    [{ kind: 'constructor' }, `kind must be one of ${CHANNEL_KINDS.join(', ')}`],
     [{ name: undefined }, 'name is required'],
     [{ name: ' ' }, 'name must be text of 1 to 100 characters, without control characters'],
     [{ project_id: 'x' }, 'project_id must be a UUID'],
