@@ -8,7 +8,11 @@ const DOCUMENT = readFileSync('docs/use/channels.md', 'utf8')
 /** The two lists; what the document of the API shows as an example; the channel that the configuration makes. */
 const PLACES: Readonly<Partial<Record<ChannelKind, readonly string[]>>> = {
   webhook: ['src/http/api/examples.ts'],
-  alertmanager: ['src/channels/installation-channel.ts', 'src/channels/open-channel.ts', 'src/store/outbox/channels.ts'],
+  alertmanager: [
+    'src/channels/installation-channel.ts',
+    'src/channels/open-channel.ts',
+    'src/store/outbox/channels.ts',
+  ],
 }
 const LISTS = ['src/domain/channel.ts', 'src/channels/kinds/index.ts']
 const SOURCES = globSync('src/**/*.{ts,sql}').map((path) => ({ path, text: readFileSync(path, 'utf8') }))
