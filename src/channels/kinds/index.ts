@@ -10,6 +10,8 @@ import { createAlertmanagerSender } from './alertmanager/send.ts'
 import { emailConfig } from './email/config.ts'
 import { createEmailSender } from './email/send.ts'
 import { defineKind, type Kind, type SenderContext } from './kind.ts'
+import { pagerdutyConfig } from './pagerduty/config.ts'
+import { createPagerdutySender } from './pagerduty/send.ts'
 import { slackConfig } from './slack/config.ts'
 import { createSlackSender } from './slack/send.ts'
 import { webhookConfig } from './webhook/config.ts'
@@ -20,6 +22,7 @@ export const KINDS = {
   alertmanager: defineKind(alertmanagerConfig, createAlertmanagerSender),
   slack: defineKind(slackConfig, createSlackSender),
   email: defineKind(emailConfig, createEmailSender),
+  pagerduty: defineKind(pagerdutyConfig, createPagerdutySender),
 } satisfies Record<ChannelKind, Kind>
 
 /** A sender for each kind. */

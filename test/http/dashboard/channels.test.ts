@@ -1,6 +1,6 @@
 import { beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { KINDS } from '../../../src/channels/kinds/index.ts'
-import { CHANNEL_KINDS, INSTALLATION_CHANNEL_ID } from '../../../src/domain/channel.ts'
+import { CHANNEL_KINDS, INSTALLATION_CHANNEL_ID, standardEventsOf } from '../../../src/domain/channel.ts'
 import { escapeHtml, HOSTILE, readForm } from '../../support/form.ts'
 import { startTestApi } from '../../support/service.ts'
 import { eventually } from '../../support/until.ts'
@@ -30,6 +30,7 @@ const CONFIGS = {
   slack: { url: 'https://hooks.slack.com/services/T0/B0/s3cret' },
   email: { to: ['ops@example.com', 'dba@example.com'] },
   alertmanager: { urls: ['https://u:s3cret@alerts.example.com'], labels: { team: 'payments' } },
+  pagerduty: { routing_key: 's3cret-key', url: 'https://events.example.com/t0ken' },
 }
 const makeChannel = async (fields: object = {}, key?: string): Promise<string> =>
   (await api.addChannel({ config: CONFIGS.webhook, ...fields }, key)).id
@@ -117,7 +118,7 @@ describe('/channels/new', () => {
       expect(text).toContain(`id="config.${name}-meaning"`)
     }
     const checked = [...text.matchAll(/name="events" value="([^"]+)" checked/g)].map(([, type]) => type)
-    expect(checked).toEqual(STANDARD)
+    expect(checked).toEqual(standardEventsOf(kind))
     expect(text).toContain(`<option value="${api.project}">Project Default</option>`)
   })
 
@@ -447,7 +448,7 @@ describe('/channels/{id}/edit', () => {
     const config = { urls: ['https://alerts.example.com'], labels: { team: 'payments' } }
     const id = await makeChannel({ kind: 'alertmanager', config })
     const path = `/channels/${id}/edit`
-    const form = { ...readForm((await admin.get(path)).text, path), events: STANDARD }
+    const form = { ...readForm((await admin.get(path)).text, path), events: standardEventsOf('alertmanager') }
     const first = { name: 'By the first', events: ['check.down', 'check.up'], 'config.labels': 'team=first' }
     await edit(id, { ...form, ...first, project_id: api.project })
     await edit(id, { ...form, name: 'By the second', 'config.urls': 'https://two.example.com' })

@@ -3,6 +3,7 @@
 import type { ChannelKind } from '../../../src/domain/channel.ts'
 import { startAlertmanager } from './alertmanager.ts'
 import { startEmail } from './email.ts'
+import { startPagerduty } from './pagerduty.ts'
 import type { Service } from './service.ts'
 import { startSlack } from './slack.ts'
 import { startWebhook } from './webhook.ts'
@@ -12,4 +13,5 @@ export const SERVICES: Readonly<Record<ChannelKind, () => Promise<Service & { re
   alertmanager: startAlertmanager,
   slack: startSlack,
   email: startEmail,
+  pagerduty: startPagerduty,
 }

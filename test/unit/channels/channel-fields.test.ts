@@ -1,6 +1,7 @@
 /** The fields of a channel in requests: which values are valid, and what the response says about the others. */
 
 import { describe, expect, it } from 'vitest'
+import { CHANNEL_KINDS } from '../../../src/domain/channel.ts'
 import type { AppError } from '../../../src/domain/errors.ts'
 import { CHECK_EVENT_TYPES } from '../../../src/domain/event.ts'
 import { NewChannel } from '../../../src/http/api/channels.ts'
@@ -50,6 +51,8 @@ describe('a new channel', () => {
       { urls: ['http://am'], labels: { severity: 'page', _x: 'y', constructor: 'z' } },
     ],
     ['private addresses: they are checked when something is sent', 'webhook', { url: 'http://169.254.169.254/' }],
+    ['a key of 8 characters', 'pagerduty', { routing_key: 'k'.repeat(8) }],
+    ['a key of 255 characters', 'pagerduty', { routing_key: '~'.repeat(255), severity: 'info', url: longUrl(2_048) }],
     ['twenty recipients', 'email', { to: many(20, (index) => `user${index}@example.com`) }],
   ])('may have %s', (_, kind, config) => {
     expect(faultOf({ ...aWebhook, kind, config })).toBeUndefined()
@@ -124,6 +127,23 @@ describe('a new channel', () => {
     ['alertmanager', { urls: ['http://am'], labels: { team: 'x'.repeat(201) } }, 'config.labels.team', VALUE_RULE],
     ['alertmanager', { urls: ['http://am'], labels: { team: 'a\u0000' } }, 'config.labels.team', VALUE_RULE],
     ['alertmanager', { urls: ['http://am'], labels: { team: 1 } }, 'config.labels.team', VALUE_RULE],
+    ['pagerduty', {}, 'config.routing_key', 'is required'],
+    ...['k'.repeat(7), 'k'.repeat(256), 'with white space', 'with"quotes', 'with\\backslash', 'größe-größe', 1].map(
+      (routing_key): [string, object, string, string] => [
+        'pagerduty',
+        { routing_key },
+        'config.routing_key',
+        'must be 8 to 255 letters, digits and signs of ASCII, without white space, quotes and backslashes',
+      ],
+    ),
+    [
+      'pagerduty',
+      { routing_key: 'k'.repeat(32), severity: 'high' },
+      'config.severity',
+      'must be one of critical, error, warning, info',
+    ],
+    ['pagerduty', { routing_key: 'k'.repeat(32), url: 'events.pagerduty.com' }, 'config.url', URL_RULE],
+    ['pagerduty', { routing_key: 'k'.repeat(32), url: longUrl(2_049) }, 'config.url', URL_RULE],
     ['email', { to: [] }, 'config.to', 'must be a list of 1 to 20 e-mail addresses'],
     ['email', { to: 'a@example.com' }, 'config.to', 'must be a list of 1 to 20 e-mail addresses'],
     [
@@ -152,7 +172,7 @@ describe('a new channel', () => {
   })
 
   it.each<[object, string]>([
-    [{ kind: 'constructor' }, 'kind must be one of webhook, alertmanager, slack, email'],
+    [{ kind: 'constructor' }, `kind must be one of ${CHANNEL_KINDS.join(', ')}`],
     [{ name: undefined }, 'name is required'],
     [{ name: ' ' }, 'name must be text of 1 to 100 characters, without control characters'],
     [{ project_id: 'x' }, 'project_id must be a UUID'],

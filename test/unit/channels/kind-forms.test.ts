@@ -13,6 +13,7 @@ const EXAMPLES = {
   slack: { url: 'https://hooks.slack.com/services/x' },
   email: { to: ['ops@example.com', 'dba@example.com'] },
   alertmanager: { urls: ['https://a.example.com', 'https://b.example.com'], labels: { team: 'a=b', route: 'c' } },
+  pagerduty: { routing_key: 'k'.repeat(32), severity: 'info', url: 'https://events.example.com/' },
 }
 
 describe.each(CHANNEL_KINDS)('the form of the kind %s', (kind) => {
