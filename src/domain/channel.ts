@@ -4,7 +4,7 @@ import type { Tenant } from './access.ts'
 import { type CheckEventType, STANDARD_EVENT_TYPES } from './event.ts'
 
 /** What a channel can be. Each kind is a folder in channels/kinds. */
-export const CHANNEL_KINDS = ['webhook', 'alertmanager', 'slack', 'email', 'pagerduty'] as const
+export const CHANNEL_KINDS = ['webhook', 'alertmanager', 'slack', 'email', 'pagerduty', 'apprise'] as const
 export type ChannelKind = (typeof CHANNEL_KINDS)[number]
 
 /**

@@ -7,6 +7,8 @@ import type { Senders } from '../../delivery/outcome.ts'
 import { CHANNEL_KINDS, type ChannelKind } from '../../domain/channel.ts'
 import { alertmanagerConfig } from './alertmanager/config.ts'
 import { createAlertmanagerSender } from './alertmanager/send.ts'
+import { appriseConfig } from './apprise/config.ts'
+import { createAppriseSender } from './apprise/send.ts'
 import { emailConfig } from './email/config.ts'
 import { createEmailSender } from './email/send.ts'
 import { defineKind, type Kind, type SenderContext } from './kind.ts'
@@ -23,6 +25,7 @@ export const KINDS = {
   slack: defineKind(slackConfig, createSlackSender),
   email: defineKind(emailConfig, createEmailSender),
   pagerduty: defineKind(pagerdutyConfig, createPagerdutySender),
+  apprise: defineKind(appriseConfig, createAppriseSender),
 } satisfies Record<ChannelKind, Kind>
 
 /** A sender for each kind. */

@@ -31,6 +31,7 @@ const CONFIGS = {
   email: { to: ['ops@example.com', 'dba@example.com'] },
   alertmanager: { urls: ['https://u:s3cret@alerts.example.com'], labels: { team: 'payments' } },
   pagerduty: { routing_key: 's3cret-key', url: 'https://events.example.com/t0ken' },
+  apprise: { url: 'https://u:s3cret@apprise.example.com', urls: 'pover://t0ken@s3cret' },
 }
 const makeChannel = async (fields: object = {}, key?: string): Promise<string> =>
   (await api.addChannel({ config: CONFIGS.webhook, ...fields }, key)).id
@@ -173,6 +174,12 @@ describe('/channels/new', () => {
       { 'config.to': 'ops@example.com\nops' },
       'config.to',
       /^Recipients, line 2: must be an e-mail address\.$/,
+    ],
+    [
+      'apprise',
+      { 'config.url': 'https://a.example.com', 'config.key': 'ops', 'config.urls': 'json://b.example.com' },
+      'config.key',
+      /^Key must be given, or else urls: exactly one of the two\.$/,
     ],
     [
       'alertmanager',

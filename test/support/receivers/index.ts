@@ -2,6 +2,7 @@
 
 import type { ChannelKind } from '../../../src/domain/channel.ts'
 import { startAlertmanager } from './alertmanager.ts'
+import { startApprise } from './apprise.ts'
 import { startEmail } from './email.ts'
 import { startPagerduty } from './pagerduty.ts'
 import type { Service } from './service.ts'
@@ -14,4 +15,5 @@ export const SERVICES: Readonly<Record<ChannelKind, () => Promise<Service & { re
   slack: startSlack,
   email: startEmail,
   pagerduty: startPagerduty,
+  apprise: startApprise,
 }

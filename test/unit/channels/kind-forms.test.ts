@@ -14,6 +14,7 @@ const EXAMPLES = {
   email: { to: ['ops@example.com', 'dba@example.com'] },
   alertmanager: { urls: ['https://a.example.com', 'https://b.example.com'], labels: { team: 'a=b', route: 'c' } },
   pagerduty: { routing_key: 'k'.repeat(32), severity: 'info', url: 'https://events.example.com/' },
+  apprise: { url: 'https://apprise.example.com', key: 'ops', tag: 'a, b' },
 }
 
 describe.each(CHANNEL_KINDS)('the form of the kind %s', (kind) => {
