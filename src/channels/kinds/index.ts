@@ -7,6 +7,8 @@ import type { Senders } from '../../delivery/outcome.ts'
 import { CHANNEL_KINDS, type ChannelKind } from '../../domain/channel.ts'
 import { alertmanagerConfig } from './alertmanager/config.ts'
 import { createAlertmanagerSender } from './alertmanager/send.ts'
+import { appriseConfig } from './apprise/config.ts'
+import { createAppriseSender } from './apprise/send.ts'
 import { discordConfig } from './discord/config.ts'
 import { createDiscordSender } from './discord/send.ts'
 import { emailConfig } from './email/config.ts'
@@ -14,6 +16,8 @@ import { createEmailSender } from './email/send.ts'
 import { googleChatConfig } from './googlechat/config.ts'
 import { createGoogleChatSender } from './googlechat/send.ts'
 import { defineKind, type Kind, type SenderContext } from './kind.ts'
+import { pagerdutyConfig } from './pagerduty/config.ts'
+import { createPagerdutySender } from './pagerduty/send.ts'
 import { slackConfig } from './slack/config.ts'
 import { createSlackSender } from './slack/send.ts'
 import { teamsConfig } from './teams/config.ts'
@@ -29,6 +33,8 @@ export const KINDS = {
   teams: defineKind(teamsConfig, createTeamsSender),
   discord: defineKind(discordConfig, createDiscordSender),
   googlechat: defineKind(googleChatConfig, createGoogleChatSender),
+  pagerduty: defineKind(pagerdutyConfig, createPagerdutySender),
+  apprise: defineKind(appriseConfig, createAppriseSender),
 } satisfies Record<ChannelKind, Kind>
 
 /** A sender for each kind. */

@@ -2,9 +2,11 @@
 
 import type { ChannelKind } from '../../../src/domain/channel.ts'
 import { startAlertmanager } from './alertmanager.ts'
+import { startApprise } from './apprise.ts'
 import { startDiscord } from './discord.ts'
 import { startEmail } from './email.ts'
 import { startGoogleChat } from './googlechat.ts'
+import { startPagerduty } from './pagerduty.ts'
 import type { Service } from './service.ts'
 import { startSlack } from './slack.ts'
 import { startTeams } from './teams.ts'
@@ -18,4 +20,6 @@ export const SERVICES: Readonly<Record<ChannelKind, () => Promise<Service & { re
   teams: startTeams,
   discord: startDiscord,
   googlechat: startGoogleChat,
+  pagerduty: startPagerduty,
+  apprise: startApprise,
 }

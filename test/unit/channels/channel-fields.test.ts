@@ -10,6 +10,7 @@ import { parsePart } from '../../../src/http/api/faults.ts'
 const aWebhook = { kind: 'webhook', name: 'Pager', config: { url: 'https://example.com/hook' } }
 const DANGER_RULE = 'must not begin with -, and have no |, % or quotes before the @'
 const URL_RULE = 'must be an http or https URL of at most 2048 characters, without white space and without #'
+const SERVER_RULE = `${URL_RULE}, and without ? and /notify at the end`
 const PEER_RULE = `${URL_RULE}, and without ? and /api/v2/alerts at the end`
 const DISCORD_RULE = `${URL_RULE}, and without /slack at the end: remove it, or use the kind slack`
 const LABEL_RULE =
@@ -55,6 +56,14 @@ describe('a new channel', () => {
       { urls: ['http://am'], labels: { severity: 'page', _x: 'y', constructor: 'z' } },
     ],
     ['private addresses: they are checked when something is sent', 'webhook', { url: 'http://169.254.169.254/' }],
+    ['a key of 8 characters', 'pagerduty', { routing_key: 'k'.repeat(8) }],
+    ['a key of 255 characters', 'pagerduty', { routing_key: '~'.repeat(255), severity: 'info', url: longUrl(2_048) }],
+    [
+      'a key of 128 characters and tags of 200',
+      'apprise',
+      { url: 'http://apprise:8000/', key: 'k'.repeat(128), tag: `a, ${'b'.repeat(197)}` },
+    ],
+    ['services of 1,000 characters', 'apprise', { url: 'https://a.example', urls: `json://${'x'.repeat(1_000)}` }],
     ['twenty recipients', 'email', { to: many(20, (index) => `user${index}@example.com`) }],
   ])('may have %s', (_, kind, config) => {
     expect(faultOf({ ...aWebhook, kind, config })).toBeUndefined()
@@ -139,6 +148,57 @@ describe('a new channel', () => {
     ['alertmanager', { urls: ['http://am'], labels: { team: 'x'.repeat(201) } }, 'config.labels.team', VALUE_RULE],
     ['alertmanager', { urls: ['http://am'], labels: { team: 'a\u0000' } }, 'config.labels.team', VALUE_RULE],
     ['alertmanager', { urls: ['http://am'], labels: { team: 1 } }, 'config.labels.team', VALUE_RULE],
+    ['pagerduty', {}, 'config.routing_key', 'is required'],
+    ...['k'.repeat(7), 'k'.repeat(256), 'with white space', 'with"quotes', 'with\\backslash', 'größe-größe', 1].map(
+      (routing_key): [string, object, string, string] => [
+        'pagerduty',
+        { routing_key },
+        'config.routing_key',
+        'must be 8 to 255 letters, digits and signs of ASCII, without white space, quotes and backslashes',
+      ],
+    ),
+    [
+      'pagerduty',
+      { routing_key: 'k'.repeat(32), severity: 'high' },
+      'config.severity',
+      'must be one of critical, error, warning, info',
+    ],
+    ['pagerduty', { routing_key: 'k'.repeat(32), url: 'events.pagerduty.com' }, 'config.url', URL_RULE],
+    ['pagerduty', { routing_key: 'k'.repeat(32), url: longUrl(2_049) }, 'config.url', URL_RULE],
+    ['apprise', { key: 'ops' }, 'config.url', 'is required'],
+    ...[
+      'https://a.example/?x',
+      'https://a.example/notify',
+      'https://a.example/notify/',
+      'https://a.example/notify/ops',
+    ].map((url): [string, object, string, string] => ['apprise', { url, key: 'ops' }, 'config.url', SERVER_RULE]),
+    ...['', 'k'.repeat(129), 'a/b', 'ä', 1].map((key): [string, object, string, string] => [
+      'apprise',
+      { url: 'https://a.example', key },
+      'config.key',
+      'must be 1 to 128 letters, digits, _ and -',
+    ]),
+    ...['', ' a', ',a', 'b'.repeat(201), 'a;b', 'ä'].map((tag): [string, object, string, string] => [
+      'apprise',
+      { url: 'https://a.example', key: 'ops', tag },
+      'config.tag',
+      'must be 1 to 200 letters, digits, spaces and , | _ : + & -, and begin with a letter or a digit',
+    ]),
+    ...[
+      'json://',
+      'json:/x',
+      '://x',
+      'json://a\nb',
+      'json://ä',
+      'json://"x"',
+      'json://a\\b',
+      `json://${'x'.repeat(1_001)}`,
+    ].map((urls): [string, object, string, string] => [
+      'apprise',
+      { url: 'https://a.example', urls },
+      'config.urls',
+      'must be URLs of Apprise (service://...) with commas or spaces between them: ASCII without quotes and backslashes, at most 1000 characters after the first ://',
+    ]),
     ['email', { to: [] }, 'config.to', 'must be a list of 1 to 20 e-mail addresses'],
     ['email', { to: 'a@example.com' }, 'config.to', 'must be a list of 1 to 20 e-mail addresses'],
     [
