@@ -23,8 +23,8 @@ export type ChannelKind = (typeof CHANNEL_KINDS)[number]
  */
 export const INCIDENT_KINDS: readonly ChannelKind[] = ['alertmanager', 'pagerduty']
 
-/** Those of them that can be told that a person has the incident. */
-export const ACKNOWLEDGING_KINDS: readonly ChannelKind[] = []
+/** Those of them that can know that a person has the incident. */
+export const ACKNOWLEDGING_KINDS: readonly ChannelKind[] = ['pagerduty']
 
 /** The events of a channel that does not choose. */
 export function standardEventsOf(kind: ChannelKind): readonly CheckEventType[] {

@@ -107,7 +107,10 @@ export interface Links {
 }
 
 export interface Place {
+  /** Before the address: `Check: https://...`. */
   readonly label: string
+  /** On a button. */
+  readonly action: string
   readonly url: string
 }
 
@@ -116,8 +119,8 @@ export function placesOf(links: Links, event: Event): readonly Place[] {
   if (event.type === 'channel.test') return []
   const acknowledge = linkToAcknowledge(links, event)
   return [
-    { label: 'Open the check', url: linkForPeople(links, event.check.id) },
-    ...(acknowledge === null ? [] : [{ label: 'I have it', url: acknowledge }]),
+    { label: 'Check', action: 'Open the check', url: linkForPeople(links, event.check.id) },
+    ...(acknowledge === null ? [] : [{ label: 'I have it', action: 'I have it', url: acknowledge }]),
   ]
 }
 

@@ -42,7 +42,7 @@ describe('a message to Discord', () => {
             '```\ndumping shop\ndisk full\n```',
             'Description:',
             '```\nRunbook: https://wiki.example.com/backup\n```',
-            `Open the check: ${LINK}`,
+            `Check: ${LINK}`,
           ].join('\n'),
           color: 0xcf222e,
         },
@@ -61,7 +61,7 @@ describe('a message to Discord', () => {
             'The job reported a success at 2026-11-21 03:00:00 UTC',
             '2 runs were missed',
             'Project shop',
-            `Open the check: ${LINK}`,
+            `Check: ${LINK}`,
           ].join('\n'),
           color: 0x1a7f37,
         },
@@ -205,7 +205,7 @@ describe("a text at Discord's limits", () => {
     const { description } = embedOf(failedWith(`${'x'.repeat(room)}END`))
     expect(description).toHaveLength(DISCORD_LIMITS.description)
     expect(description).toContain(`\n…${'x'.repeat(room - 4)}END\n`)
-    expect(description).toMatch(/^The job reported[\s\S]*Open the check: https:\S+$/)
+    expect(description).toMatch(/^The job reported[\s\S]*Check: https:\S+$/)
   })
 
   it('stays within them, whatever it contains', () => {
@@ -222,7 +222,7 @@ describe("a text at Discord's limits", () => {
         expect(title.length).toBeLessThanOrEqual(DISCORD_LIMITS.title)
         expect(description.length).toBeLessThanOrEqual(DISCORD_LIMITS.description)
         for (const text of [title, description]) expect(text.isWellFormed()).toBe(true)
-        expect(description).toMatch(/Open the check: https:\S+$/)
+        expect(description).toMatch(/Check: https:\S+$/)
       }),
       { numRuns: 200 },
     )

@@ -57,7 +57,7 @@ export function renderDigest(digest: Digest, links: Links): GoogleChatMessage {
     const texts = [...lines, rest(lines.length), note].filter(isText).map(escapeText)
     return toMessage(headline, [
       paragraph(renderHeadline(headline, tone), ...texts),
-      buttons([{ label: 'All checks', url: link }]),
+      buttons([{ action: 'All checks', url: link }]),
     ])
   }
   return fitLines(checks.map(cutLine), render, fits)
@@ -67,8 +67,8 @@ const renderHeadline = (text: string, tone: Tone) => `<b><font color="${COLORS[t
 
 const paragraph = (...lines: readonly string[]) => ({ textParagraph: { text: lines.join('<br>') } })
 
-const buttons = (places: readonly Place[]) => ({
-  buttonList: { buttons: places.map(({ label, url }) => ({ text: label, onClick: { openLink: { url } } })) },
+const buttons = (places: readonly Pick<Place, 'action' | 'url'>[]) => ({
+  buttonList: { buttons: places.map(({ action, url }) => ({ text: action, onClick: { openLink: { url } } })) },
 })
 
 /** `fallbackText`: plain text, for notifications of a phone. */

@@ -58,7 +58,7 @@ export function renderDigest(digest: Digest, links: Links): TeamsMessage {
   const { tone, headline, checks, rest, note, link } = describeDigest(digest, links)
   const render = (lines: readonly string[]) => {
     const text = [...lines, rest(lines.length), note].filter(isText).join('\n')
-    return toMessage([renderHeadline(headline, tone), block(text)], [open({ label: 'All checks', url: link })])
+    return toMessage([renderHeadline(headline, tone), block(text)], [open({ action: 'All checks', url: link })])
   }
   return fitLines(checks.map(cutLine), render, fits)
 }
@@ -72,7 +72,7 @@ const block = (text: string, style: Style = {}) => ({
   inlines: [{ type: 'TextRun', text: text.replace(/\{(?=\{)/g, '{\u200b'), ...style }],
 })
 
-const open = ({ label: title, url }: Place) => ({ type: 'Action.OpenUrl', title, url })
+const open = ({ action: title, url }: Pick<Place, 'action' | 'url'>) => ({ type: 'Action.OpenUrl', title, url })
 
 const toMessage = (body: readonly Block[], actions: readonly Action[]) => ({
   type: 'message',
