@@ -8,7 +8,7 @@ import type { Event } from '../../../domain/event.ts'
 import { describeDigest } from '../digest-text.ts'
 import { describeEvent, type EventText } from '../event-text.ts'
 import { cutLine, fitLines, fitWords, isText } from '../fit.ts'
-import { type Links, linkForPeople } from '../kind.ts'
+import { type Links, type Place, placesOf } from '../kind.ts'
 import { type Block, blocksOf, disarm, escapeHtml, linesOf, MARKS } from '../message-text.ts'
 
 /**
@@ -26,17 +26,12 @@ export interface MatrixMessage {
   readonly 'm.mentions': Readonly<Record<string, never>>
 }
 
-interface Link {
-  readonly text: string
-  readonly url: string
-}
-
 /** The same event gives the same bytes. */
 export function renderMessage(event: Event, links: Links): MatrixMessage {
   const words = describeEvent(event)
   const headline = `${MARKS[words.tone]} ${disarm(words.headline)}`
-  const link = event.type === 'channel.test' ? null : { text: 'Check', url: linkForPeople(links, event.check.id) }
-  const render = (fitted: EventText) => toMessage(headline, linesOf(fitted).map(disarm), blocksOf(fitted), link)
+  const places = placesOf(links, event)
+  const render = (fitted: EventText) => toMessage(headline, linesOf(fitted).map(disarm), blocksOf(fitted), places)
   return render(fitWords(words, (fitted) => fits(render(fitted))))
 }
 
@@ -44,7 +39,7 @@ export function renderDigest(digest: Digest, links: Links): MatrixMessage {
   const { tone, headline, checks, rest, note, link } = describeDigest(digest, links)
   const render = (shown: readonly string[]) => {
     const lines = [...shown, rest(shown.length), note].filter(isText)
-    return toMessage(`${MARKS[tone]} ${headline}`, lines, [], { text: 'All checks', url: link })
+    return toMessage(`${MARKS[tone]} ${headline}`, lines, [], [{ label: 'All checks', url: link }])
   }
   return fitLines(
     checks.map((check) => disarm(cutLine(check))),
@@ -57,7 +52,7 @@ function toMessage(
   headline: string,
   lines: readonly string[],
   blocks: readonly Block[],
-  link: Link | null,
+  places: readonly Pick<Place, 'label' | 'url'>[],
 ): MatrixMessage {
   const plain = [headline, ...lines, ...blocks.map(({ title, text }) => `\n${title}\n${text}`)]
   const html = [`<strong>${escapeHtml(headline)}</strong>`, ...lines.map(escapeHtml)].join('<br>')
@@ -66,12 +61,12 @@ function toMessage(
   )
   return {
     msgtype: 'm.text',
-    body: [...plain, ...(link === null ? [] : [`\n${link.text}: ${link.url}`])].join('\n'),
+    body: [...plain, ...places.map(({ label, url }) => `\n${label}: ${url}`)].join('\n'),
     format: 'org.matrix.custom.html',
     formatted_body: [
       `<p>${html}</p>`,
       ...boxes,
-      ...(link === null ? [] : [`<p><a href="${escapeHtml(link.url)}">${link.text}</a></p>`]),
+      ...places.map(({ label, url }) => `<p><a href="${escapeHtml(url)}">${label}</a></p>`),
     ].join(''),
     'm.mentions': {},
   }

@@ -5,7 +5,7 @@ import type { Event } from '../../../domain/event.ts'
 import { describeDigest } from '../digest-text.ts'
 import { describeEvent, type EventText, type Tone } from '../event-text.ts'
 import { cutLine, fitLines, fitWords, isText } from '../fit.ts'
-import { type Links, linkForPeople } from '../kind.ts'
+import { type Links, type Place, placesOf } from '../kind.ts'
 import { blocksOf, linesOf } from '../message-text.ts'
 import type { NtfySettings } from './config.ts'
 
@@ -39,7 +39,7 @@ const PRIORITY = { failure: 4, others: 3 } as const
 /** The same event gives the same bytes. */
 export function renderMessage(event: Event, links: Links, settings: NtfySettings): NtfyMessage {
   const words = describeEvent(event)
-  const view = event.type === 'channel.test' ? {} : viewOf('Check', linkForPeople(links, event.check.id))
+  const view = viewOf(placesOf(links, event))
   const render = (fitted: EventText) => {
     const blocks = blocksOf(fitted).map(({ title, text }) => `\n${title}\n${text}`)
     return toMessage(settings, words, [...linesOf(fitted), ...blocks], view)
@@ -51,12 +51,16 @@ export function renderDigest(digest: Digest, links: Links, settings: NtfySetting
   const words = describeDigest(digest, links)
   const render = (shown: readonly string[]) => {
     const lines = [...shown, words.rest(shown.length), words.note].filter(isText)
-    return toMessage(settings, words, lines, viewOf('All checks', words.link))
+    return toMessage(settings, words, lines, viewOf([{ label: 'All checks', url: words.link }]))
   }
   return fitLines(words.checks.map(cutLine), render, fits)
 }
 
-const viewOf = (label: string, url: string) => ({ click: url, actions: [{ action: 'view', label, url }] }) as const
+function viewOf(places: readonly Pick<Place, 'label' | 'url'>[]): Pick<NtfyMessage, 'click' | 'actions'> {
+  const [first] = places
+  if (first === undefined) return {}
+  return { click: first.url, actions: places.map(({ label, url }) => ({ action: 'view', label, url })) }
+}
 
 function toMessage(
   { topic, priority = PRIORITY.failure }: NtfySettings,

@@ -8,7 +8,7 @@ import type { Event } from '../../../domain/event.ts'
 import { describeDigest } from '../digest-text.ts'
 import { describeEvent, type EventText } from '../event-text.ts'
 import { cutLine, fitLines, fitWords, isText } from '../fit.ts'
-import { type Links, linkForPeople } from '../kind.ts'
+import { type Links, placesOf } from '../kind.ts'
 import { blocksOf, disarm, escapeHtml, linesOf, MARKS } from '../message-text.ts'
 import type { TelegramSettings } from './config.ts'
 
@@ -34,11 +34,11 @@ interface Button {
 export function renderMessage(event: Event, links: Links, settings: TelegramSettings): TelegramMessage {
   const words = describeEvent(event)
   const headline = `${MARKS[words.tone]} ${disarm(words.headline)}`
-  const button = event.type === 'channel.test' ? null : { text: 'Check', url: linkForPeople(links, event.check.id) }
+  const buttons = placesOf(links, event).map(({ label: text, url }) => ({ text, url }))
   const render = (fitted: EventText) => {
     const lines = linesOf(fitted).map((line) => escapeHtml(disarm(line)))
     const blocks = blocksOf(fitted).map(({ title, text }) => `\n${escapeHtml(title)}\n<pre>${escapeHtml(text)}</pre>`)
-    return toMessage(settings, headline, [...lines, ...blocks], button)
+    return toMessage(settings, headline, [...lines, ...blocks], buttons)
   }
   return render(fitWords(words, (fitted) => fits(render(fitted))))
 }
@@ -47,7 +47,7 @@ export function renderDigest(digest: Digest, links: Links, settings: TelegramSet
   const { tone, headline, checks, rest, note, link } = describeDigest(digest, links)
   const render = (shown: readonly string[]) => {
     const lines = [...shown, rest(shown.length), note].filter(isText).map(escapeHtml)
-    return toMessage(settings, `${MARKS[tone]} ${headline}`, lines, { text: 'All checks', url: link })
+    return toMessage(settings, `${MARKS[tone]} ${headline}`, lines, [{ text: 'All checks', url: link }])
   }
   return fitLines(
     checks.map((check) => disarm(cutLine(check))),
@@ -61,18 +61,18 @@ function toMessage(
   { chat_id, thread_id }: TelegramSettings,
   headline: string,
   lines: readonly string[],
-  button: Button | null,
+  buttons: readonly Button[],
 ): TelegramMessage {
   // Telegram refuses a whole message for a button to a host without a dot (`LinkManager::check_link_impl` of its client library).
-  const isButton = button !== null && /[.:]/.test(new URL(button.url).hostname)
-  const last = button === null || isButton ? [] : [`\n${button.text}: ${escapeHtml(button.url)}`]
+  const areButtons = buttons.some(({ url }) => /[.:]/.test(new URL(url).hostname))
+  const last = areButtons ? [] : buttons.map(({ text, url }) => `\n${text}: ${escapeHtml(url)}`)
   return {
     chat_id,
     ...(thread_id === undefined ? {} : { message_thread_id: thread_id }),
     text: [`<b>${escapeHtml(headline)}</b>`, ...lines, ...last].join('\n'),
     parse_mode: 'HTML',
     link_preview_options: { is_disabled: true },
-    ...(isButton ? { reply_markup: { inline_keyboard: [[button]] } } : {}),
+    ...(areButtons ? { reply_markup: { inline_keyboard: [buttons] } } : {}),
   }
 }
 
