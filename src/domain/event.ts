@@ -32,7 +32,7 @@ export const STANDARD_EVENT_TYPES = [
 export const CHECK_EVENT_TYPES = [...STANDARD_EVENT_TYPES, 'check.late', 'check.unknown'] as const
 export type CheckEventType = (typeof CHECK_EVENT_TYPES)[number]
 /**
- * `check.acknowledged` goes to channels that keep incidents and can be told so, and no channel chooses it. `channel.test`
+ * `check.acknowledged` goes to channels that keep incidents and can know it, and no channel chooses it. `channel.test`
  * is requested by a user to test a channel.
  */
 export const EVENT_TYPES = [...CHECK_EVENT_TYPES, 'check.acknowledged', 'channel.test'] as const

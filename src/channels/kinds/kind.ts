@@ -106,6 +106,24 @@ export interface Links {
   acknowledge(incident: Incident): string | null
 }
 
+export interface Place {
+  /** Before the address: `Check: https://...`. */
+  readonly label: string
+  /** On a button. */
+  readonly action: string
+  readonly url: string
+}
+
+/** Where a message leads: to its check, and to the acknowledgement of what it is about. None for a test. */
+export function placesOf(links: Links, event: Event): readonly Place[] {
+  if (event.type === 'channel.test') return []
+  const acknowledge = linkToAcknowledge(links, event)
+  return [
+    { label: 'Check', action: 'Open the check', url: linkForPeople(links, event.check.id) },
+    ...(acknowledge === null ? [] : [{ label: 'I have it', action: 'I have it', url: acknowledge }]),
+  ]
+}
+
 /** Where whoever reads the message acknowledges what it is about. Null: it is about no incident that is open. */
 export function linkToAcknowledge(links: Links, event: Event): string | null {
   if (event.type !== 'check.down' || event.facts.incident_at === undefined) return null

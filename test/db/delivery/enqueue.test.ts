@@ -1,5 +1,6 @@
 import { beforeEach, describe, expect, it } from 'vitest'
 import { setInstallationChannel } from '../../../src/channels/installation-channel.ts'
+import { acknowledgeCheck } from '../../../src/checks/acknowledge.ts'
 import { pauseCheck, resumeCheck } from '../../../src/checks/pause-resume.ts'
 import { DELIVERY_STATUSES, INSTALLATION_CHANNEL_ID } from '../../../src/domain/channel.ts'
 import type { NotifiedCheck } from '../../../src/domain/event.ts'
@@ -77,6 +78,22 @@ describe('which channels an event goes to', () => {
     expect(await typesFor(chosen)).toEqual(['check.down', 'check.paused', 'check.down', 'check.up'])
     expect(await typesFor(all)).toEqual(['check.down', 'check.paused', 'check.down', 'check.up'])
     expect(await typesFor(none)).toEqual(['check.paused', 'check.up'])
+  })
+
+  it('sends what keeps incidents that a person has one, if the service can know it, and no other channel', async () => {
+    const pagerduty = await fixture.addChannel({
+      settings: { kind: 'pagerduty', routing_key: 'k'.repeat(32) } as const,
+    })
+    const alertmanager = await fixture.addChannel({
+      settings: { kind: 'alertmanager', urls: ['http://a.example.com'], labels: {} } as const,
+    })
+    const chat = await fixture.addChannel()
+    await fixture.ping(check, FAILED)
+    await acknowledgeCheck(context(), fixture.tenant(), check.id)
+    await acknowledgeCheck(context(), fixture.tenant(), check.id, { forSeconds: 300 })
+    expect(await typesFor(pagerduty)).toEqual(['check.down', 'check.acknowledged'])
+    expect(await typesFor(alertmanager)).toEqual(['check.down'])
+    expect(await typesFor(chat)).toEqual(['check.down'])
   })
 
   it('down, paused, resumed, success: each channel that got check.down and wants check.up gets it', async () => {
