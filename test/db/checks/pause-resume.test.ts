@@ -56,6 +56,7 @@ describe('pausing', () => {
       consecutiveMisses: 0,
       pause: { by: doerOf(tenant), until: null, comment: null },
       downNotifiedAt: null,
+      acknowledged: null,
       reminders: 0,
     })
     expect(await getCheck(fixture.context, tenant, check.id)).toEqual(paused)
