@@ -1,5 +1,5 @@
 /**
- * The credential in the link of a message: whoever has the message may acknowledge its incident, and may do nothing else. A
+ * The credential in the link of a message: a person who has the message may acknowledge its incident, and nothing else. A
  * token names a check and the beginning of an incident. It is valid until the incident ends: a reader compares both.
  */
 

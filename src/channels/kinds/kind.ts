@@ -124,7 +124,7 @@ export function placesOf(links: Links, event: Event): readonly Place[] {
   ]
 }
 
-/** Where whoever reads the message acknowledges what it is about. Null: it is about no incident that is open. */
+/** Where the reader of a message acknowledges what it is about. Null: it is about no open incident. */
 export function linkToAcknowledge(links: Links, event: Event): string | null {
   if (event.type !== 'check.down' || event.facts.incident_at === undefined) return null
   return links.acknowledge({ checkId: event.check.id, since: Date.parse(event.facts.incident_at) })
