@@ -51,7 +51,7 @@ create table audit_log (
   address text,
   detail jsonb not null default '{}'::jsonb,
   constraint audit_log_action_check CHECK ((action ~ '^[a-z_]+([.][a-z_]+)?$'::text)),
-  constraint audit_log_actor_kind_check CHECK ((actor_kind = ANY (ARRAY['user'::text, 'api_key'::text, 'controller'::text, 'system'::text]))),
+  constraint audit_log_actor_kind_check CHECK ((actor_kind = ANY (ARRAY['user'::text, 'api_key'::text, 'controller'::text, 'link'::text, 'system'::text]))),
   constraint audit_log_pkey PRIMARY KEY (id)
 );
 CREATE INDEX audit_log_action ON public.audit_log USING btree (organization_id, action, id);

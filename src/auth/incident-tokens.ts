@@ -4,7 +4,7 @@
  */
 
 import { createHmac, hkdfSync, timingSafeEqual } from 'node:crypto'
-import type { Instant } from '../domain/check.ts'
+import type { Incident } from '../domain/check.ts'
 
 /** Names the purpose, which makes the key independent of others derived from SECRET_KEY (RFC 5869, section 3.2). */
 const KEY_INFO = 'heartbeat-operator incident token v1'
@@ -14,12 +14,6 @@ const MAC_BYTES = 16
 const BYTES = ID_BYTES + TIME_BYTES + MAC_BYTES
 /** In base64url, without padding. */
 const TOKEN = new RegExp(`^[A-Za-z0-9_-]{${Math.ceil((BYTES * 4) / 3)}}$`)
-
-export interface Incident {
-  readonly checkId: string
-  /** When it began, in milliseconds. */
-  readonly since: Instant
-}
 
 export type IncidentTokens = ReturnType<typeof createIncidentTokens>
 

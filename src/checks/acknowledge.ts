@@ -1,6 +1,6 @@
 /** Acknowledging an incident: a person has it in hand, so its recipients are not reminded (domain/reminders.ts). */
 
-import { doerOf, type Principal } from '../domain/access.ts'
+import { type Actor, doerOf, type Principal } from '../domain/access.ts'
 import type { Acknowledgement } from '../domain/check.ts'
 import { AppError } from '../domain/errors.ts'
 import { toIso } from '../domain/instant.ts'
@@ -29,7 +29,7 @@ export function acknowledgeCheck(
 /** The same of a check whose state the transaction has locked. */
 export async function acknowledgeLocked(
   context: Context,
-  by: Principal,
+  by: Actor,
   { tx, record, locked }: LockedWork,
   { forSeconds, comment = null }: AcknowledgeInput,
 ) {

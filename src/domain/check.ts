@@ -120,6 +120,12 @@ export interface Acknowledgement {
   readonly comment: string | null
 }
 
+/** A check, and when its incident began (`CheckState.incidentSince`, whole milliseconds): what the link of a message names. */
+export interface Incident {
+  readonly checkId: string
+  readonly since: Instant
+}
+
 /** What a pause says of itself. */
 export interface Pause {
   readonly by: Doer

@@ -27,6 +27,7 @@ const isBelow = (sitePath: string, path: string) =>
 
 /** What the service serves at the root of the site. A path that begins with one of these can be a path of the site or one of ours. */
 const OWN_PATHS = [
+  'ack',
   'api',
   'assets',
   'badge',

@@ -63,6 +63,10 @@ export const SCRAPES = 3
 
 /** In a minute: wrong credentials of an address. */
 export const REJECTIONS = 300
+/** In a minute: links of messages that we have not made, of an address and of a network of 256 IPv6 addresses. */
+export const FORGED_LINKS = { address: 50, network: 100 }
+/** In a minute: requests by the link of an incident. */
+export const LINK_REQUESTS = 60
 /** In a minute: badges of a key. Caches ask once a minute for each badge. A badge of a project reads all its checks. */
 export const BADGES = 600
 /** In a minute: requests of a user to the dashboard. Each open page makes two, or more when it reconnects. */

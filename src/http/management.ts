@@ -1,8 +1,13 @@
-/** The management port: the API below /api/, with the badges below /badge/, and the dashboard everywhere else. */
+/**
+ * The management port: the API below /api/, with the badges below /badge/, the links of messages below /ack/, and the dashboard
+ * everywhere else.
+ */
 
 import type { IncomingMessage, RequestListener } from 'node:http'
+import { ACKNOWLEDGE_PREFIX } from '../channels/kinds/kind.ts'
 import { LIMITS } from '../domain/limits.ts'
 import { belowSite, sitePathOf } from '../domain/site.ts'
+import { type AckParts, createAckApp } from './ack/app.ts'
 import { type ApiParts, createApiApp } from './api/app.ts'
 import { BADGE_PREFIX } from './badges/path.ts'
 import { createDashboardApp, type DashboardParts } from './dashboard/app.ts'
@@ -10,7 +15,7 @@ import { isOfHealthchecks } from './healthchecks/app.ts'
 import { presentFault } from './middleware/errors.ts'
 import type { FaultText, HttpServerOptions } from './server.ts'
 
-export interface ManagementParts extends ApiParts, DashboardParts {
+export interface ManagementParts extends ApiParts, DashboardParts, AckParts {
   readonly isDashboardOn: boolean
 }
 
@@ -23,26 +28,32 @@ export function serveManagement(parts: ManagementParts) {
   const dashboard = parts.isDashboardOn ? createDashboardApp(parts).callback() : null
   return {
     name: 'api',
-    handler: routeManagement(createApiApp(parts).callback(), dashboard, sitePath),
+    handler: routeManagement(
+      { api: createApiApp(parts).callback(), dashboard, links: createAckApp(parts).callback() },
+      sitePath,
+    ),
     body: BODY,
     errorText: createFaultText(sitePath),
   } satisfies Partial<HttpServerOptions>
+}
+
+interface Apps {
+  readonly api: RequestListener
+  readonly dashboard: RequestListener | null
+  readonly links: RequestListener
 }
 
 /**
  * `dashboard` null: it is off, and the API responds to its paths with 404. `sitePath`: what a proxy has before our own
  * paths (domain/site.ts). A proxy may forward a credential of its own, so `Authorization` does not decide.
  */
-export function routeManagement(
-  api: RequestListener,
-  dashboard: RequestListener | null,
-  sitePath = () => '',
-): RequestListener {
+export function routeManagement({ api, dashboard, links }: Apps, sitePath = () => ''): RequestListener {
   return (request, response) => {
     const site = sitePath()
     const path = belowSite(site, request.url ?? '/')
     if (site !== '') request.url = path
     const isOfApi = path.startsWith('/api/') || /^\/api(\?|$)/.test(path) || path.startsWith(BADGE_PREFIX)
+    if (path.startsWith(ACKNOWLEDGE_PREFIX)) return links(request, response)
     return dashboard === null || isOfApi ? api(request, response) : dashboard(request, response)
   }
 }

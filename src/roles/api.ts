@@ -183,6 +183,7 @@ export function createApiRole(base: ApiRoleOptions) {
   const management = serveManagement({
     context: { ...context, sealer, reach: reachOf(config) },
     tokens,
+    incidentTokens,
     authenticate: createAuthenticate(context, tokens, issuers),
     rateLimitPerMinute: config.rateLimitPerMinute,
     findClientAddress: createFindClientAddress(config.trustedProxies),

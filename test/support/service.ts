@@ -2,6 +2,7 @@
 
 import type { RequestListener } from 'node:http'
 import { createAuthenticate } from '../../src/auth/authenticate.ts'
+import { createIncidentTokens } from '../../src/auth/incident-tokens.ts'
 import { createSignIn } from '../../src/auth/sign-in.ts'
 import { createTokens } from '../../src/auth/tokens.ts'
 import type { ChannelContext } from '../../src/channels/context.ts'
@@ -112,6 +113,7 @@ export async function startTestApi(
     live,
     context,
     tokens,
+    incidentTokens: createIncidentTokens(SECRET_KEY, []),
     authenticate: createAuthenticate(context, tokens),
     rateLimitPerMinute: 1_000_000,
     baseUrl: () => url,

@@ -4,7 +4,7 @@ import type { z } from 'zod'
 import type { HttpClient } from '../../delivery/http.ts'
 import type { Sender } from '../../delivery/outcome.ts'
 import type { ChannelSettings } from '../../domain/channel.ts'
-import type { Instant } from '../../domain/check.ts'
+import type { Incident, Instant } from '../../domain/check.ts'
 import type { Event } from '../../domain/event.ts'
 import { siteUrlOf } from '../../domain/site.ts'
 import type { Clock } from '../../runtime/clock.ts'
@@ -128,12 +128,6 @@ export function placesOf(links: Links, event: Event): readonly Place[] {
 export function linkToAcknowledge(links: Links, event: Event): string | null {
   if (event.type !== 'check.down' || event.facts.incident_at === undefined) return null
   return links.acknowledge({ checkId: event.check.id, since: Date.parse(event.facts.incident_at) })
-}
-
-/** A check and the beginning of its incident, which a token names (auth/incident-tokens.ts). */
-interface Incident {
-  readonly checkId: string
-  readonly since: Instant
 }
 
 /** Where a person finds the check. */

@@ -51,6 +51,10 @@ const EventLinks = z
     dashboard: z.string().optional().meta({
       description: 'The page of the check, for people. Absent while the dashboard is off.',
     }),
+    acknowledge: z.string().optional().meta({
+      description:
+        'Only of check.down: a page for people that acknowledges the incident. It needs no other credential, and is valid until the incident ends. A POST to it does the same at once.',
+    }),
   })
   .meta({ id: 'EventLinks', description: 'Where to read more.' })
 

@@ -61,6 +61,7 @@ const CHECK = {
   resume_on_ping: false,
   channels: null,
   flapping: false,
+  acknowledged: null,
   last_start_at: '2026-11-21T02:00:00.000Z',
   last_duration_ms: 93_512,
   pings_total: 38,
@@ -162,6 +163,13 @@ const TOKENS = {
   refresh_token: 'hbr_1c8f2d6b9e4a7053',
 }
 
+const ACKNOWLEDGED = {
+  by: { kind: 'user', id: USER_ID, name: 'ada@example.com' },
+  at: '2026-11-21T02:10:00.000Z',
+  until: '2026-11-21T04:10:00.000Z',
+  comment: 'The disk is being replaced',
+}
+
 export const EXAMPLES: Readonly<Record<string, Example>> = {
   listChecks: { response: { checks: [CHECK], next_cursor: null } },
   createCheck: {
@@ -192,6 +200,11 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
       due_at: '2026-11-23T02:31:33.512Z',
     },
   },
+  acknowledgeCheck: {
+    body: { for_seconds: 7_200, comment: ACKNOWLEDGED.comment },
+    response: { ...CHECK, acknowledged: ACKNOWLEDGED },
+  },
+  unacknowledgeCheck: { response: CHECK },
   listPings: { response: { pings: [PING], next_cursor: null } },
   getPing: { response: PING },
   getPingBody: { response: PING.body },
@@ -352,6 +365,7 @@ export const WEBHOOK_EXAMPLE: Json = {
       pings: `${LINK}/pings`,
       flips: `${LINK}/flips`,
       dashboard: LINK.replace('/api/v1', ''),
+      acknowledge: 'https://heartbeat.example.com/ack/AaH_1nBPduKBZOJAV0KTPQGaHPbk6JaGxk1Z8zQ5rWq0f2bNwHc',
     },
   },
 }

@@ -6,13 +6,13 @@ import { createFindDashboardCaller, type DashboardCaller, isSessionToken } from 
 import { includesScope } from '../../domain/access.ts'
 import type { Instant } from '../../domain/check.ts'
 import { AppError } from '../../domain/errors.ts'
-import { LIMITS } from '../../domain/limits.ts'
 import { sitePathOf } from '../../domain/site.ts'
 import { addressGroup } from '../../runtime/addresses.ts'
 import type { Log } from '../../runtime/log.ts'
-import { RequestAborted, readBody } from '../body.ts'
+import { RequestAborted } from '../body.ts'
 import type { FindClientAddress } from '../client-address.ts'
 import { encodingOf } from '../compress.ts'
+import { readForm } from '../form.ts'
 import { DASHBOARD_REQUESTS } from '../limits.ts'
 import { createRejectionCount } from '../middleware/limit-rejections.ts'
 import { type OnRequest, observe } from '../middleware/observe.ts'
@@ -201,13 +201,6 @@ const setHeaders: Middleware = (ctx, next) => {
 function toLogIn(ctx: Context): Redirect {
   const next = ['GET', 'HEAD'].includes(ctx.method) ? ownPath(ctx.url) : pathOfReferrer(ctx)
   return { kind: 'redirect', to: next === null ? '/login' : `/login?next=${encodeURIComponent(next)}` }
-}
-
-async function readForm(ctx: Context): Promise<URLSearchParams> {
-  const bytes = await readBody(ctx.req, LIMITS.apiBodyBytes)
-  if (bytes.length > 0 && !ctx.is('application/x-www-form-urlencoded'))
-    throw new AppError('unsupported_media_type', 'a form must be sent as application/x-www-form-urlencoded')
-  return readParameters(bytes.toString(), 'fields')
 }
 
 /** PostgreSQL stores no NUL. */

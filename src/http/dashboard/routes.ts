@@ -3,6 +3,7 @@
 import type { PageRoute } from './page.ts'
 import { channelFormRoutes } from './pages/channels/channel-form.ts'
 import { channelsRoutes } from './pages/channels/channels.ts'
+import { acknowledgeRoutes } from './pages/checks/acknowledge.ts'
 import { checkRoutes } from './pages/checks/check.ts'
 import { checkActionRoutes } from './pages/checks/check-actions.ts'
 import { checkFormRoutes } from './pages/checks/check-form.ts'
@@ -25,6 +26,7 @@ export const PAGES: readonly PageRoute[] = [
   ...settingsRoutes,
   ...serviceRoutes,
   ...checkActionRoutes,
+  ...acknowledgeRoutes,
   ...checkPingRoutes,
   // Last: `/checks/{id}` would match other paths of checks.
   ...checkRoutes,

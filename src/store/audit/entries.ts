@@ -15,9 +15,13 @@ export interface NewEntry {
 }
 
 /** Flips notify of the rest (../history/new-flips.ts), the first one of a new check too. */
-const NOTIFIED = (['check.changed', 'check.removed'] satisfies AuditAction[]).map((action) => `'${action}'`).join(', ')
+const NOTIFIED = (
+  ['check.changed', 'check.removed', 'check.acknowledged', 'check.unacknowledged'] satisfies AuditAction[]
+)
+  .map((action) => `'${action}'`)
+  .join(', ')
 
-/** Notifies of checks that were changed or removed when the transaction commits (change-notices.ts). */
+/** Notifies of checks that were changed, acknowledged or removed when the transaction commits (change-notices.ts). */
 export async function insertEntries(tx: Queryable, entries: readonly NewEntry[]): Promise<void> {
   const insert = ({ entry, organizationId, projectId }: NewEntry) => {
     const { id, at, actor, action, target, address, detail } = entry

@@ -55,6 +55,7 @@ const CASES: [name: string, code: ErrorCode, send: () => Answer, path?: string][
   ['a project with checks', 'project_not_empty', () => api.client.delete(`/projects/${api.project}`)],
   ['a channel that checks chose', 'channel_in_use', async () => removeChosen()],
   ['a channel that moves', 'channel_in_use', async () => moveChosen(), 'body.project_id'],
+  ['a check that is not down', 'not_down', async () => api.client.post(`/checks/${(await create()).id}/acknowledge`)],
   ['a muted channel', 'muted', async () => api.client.post(`/deliveries/${await addMutedDelivery()}/retry`)],
   // No key is left behind it.
   ['the last admin', 'last_admin', async () => removeAdmins()],

@@ -256,7 +256,14 @@ describe('the OpenAPI document', () => {
     ['check.unknown', anEvent('outage', 'up')],
     ['channel.test', aTestEvent],
   ])('describes the body of %s', (_, event) => {
-    for (const each of [links, createLinks(() => 'https://heartbeat.test/api/v1', true)]) {
+    for (const each of [
+      links,
+      createLinks(
+        () => 'https://heartbeat.test/api/v1',
+        true,
+        () => 'token',
+      ),
+    ]) {
       const payload = JSON.parse(renderPayload(event, each))
       expect(schema.safeParse(payload)).toEqual({ success: true, data: payload })
       expect(WebhookPayload.parse(payload)).toEqual(payload)

@@ -7,7 +7,11 @@ const routeOf = (url: string, headers: object = {}, hasDashboard = true) => {
   const note = (name: string) => () => {
     seen = name
   }
-  const route = routeManagement(note('api'), hasDashboard ? note('dashboard') : null)
+  const route = routeManagement({
+    api: note('api'),
+    dashboard: hasDashboard ? note('dashboard') : null,
+    links: note('links'),
+  })
   route({ url, headers } as IncomingMessage, {} as ServerResponse)
   return seen
 }
@@ -40,17 +44,26 @@ it('the API has the badges, which are below /badge/, for every client, also with
     expect(routeOf(url), url).toBe('dashboard')
 })
 
+it('the links of messages have what is below /ack/, also without a dashboard', () => {
+  for (const hasDashboard of [true, false])
+    for (const url of ['/ack/x', '/ack/', '/ack/x?y']) expect(routeOf(url, {}, hasDashboard), url).toBe('links')
+  for (const url of ['/ack', '/acks/x', '/checks/ack/x']) expect(routeOf(url), url).toBe('dashboard')
+})
+
 it('below a path, each has its own with the path and without it, and its handler sees the path without it', () => {
   const seen: string[] = []
   const note =
     (name: string) =>
     ({ url }: IncomingMessage) =>
       seen.push(`${name} ${url}`)
-  const route = routeManagement(note('api'), note('dashboard'), () => '/heartbeat')
-  for (const url of ['/api/v1/me', '/badge/x.svg', '/checks?a=b', '/'])
+  const route = routeManagement(
+    { api: note('api'), dashboard: note('dashboard'), links: note('links') },
+    () => '/heartbeat',
+  )
+  for (const url of ['/api/v1/me', '/badge/x.svg', '/ack/x', '/checks?a=b', '/'])
     for (const sent of [url, `/heartbeat${url}`, `/${url}`]) {
       route({ url: sent, headers: {} } as IncomingMessage, {} as ServerResponse)
-      expect(seen.pop(), sent).toMatch(new RegExp(`^(api|dashboard) ${url.replace('?', '\\?')}$`))
+      expect(seen.pop(), sent).toMatch(new RegExp(`^(api|dashboard|links) ${url.replace('?', '\\?')}$`))
     }
   route({ url: '/heartbeats', headers: {} } as IncomingMessage, {} as ServerResponse)
   expect(seen.pop()).toBe('dashboard /heartbeats')

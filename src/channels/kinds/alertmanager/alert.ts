@@ -30,8 +30,8 @@ type NewAlert = Omit<StoredAlert, 'resolvedAt'>
 /** What the Alertmanager gets of it. */
 type PostedAlert = Omit<NewAlert, 'checkLabels'>
 
-/** @param own the labels of the channel; they override ours */
-export function buildAlert(event: NotifiedCheck, own: Labels): NewAlert {
+/** `own`: the labels of the channel; they override ours. `acknowledge`: the link that acknowledges it. */
+export function buildAlert(event: NotifiedCheck, own: Labels, acknowledge: string | null = null): NewAlert {
   const { check, facts } = event
   const { headline, reason, facts: known, description, output } = describeEvent(event)
   const texts = {
@@ -40,6 +40,7 @@ export function buildAlert(event: NotifiedCheck, own: Labels): NewAlert {
     ...(known.length === 0 ? {} : { details: known.join('\n') }),
     ...(output === null ? {} : { body: output.text }),
     ...(description === null ? {} : { about: description }),
+    ...(acknowledge === null ? {} : { acknowledge_url: acknowledge }),
   }
   const { labels: checkLabels = {} } = check
   return {

@@ -11,7 +11,7 @@ import type { Instant } from '../../../domain/check.ts'
 import { AppError } from '../../../domain/errors.ts'
 import type { NotifiedCheck } from '../../../domain/event.ts'
 import { leaseUntil, type PostedAlert, raiseAlert, resolveAlert, savePosted } from '../../../store/outbox/alerts.ts'
-import { linkForPeople, type SenderContext } from '../kind.ts'
+import { linkForPeople, linkToAcknowledge, type SenderContext } from '../kind.ts'
 import { buildAlert, buildTestAlert, fire, type PostableAlert, resolve } from './alert.ts'
 import type { AlertmanagerSettings } from './config.ts'
 import { postToPeers, repeatDelayMs } from './peers.ts'
@@ -29,7 +29,7 @@ export function createAlertmanagerSender(
   async function fireAlert(channel: Channel, event: NotifiedCheck, checkKey: number, signal: AbortSignal) {
     const now = clock.now()
     const lease = { channelId: channel.id, checkKey, until: leaseUntil(now) }
-    const alert = buildAlert(event, channel.settings.labels)
+    const alert = buildAlert(event, channel.settings.labels, linkToAcknowledge(links, event))
     const { isNewest, before } = await raiseAlert(database, lease, alert)
     if (!isNewest) return nothingToPost('a later alert of the check has replaced it')
     const link = linkForPeople(links, event.check.id)

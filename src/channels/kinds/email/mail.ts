@@ -7,7 +7,7 @@ import type { Instant } from '../../../domain/check.ts'
 import type { Event } from '../../../domain/event.ts'
 import { toOneLine } from '../../../domain/plain-text.ts'
 import { describeEvent, type EventText } from '../event-text.ts'
-import { type Links, linkForPeople } from '../kind.ts'
+import { type Links, type Place, placesOf } from '../kind.ts'
 
 export interface Mailbox {
   readonly name: string
@@ -32,8 +32,7 @@ export interface Envelope {
 /** The same event gives the same Message-ID, so a mail program recognizes a repeat. The mails of one check form a thread. */
 export function renderMail(event: Event, links: Links, envelope: Envelope): Mail {
   const words = describeEvent(event)
-  const link = event.type === 'channel.test' ? null : linkForPeople(links, event.check.id)
-  const content: Content = { ...words, link, footer: renderFooter(envelope) }
+  const content: Content = { ...words, places: placesOf(links, event), footer: renderFooter(envelope) }
   const thread = event.type === 'channel.test' ? null : toMessageId(`check.${event.check.id}`, envelope)
   return {
     ...renderHead(envelope, { subject: words.headline, id: event.id, at: event.at }),
@@ -70,7 +69,7 @@ export function renderFooter({ channelName }: Envelope): string {
 }
 
 interface Content extends EventText {
-  readonly link: string | null
+  readonly places: readonly Place[]
   readonly footer: string
 }
 
@@ -80,11 +79,11 @@ function linesOf({ reason, facts, location }: Content): string[] {
 }
 
 function renderText(content: Content): string {
-  const { headline, output, description, link, footer } = content
+  const { headline, output, description, places, footer } = content
   const paragraphs = [headline, linesOf(content).join('\n')]
   if (output !== null) paragraphs.push(`${output.title}:\n\n${output.text}`)
   if (description !== null) paragraphs.push(`About this check:\n\n${description}`)
-  if (link !== null) paragraphs.push(`Check: ${link}`)
+  paragraphs.push(...places.map(({ label, url }) => `${label}: ${url}`))
   // The mark of a signature: mail programs leave it out of replies.
   return `${[...paragraphs, `-- \n${footer}`].join('\n\n')}\n`
 }
@@ -92,7 +91,7 @@ function renderText(content: Content): string {
 const PRE = 'background:#f4f4f4;padding:12px;white-space:pre-wrap;overflow-wrap:anywhere;font-size:13px'
 
 function renderHtml(content: Content): string {
-  const { headline, output, description, link, footer } = content
+  const { headline, output, description, places, footer } = content
   return String(html`<!doctype html>
 <html lang="en">
 <head><meta charset="utf-8"><title>${headline}</title></head>
@@ -101,7 +100,10 @@ function renderHtml(content: Content): string {
 <p>${linesOf(content).map((line, index) => html`${index === 0 ? '' : html`<br>`}${line}`)}</p>
 ${output === null ? '' : html`<p>${output.title}:</p>\n<pre dir="auto" style="${PRE}">${output.text}</pre>`}
 ${description === null ? '' : html`<p>About this check:</p>\n<p dir="auto" style="white-space:pre-wrap">${description}</p>`}
-${link === null ? '' : html`<p>Check: <a href="${link}">${link}</a></p>`}
+${places.map(
+  ({ label, url }) => html`<p>${label}: <a href="${url}">${url}</a></p>
+`,
+)}
 <p style="color:#666;font-size:12px">${footer}</p>
 </body>
 </html>

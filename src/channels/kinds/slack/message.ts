@@ -8,7 +8,7 @@
 import type { Event } from '../../../domain/event.ts'
 import { cutEnd, cutStart } from '../cut.ts'
 import { describeEvent, type EventText, type JobOutput } from '../event-text.ts'
-import { type Links, linkForPeople } from '../kind.ts'
+import { type Links, linkForPeople, linkToAcknowledge } from '../kind.ts'
 import { breakFences, disarm, escapePieces, escapeText, escapeUrl } from './escape.ts'
 
 /** UTF-16 units of the escaped text, the strictest count. Slack rejects longer headers and sections, Discord longer texts. */
@@ -34,11 +34,19 @@ export interface SlackMessage {
 export function renderMessage(event: Event, links: Links): SlackMessage {
   const words = describeEvent(event)
   const link = event.type === 'channel.test' ? null : escapeUrl(linkForPeople(links, event.check.id))
-  return { text: renderText(words, link), blocks: renderBlocks(words, link), unfurl_links: false, unfurl_media: false }
+  const acknowledge = linkToAcknowledge(links, event)
+  const content = { ...words, link, acknowledge: acknowledge && escapeUrl(acknowledge) }
+  return { text: renderText(content), blocks: renderBlocks(content), unfurl_links: false, unfurl_media: false }
 }
 
-function renderBlocks(words: EventText, link: string | null): Block[] {
-  const { name, change, reason, facts, output, description, location } = words
+/** Addresses are escaped. */
+interface Content extends EventText {
+  readonly link: string | null
+  readonly acknowledge: string | null
+}
+
+function renderBlocks(content: Content): Block[] {
+  const { name, change, reason, facts, output, description, location, link, acknowledge } = content
   // A header that is too long loses the end of the name, never the change.
   const header = cutEnd(escapePieces(name), SLACK_LIMITS.header - change.length) + change
   const blocks: Block[] = [
@@ -49,17 +57,25 @@ function renderBlocks(words: EventText, link: string | null): Block[] {
   if (description !== null)
     blocks.push({ type: 'section', text: plain(cutEnd(escapePieces(description), SLACK_LIMITS.section)) })
   if (link !== null && location !== null)
-    blocks.push({ type: 'context', elements: [verbatim(`<${link}|Check>`), plain(escapeText(location))] })
+    blocks.push({
+      type: 'context',
+      elements: [
+        verbatim(`<${link}|Check>`),
+        ...(acknowledge === null ? [] : [verbatim(`<${acknowledge}|I have it>`)]),
+        plain(escapeText(location)),
+      ],
+    })
   return blocks
 }
 
 export const plain = (text: string): Text => ({ type: 'plain_text', text, emoji: false })
 export const verbatim = (text: string): Text => ({ type: 'mrkdwn', text, verbatim: true })
 
-function renderText(words: EventText, link: string | null): string {
-  const { name, change, reason, facts, output, description, location } = words
+function renderText(content: Content): string {
+  const { name, change, reason, facts, output, description, location, link, acknowledge } = content
   const lines = [escapeText(disarm(name)) + change, ...[reason, ...facts].map((line) => escapeText(disarm(line)))]
   if (link !== null && location !== null) lines.push(`${escapeText(disarm(location))}: <${link}>`)
+  if (acknowledge !== null) lines.push(`I have it: <${acknowledge}>`)
   if (description !== null) lines.push(cutEnd(escapePieces(disarm(description)), MAX_DESCRIPTION))
   const text = lines.join('\n')
   if (output === null) return text

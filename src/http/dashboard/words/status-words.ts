@@ -2,7 +2,9 @@
 
 import type { DeliveryRecord } from '../../../channels/find-deliveries.ts'
 import type { CheckRecord } from '../../../checks/find-checks.ts'
+import type { Doer } from '../../../domain/access.ts'
 import {
+  type Acknowledgement,
   type CheckState,
   type FlipReason,
   type Instant,
@@ -17,7 +19,7 @@ import { toOneLine } from '../../../domain/plain-text.ts'
 import type { RunOutcome } from '../../../domain/runs.ts'
 import type { BarOutcome } from '../../../domain/survey.ts'
 import { deadlineOf } from '../../../domain/transition.ts'
-import { type Html, html } from '../html.ts'
+import { type Html, html, isolated } from '../html.ts'
 import { badge } from '../icons.ts'
 import { ago, type ClockWords, inWords, roughly } from './time-words.ts'
 
@@ -245,6 +247,22 @@ export function flappingSentence(state: CheckState): string | null {
 /** Null: the last completion was none. */
 export function warningSentence({ lastOutcome }: CheckState): string | null {
   return lastOutcome === 'warn' ? 'Its last run ended with a warning: a person should look at what it reported.' : null
+}
+
+/** `Acknowledged by ada@example.com since 03:12 UTC (2 hours), until it is up again.` */
+export function acknowledgedSentence(
+  { by, at, until }: Acknowledgement,
+  { now, clock }: Pick<StatusFacts, 'now' | 'clock'>,
+): Html {
+  const end = until === null ? 'it is up again' : `${clock(until)} (${inWords(until, now)})`
+  return html`Acknowledged by ${doerWords(by)} since ${clock(at)} (${roughly(now - at)}), until ${end}.`
+}
+
+/** A name that came with a link is what its person typed. */
+function doerWords({ kind, name }: Doer): Html {
+  const shown = name === null ? null : isolated(toOneLine(name))
+  if (kind === 'link') return shown === null ? html`the link of a message` : html`${shown} (by the link of a message)`
+  return html`${kind === 'api_key' ? 'the API key ' : ''}${shown ?? 'Kubernetes'}`
 }
 
 /** `99.97 %`, `100 %`. Rounded down: 100 % is never said of a check that was down. */

@@ -25,6 +25,7 @@ import {
 import { ago, clockOf, durationWords, exactWords } from '../../words/time-words.ts'
 import { withLinks } from '../../words/words.ts'
 import { blindBanner } from '../blind.ts'
+import { renderAcknowledgement } from './acknowledge.ts'
 import { renderActions } from './check-actions.ts'
 import { renderDeliveries, renderFlips, renderHistory, renderUptime } from './check-history.ts'
 import { followedOf, renderKubernetes, renderLastRun, renderStuck } from './check-kubernetes.ts'
@@ -94,6 +95,7 @@ ${remarks.map((remark) => html`<p>${remark}</p>`)}
 ${running}
 <p id="next">${nextSentence({ ...facts, scheduledAt: nextRunAt(check, now) })}</p>
 ${renderStuck(check, facts.followed, mayWrite)}
+${renderAcknowledgement(check, facts, mayWrite)}
 ${isUnused ? html`<p><a class="button" href="/checks/${id}/how">Send the first ping</a></p>` : ''}
 </div>`
 }

@@ -2,6 +2,7 @@
 
 import type { CheckSurvey, SurveyedCheck } from '../../../../checks/survey-checks.ts'
 import {
+  acknowledgementAt,
   DEFAULT_CLUSTER,
   type Instant,
   isFlapping,
@@ -55,7 +56,7 @@ function renderRow(check: SurveyedCheck, now: Instant): Html {
   const hasRun = state.runs.some((run) => isRunning(run, now))
   const next = nextOf(check, status, now)
   return html`<tr role="row" id="check-${id}" class="is-${status}">
-<td role="cell" class="check-status">${statusBadge(status)}${hasRun ? html` <span class="running">${icon('running')} Running</span>` : ''}${isFlapping(state) ? html` <span class="flapping">Flapping</span>` : ''}${state.lastOutcome === 'warn' ? html` <span class="warned">Warning</span>` : ''}
+<td role="cell" class="check-status">${statusBadge(status)}${hasRun ? html` <span class="running">${icon('running')} Running</span>` : ''}${isFlapping(state) ? html` <span class="flapping">Flapping</span>` : ''}${status === 'down' && acknowledgementAt(state, now) !== null ? html` <span class="acknowledged">Acknowledged</span>` : ''}${state.lastOutcome === 'warn' ? html` <span class="warned">Warning</span>` : ''}
 <span class="why">${whyOf(check, status, now)}</span></td>
 <th role="rowheader" scope="row" class="check-name"><a href="/checks/${id}">${isolated(name)}</a>${renderTags(tags)}</th>
 <td role="cell" class="check-place"><a href="/checks?project=${project.slug}">${isolated(project.name)}</a><span>${placeOf(check)}</span></td>
