@@ -1,7 +1,7 @@
 import { z } from 'zod'
-import { DOER_KINDS } from '../../domain/access.ts'
 import { COMPLETIONS, MANAGERS, SHOWN_STATUSES, STATUS_REASONS, TAGS } from '../../domain/check.ts'
 import { CHECK_SORTS } from '../../domain/check-order.ts'
+import { DOER_KINDS } from '../../domain/doer.ts'
 import { rule } from '../../domain/errors.ts'
 import {
   isLabelName,
