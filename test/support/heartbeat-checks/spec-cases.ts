@@ -90,6 +90,11 @@ const TIMES: readonly RuleCase[] = [
   ...bounds('spec.maxRuntimeSeconds', LIMITS.maxRuntimeSeconds, (maxRuntimeSeconds) =>
     withPeriod({ maxRuntimeSeconds }),
   ),
+  ...bounds('spec.failuresBeforeDown', LIMITS.threshold, (failuresBeforeDown) => withPeriod({ failuresBeforeDown })),
+  ...bounds('spec.missesBeforeDown', LIMITS.threshold, (missesBeforeDown) => withPeriod({ missesBeforeDown })),
+  ...bounds('spec.remindEverySeconds', LIMITS.remindEverySeconds, (remindEverySeconds) =>
+    withPeriod({ remindEverySeconds }),
+  ),
   longest('spec.schedule', LIMITS.scheduleLength, (spaces) => scheduled(`0 2 * * *${spaces.slice(9)}`), ' '),
   aCase(
     'spec.schedule',

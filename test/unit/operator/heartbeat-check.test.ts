@@ -55,6 +55,11 @@ describe('reading a HeartbeatCheck', () => {
         timeZone: 'Europe/Berlin',
         graceSeconds: 0,
         maxRuntimeSeconds: 7_200,
+        warnExitCodes: [24, 3],
+        failuresBeforeDown: 2,
+        missesBeforeDown: 3,
+        remindEverySeconds: 86_400,
+        remindOnEachRun: true,
         suspend: false,
         project: 'payments',
         deletionPolicy: 'Retain',
@@ -73,6 +78,11 @@ describe('reading a HeartbeatCheck', () => {
         timeZone: 'Europe/Berlin',
         graceSeconds: 0,
         maxRuntimeSeconds: 7_200,
+        warnExitCodes: [3, 24],
+        failuresBeforeDown: 2,
+        missesBeforeDown: 3,
+        remindEverySeconds: 86_400,
+        remindOnEachRun: true,
       },
       suspend: false,
       project: 'payments',
@@ -111,8 +121,10 @@ describe('reading a HeartbeatCheck', () => {
       follows: { apiGroup: 'batch', kind: 'CronJob', name: 'backup', graceSeconds: null, maxRuntimeSeconds: null },
       publish: null,
     })
-    const { follows } = declare({ sourceRef, graceSeconds: 0, maxRuntimeSeconds: 60 })
-    expect(follows).toMatchObject({ graceSeconds: 0, maxRuntimeSeconds: 60 })
+    expect(declare({ sourceRef }).follows).toMatchObject({ judging: {} })
+    const judging = { failuresBeforeDown: 2, remindOnEachRun: true }
+    const { follows } = declare({ sourceRef, graceSeconds: 0, maxRuntimeSeconds: 60, ...judging })
+    expect(follows).toMatchObject({ graceSeconds: 0, maxRuntimeSeconds: 60, judging })
   })
 
   it('publishes the ping URL beside a sourceRef where spec.publish is given', () => {
