@@ -26,14 +26,14 @@ export const NO_SPEC: GivenSpec = {
   resumeOnPing: false,
 }
 
-/** Those of these fields that are of a spec and were given, and the fields that are of none. */
+/** Those of these fields that are of a spec, and those that are not. */
 export function splitSpec<Fields extends object>(
   fields: Fields,
 ): { readonly given: Partial<GivenSpec>; readonly others: Omit<Fields, keyof GivenSpec> } {
   const isOfSpec = ([name]: [string, unknown]) => name in NO_SPEC
   const entries = Object.entries(fields)
   return {
-    given: Object.fromEntries(entries.filter((entry) => isOfSpec(entry) && entry[1] !== undefined)),
+    given: Object.fromEntries(entries.filter(isOfSpec)),
     others: Object.fromEntries(entries.filter((entry) => !isOfSpec(entry))) as Omit<Fields, keyof GivenSpec>,
   }
 }

@@ -4,7 +4,16 @@
  */
 
 import { type CheckSpec, type CheckState, type Gap, type Instant, isOpen, type Pause, type Run } from './check.ts'
-import { type CheckEvent, type Completed, flipped, isCompleted, NEXT, type Outcome, unchanged } from './check-event.ts'
+import {
+  type CheckEvent,
+  type Completed,
+  flipped,
+  isCompleted,
+  judgesRuns,
+  NEXT,
+  type Outcome,
+  unchanged,
+} from './check-event.ts'
 import { countFlip, recentChanges, settle, UNDAMPED } from './flapping.ts'
 import { abandonRun, endRun, refitFollowed, runsInPause, startRun } from './followed.ts'
 import { latest } from './instant.ts'
@@ -51,8 +60,8 @@ export function newState(now: Instant): CheckState {
 }
 
 /** The earliest time at which the check goes down if nothing happens; null when nothing is expected. */
-export function deadlineOf(state: Pick<CheckState, 'status' | 'dueAt' | 'runs'>): Instant | null {
-  if (NEXT[state.status].deadline === state.status) return null
+export function deadlineOf(state: Pick<CheckState, 'status' | 'dueAt' | 'runs' | 'pause'>): Instant | null {
+  if (NEXT[state.status].deadline === state.status || !judgesRuns(state)) return null
   let deadline = state.dueAt
   for (const { deadlineAt } of state.runs) {
     if (deadlineAt !== null && (deadline === null || deadlineAt < deadline)) deadline = deadlineAt
@@ -199,7 +208,9 @@ function pause(spec: CheckSpec, state: CheckState, pause: Pause | null, now: Ins
 function resume(spec: CheckSpec, state: CheckState, at: Instant): Outcome {
   const to = NEXT[state.status].resume
   if (to === state.status) return unchanged(state)
-  return flipped({ ...state, ...NO_COUNTS, ...expectFromNow(spec, at) }, to, 'resumed', at)
+  // Of a source that went on, a run that took too long in the pause is known to be open still.
+  const runs = spec.awaits === 'start' ? runsInPause(spec, state, at) : state.runs
+  return flipped({ ...state, ...NO_COUNTS, runs, ...expectFromNow(spec, at) }, to, 'resumed', at)
 }
 
 /** A threshold that is changed to the count or below it takes the check down. */
