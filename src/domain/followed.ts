@@ -106,8 +106,8 @@ export function endRun(spec: CheckSpec, state: CheckState, event: Completed, now
     return { ...unchanged(state.status === 'up' && kind === 'fail' ? counted : seen), durationMs }
   }
   const judged = { ...seen, consecutiveFailures, consecutiveMisses }
-  // A fail below its threshold changes nothing else.
-  if (to === 'new' || (to === 'up' && kind === 'fail')) return { ...unchanged(judged), durationMs }
+  // A fail below its threshold leaves the check new.
+  if (to === 'new') return { ...unchanged(judged), durationMs }
   return { ...turn(spec, state, judged, to, { run, at, now }), durationMs, warned: warning.warned }
 }
 

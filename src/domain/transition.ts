@@ -89,11 +89,11 @@ export function transition(spec: CheckSpec, state: CheckState, event: CheckEvent
   const outcome = decideAt(spec, state, event, now)
   const isEvaluated = event.kind === 'deadline' && state.notified !== null
   const damped = outcome.flip === null && !isEvaluated ? outcome : damp(state, event, outcome, now)
-  return tell(spec, state, event, damped, now)
+  return tell(spec, state, damped, now)
 }
 
 /** Adds what the recipients are told again, and when they were told of the incident. */
-function tell(spec: CheckSpec, before: CheckState, event: CheckEvent, outcome: Outcome, now: Instant): Outcome {
+function tell(spec: CheckSpec, before: CheckState, outcome: Outcome, now: Instant): Outcome {
   const { state, notice, settled, counted } = outcome
   if (state.incidentSince === null)
     return state.toldAt === null ? outcome : { ...outcome, state: { ...state, toldAt: null, reminders: 0 } }
@@ -102,7 +102,6 @@ function tell(spec: CheckSpec, before: CheckState, event: CheckEvent, outcome: O
   if (before.status !== 'down') return outcome
   const hasFailed = state.consecutiveFailures > before.consecutiveFailures
   const failed = hasFailed ? ({ reason: 'failed', at: state.lastPingAt! } as const) : null
-  if (event.kind !== 'deadline' && !hasFailed) return outcome
   const reminded = remind(spec, state, counted ?? failed, now)
   if (reminded === null) return outcome
   return { ...outcome, state: { ...state, ...reminded.told }, reminder: reminded.reminder }

@@ -60,10 +60,26 @@ describe('a report', () => {
     expect(await eventsOf(t, check.key)).toEqual([{ type: 'check.down', reason: 'failed', detail, kubernetes }])
   })
 
+  it('of a further failure is a reminder, which says why that run failed', async () => {
+    const reminded = await addFollowed(t, 'reminded', { agoMs: 3 * HOUR, spec: { remindOnEachRun: true } })
+    const failure = (at: number, job: string, why: string) => reportOf(reminded, [failAt(at, why)], { job })
+    await record(failure(NOW - HOUR, 'reminded-1', 'container a failed'))
+    await record(failure(NOW - SECOND, 'reminded-2', 'container b failed'))
+    expect(await eventsOf(t, reminded.key)).toMatchObject([
+      { type: 'check.down', detail: 'container a failed', kubernetes: { run: 'reminded-1' } },
+      {
+        type: 'check.down',
+        detail: 'container b failed',
+        kubernetes: expect.not.objectContaining({ run: 'reminded-1' }),
+      },
+    ])
+  })
+
   it('of a failure says why in a later event that has no flip, if that is about the failure', async () => {
     await record(reportOf(check, [failAt(NOW - SECOND)]))
     const late = lateEvent(NOW, NOW)
-    const down = { type: 'check.down', data: { ...late.data, reason: 'failed' } } as const
+    const of = { reason: 'failed', occurred_at: new Date(NOW - SECOND).toISOString() } as const
+    const down = { type: 'check.down', data: { ...late.data, ...of } } as const
     const events = [late, down].map((event, index) => {
       const at = NOW + MINUTE + index
       return { ...event, id: newIdBytes(at), key: check.key, flipId: null, pingId: null, at }
