@@ -167,10 +167,13 @@ class Row {
         history.events.push({ ...inContext(flipEvent), id, key, flipId, pingId, at: now })
       }
     }
-    const addEvent = (one: { type: CheckEventType; data: EventFacts }, about: Buffer | null = null) => {
+    const addEvent = (
+      one: { type: CheckEventType; data: EventFacts },
+      cause: Pick<NewEvent, 'pingId' | 'about'> = { pingId: null },
+    ) => {
       this.#stampedAt = stampAfter(this.#stampedAt, at)
       const id = newIdBytes(this.#stampedAt)
-      history.events.push({ ...inContext(one), id, key, flipId: null, pingId: about, at: now })
+      history.events.push({ ...inContext(one), ...cause, id, key, flipId: null, at: now })
     }
     const { outage, flip, notice, settled, warned, counted, reminder } = outcome
     if (settled !== null) addEvent(noticeEvent(settled, now))
@@ -178,12 +181,11 @@ class Row {
       addFlip({ from: before.status, to: before.status, reason: 'outage', at: outage.endedAt }, null, outage)
     if (flip !== null) addFlip(flip, notice, null)
     if (counted !== null) addFlip({ from: before.status, to: before.status, ...counted }, null, null)
-    if (warned !== null) addEvent(noticeEvent(warned, now), pingId)
+    if (warned !== null) addEvent(noticeEvent(warned, now), { pingId, about })
+    // The flip has the words of the run that took the check down, a further run its own.
     if (reminder !== null) {
-      const { type, data } = noticeEvent(reminder, now)
-      // Of a run after the one that took the check down, which the flip is about.
-      const detail = reminder.at === outcome.state.since ? null : (about?.detail ?? null)
-      addEvent({ type, data: { ...data, ...(detail === null ? {} : { detail }) } }, pingId)
+      const isOfFurther = reminder.at !== outcome.state.since
+      addEvent(noticeEvent(reminder, now), { pingId, about: isOfFurther ? about : undefined })
     }
     if (event.kind === 'deadline') this.#seenBy = seenBy(event, now)
     if (this.#isNewlyLate(event, outcome, this.#seenBy ?? now)) addEvent(lateEvent(outcome.state.expectedAt!, now))

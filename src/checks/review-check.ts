@@ -84,7 +84,9 @@ export async function reviewCheck(
   const dropping = check.spec.jobArea === null ? flips.filter(({ reason }) => reason === 'paused') : []
   const pausedAt = dropping.map(({ at }) => at)
   const runs = findRuns({ pings: rows, runs: state.runs, asOf, pausedAt, now })
-  const done = runs.filter(({ outcome, durationMs }) => outcome === 'success' && durationMs !== null)
+  const done = runs.filter(
+    ({ outcome, durationMs }) => (outcome === 'success' || outcome === 'warn') && durationMs !== null,
+  )
   const mostFlips = Math.min(ROWS.flips, kept?.flips ?? 0)
   const completeFrom =
     kept === null || flips.length >= mostFlips ? null : Math.max(check.createdAt, now - kept.days * DAY_MS)

@@ -4,14 +4,24 @@ import type { Tenant } from './access.ts'
 import { type CheckEventType, STANDARD_EVENT_TYPES } from './event.ts'
 
 /** What a channel can be. Each kind is a folder in channels/kinds. */
-export const CHANNEL_KINDS = ['webhook', 'alertmanager', 'slack', 'email'] as const
+export const CHANNEL_KINDS = [
+  'webhook',
+  'alertmanager',
+  'slack',
+  'email',
+  'teams',
+  'discord',
+  'googlechat',
+  'pagerduty',
+  'apprise',
+] as const
 export type ChannelKind = (typeof CHANNEL_KINDS)[number]
 
 /**
- * Kinds whose receivers keep an incident open until they are told of its end. A channel of such a kind that wants `check.down`
+ * Kinds whose receivers keep an incident open until they are notified of its end. A channel of such a kind that wants `check.down`
  * gets the ends of incidents, whichever events it lists, and nothing else.
  */
-export const INCIDENT_KINDS: readonly ChannelKind[] = ['alertmanager']
+export const INCIDENT_KINDS: readonly ChannelKind[] = ['alertmanager', 'pagerduty']
 
 /** The events of a channel that does not choose. */
 export function standardEventsOf(kind: ChannelKind): readonly CheckEventType[] {

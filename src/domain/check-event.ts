@@ -84,7 +84,7 @@ export interface JobEnd {
   /** A later completion is reported together with this one. Of what ended before the creation only the newest counts. */
   readonly isSuperseded?: boolean
   /**
-   * A fail or a warning of this run is stored: a success is a log then. The caller need not say it of one that the open
+   * A fail or a warning of this run is stored: a success or a warning is a log then. The caller need not say it of one that the open
    * run knows (Run.isOverruled).
    */
   readonly isOverruled?: boolean

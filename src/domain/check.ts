@@ -127,7 +127,7 @@ export interface Run {
   readonly deadlineAt: Instant | null
   /** Only of a Job: the slot that it is for, or a later one that was satisfied when it started. */
   readonly slotAt?: Instant
-  /** Only of a Job: its container sent a fail or a warning itself, and no success since. Then the Job's own is no success. */
+  /** Only of a Job: its container sent a fail or a warning itself, and no success since. Then the Job's own success or warning is a log. */
   readonly isOverruled?: true
 }
 

@@ -78,7 +78,7 @@ export function endRun(spec: CheckSpec, state: CheckState, event: Completed, now
   const run = runId === null && job !== undefined ? undefined : state.runs.find(({ id }) => id === runId)
   const others = runsAfter(state, run, { at, now })
   const pingsTotal = state.pingsTotal + 1
-  if (kind === 'success' && job !== undefined && (job.isOverruled === true || run?.isOverruled === true))
+  if (kind !== 'fail' && job !== undefined && (job.isOverruled === true || run?.isOverruled === true))
     return { ...unchanged({ ...state, runs: others, pingsTotal }), isLogged: true }
 
   const durationMs = event.durationMs ?? durationOf(run, at)
@@ -97,11 +97,12 @@ export function endRun(spec: CheckSpec, state: CheckState, event: Completed, now
   const counts: Counts = state.status === 'paused' && !isJudged ? state : countCompletion(state, kind)
   const after = isJudged ? 'down' : NEXT[state.status][kind]
   const to = isBelow(spec, state, event, counts) ? state.status : after
-  const warning = countWarning(state, kind, to, Math.min(at, now))
+  const isBefore = job !== undefined && isPast(state, job)
+  const warning = countWarning(state, { kind, to, at: Math.min(at, now), isPast: isBefore })
   const seen = { ...counted, ...warning.counted, lastPingAt: latest(state.lastPingAt, at), lastDurationMs: durationMs }
   const { consecutiveFailures, consecutiveMisses } = counts
   if (to === 'paused') return { ...unchanged({ ...seen, consecutiveFailures, consecutiveMisses }), durationMs }
-  if (job !== undefined && isPast(state, job) && !(kind !== 'fail' && isFirstSuccess(state, job))) {
+  if (isBefore && !(kind !== 'fail' && isFirstSuccess(state, job))) {
     // While a check is up, its last completion was no fail.
     return { ...unchanged(state.status === 'up' && kind === 'fail' ? counted : seen), durationMs }
   }

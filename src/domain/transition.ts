@@ -249,7 +249,7 @@ function complete(spec: CheckSpec, state: CheckState, event: Completed, now: Ins
   const counts: Counts = state.status === 'paused' ? state : countCompletion(state, event.kind)
   const { consecutiveFailures, consecutiveMisses } = counts
   const to = isBelow(spec, state, event, counts) ? state.status : NEXT[state.status][event.kind]
-  const { counted, warned } = countWarning(state, event.kind, to, now)
+  const { counted, warned } = countWarning(state, { kind: event.kind, to, at: now })
   const last = { lastPingAt: now, lastSuccessAt, lastDurationMs: durationMs, ...counted }
   const seen = { ...state, ...last, runs, pingsTotal, changes, consecutiveFailures, consecutiveMisses }
   if (to === 'paused') return { ...unchanged(seen), durationMs }

@@ -12,18 +12,25 @@ export function isWarning(exitCode: number | null, warnExitCodes: readonly numbe
   return exitCode !== null && warnExitCodes.includes(exitCode)
 }
 
+interface Completed {
+  readonly kind: Completion
+  /** The status that it leaves. */
+  readonly to: StoredStatus
+  readonly at: Instant
+  /** It ended before the check was watched. */
+  readonly isPast?: boolean
+}
+
 /**
- * What a completion at `at` adds, which leaves the check as `to`. A warning is notified if the completion before it was
- * none, and while warnings continue one in 24 hours. None of a paused check is: its recipients want to hear nothing.
+ * What a completion adds. A warning is notified if the completion before it was none, and while warnings continue one in
+ * 24 hours. Nothing is notified of a paused check, and of the time before a check.
  */
 export function countWarning(
   { status, warnedAt }: Pick<CheckState, 'status' | 'warnedAt'>,
-  kind: Completion,
-  to: StoredStatus,
-  at: Instant,
+  { kind, to, at, isPast = false }: Completed,
 ): { readonly counted: Pick<CheckState, 'lastOutcome' | 'warnedAt'>; readonly warned: Notice | null } {
   if (kind !== 'warn') return { counted: { lastOutcome: kind, warnedAt: null }, warned: null }
-  if (to === 'paused' || (warnedAt !== null && at - warnedAt < WARN_AGAIN_MS))
+  if (isPast || to === 'paused' || (warnedAt !== null && at - warnedAt < WARN_AGAIN_MS))
     return { counted: { lastOutcome: kind, warnedAt }, warned: null }
   const facts = { at, from: status, to, downSince: null, flips: null }
   return {

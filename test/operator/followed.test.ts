@@ -65,8 +65,13 @@ describe('a check that follows a CronJob', () => {
       max_runtime_seconds: 660,
     })
     expect(await limitOf(object)).toBe('activeDeadlineSeconds of the Job and 60 s')
-    await t.place.apply('zoned', { ...follow('zoned'), graceSeconds: 60, maxRuntimeSeconds: 120 })
-    expect(await t.checkOf(await t.place.ready('zoned'))).toMatchObject({ grace_seconds: 60, max_runtime_seconds: 120 })
+    const own = { graceSeconds: 60, maxRuntimeSeconds: 120, warnExitCodes: [24, 3] }
+    await t.place.apply('zoned', { ...follow('zoned'), ...own })
+    expect(await t.checkOf(await t.place.ready('zoned'))).toMatchObject({
+      grace_seconds: 60,
+      max_runtime_seconds: 120,
+      warn_exit_codes: [3, 24],
+    })
     expect(await limitOf(object)).toBe('spec.maxRuntimeSeconds of its HeartbeatCheck')
   })
 

@@ -42,13 +42,15 @@ describe('a changed HeartbeatCheck', () => {
   it('has each field changed in the service, and given back', async () => {
     const name = 'changing'
     const times = { graceSeconds: 60, maxRuntimeSeconds: 90, schedule: '15 3 * * 1', timeZone: 'Europe/Berlin' }
-    const change = { displayName: ' Nightly backup ', description: 'Ask the shop team', periodSeconds: null, ...times }
+    const texts = { displayName: ' Nightly backup ', description: 'Ask the shop team' }
+    const change = { ...texts, periodSeconds: null, warnExitCodes: [24, 3], ...times }
     const shown = {
       name: 'Nightly backup',
       description: 'Ask the shop team',
       period_seconds: null,
       grace_seconds: 60,
       max_runtime_seconds: 90,
+      warn_exit_codes: [3, 24],
       schedule: '15 3 * * 1',
       time_zone: 'Europe/Berlin',
     }

@@ -119,6 +119,24 @@ describe('a Job', () => {
     expect(flips.at(-1)).toMatchObject({ reason: 'created', detail: null })
   })
 
+  it('that fails with an exit code of the resource ends with a warning', async () => {
+    const { id, owner } = await makeFollowed('warned', { warnExitCodes: [3] })
+    const job = await cronJobs.createJob('warned-1', owner, { status: running(at(1)) })
+    const terminated = { exitCode: 3, reason: 'Error', finishedAt: at(20) }
+    const containerStatuses = [{ name: 'main', restartCount: 0, state: { terminated } }]
+    await cronJobs.createPod('warned-1-a', job, { phase: 'Failed', containerStatuses })
+    await cronJobs.changeJob('warned-1', failed(at(1), at(21)))
+    const [, warning] = await recorded(id, [`start ${job} ${at(1)}`, `warn ${job} ${at(21)}`])
+    expect(warning).toMatchObject({ exitCode: 3, duration: 20_000 })
+    const object = await t.place.inState('warned', 'up')
+    expect(object.status?.lastRun).toMatchObject({
+      outcome: 'Warned',
+      exitCode: 3,
+      message: 'container main failed (exit code 3)',
+    })
+    expect(await eventsOf(id)).toEqual(['check.warned'])
+  })
+
   it('that runs is watched by a check that is deleted and made again', async () => {
     const { id, owner } = await makeFollowed('again')
     const job = await cronJobs.createJob('again-1', owner, { status: running(at(1)) })

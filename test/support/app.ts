@@ -2,6 +2,7 @@
 
 import { createApp } from '../../src/app.ts'
 import { readConfig } from '../../src/config/config.ts'
+import { PING_TYPES } from '../../src/domain/check.ts'
 import type { PasswordCost } from '../../src/domain/password.ts'
 import { systemClock } from '../../src/runtime/clock.ts'
 import type { Log } from '../../src/runtime/log.ts'
@@ -113,7 +114,7 @@ export async function startTestApp({
     },
     async storedPings(publicId) {
       const { rows } = await database.query<StoredPing>(
-        `select (array['success', 'start', 'fail', 'log'])[p.type + 1] as type, p.exit_code as "exitCode",
+        `select (array['${PING_TYPES.join("', '")}'])[p.type + 1] as type, p.exit_code as "exitCode",
           p.duration_ms as "durationMs", p.run_id as "runId", b.body,
           b.is_truncated is true as "isBodyTruncated"
         from checks c

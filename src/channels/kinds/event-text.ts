@@ -90,7 +90,7 @@ function describeChange(event: NotifiedCheck): Pick<EventText, 'change' | 'reaso
     case 'check.up':
       return {
         change: ` is up again${downFor === null ? '' : ` after ${formatDuration(downFor)}`}`,
-        reason: hasRuns(event.check) ? `A run succeeded at ${at}` : `The job reported a success at ${at}`,
+        reason: explainUp(event, at),
       }
     case 'check.paused': {
       // Of a CronJob, a run that a person starts is judged all the same.
@@ -117,6 +117,12 @@ function describeChange(event: NotifiedCheck): Pick<EventText, 'change' | 'reaso
       }
     }
   }
+}
+
+function explainUp({ check, lastPing }: NotifiedCheck, at: string): string {
+  if (lastPing?.type !== 'warn')
+    return hasRuns(check) ? `A run succeeded at ${at}` : `The job reported a success at ${at}`
+  return `${hasRuns(check) ? 'A run ended with' : 'The job reported'} a warning at ${at}${showExitCode(lastPing)}`
 }
 
 function explainWarning({ check, lastPing, facts }: NotifiedCheck, at: string): string {

@@ -54,7 +54,10 @@ export function secretText(pattern: RegExp, error: string, description: string) 
   return z
     .string(rule(error))
     .refine((text) => text === HIDDEN || pattern.test(text), rule(error))
-    .meta({ description: `${description}. It is a secret: responses show …, and … keeps its value.` })
+    .meta({
+      description: `${description}. It is a secret: responses show …, and … keeps its value.`,
+      pattern: `^(?:${HIDDEN}|${pattern.source.replace(/^\^|\$$/g, '')})$`,
+    })
 }
 
 export const hideAll = (_: string): string => HIDDEN

@@ -7,11 +7,21 @@ import type { Senders } from '../../delivery/outcome.ts'
 import { CHANNEL_KINDS, type ChannelKind } from '../../domain/channel.ts'
 import { alertmanagerConfig } from './alertmanager/config.ts'
 import { createAlertmanagerSender } from './alertmanager/send.ts'
+import { appriseConfig } from './apprise/config.ts'
+import { createAppriseSender } from './apprise/send.ts'
+import { discordConfig } from './discord/config.ts'
+import { createDiscordSender } from './discord/send.ts'
 import { emailConfig } from './email/config.ts'
 import { createEmailSender } from './email/send.ts'
+import { googleChatConfig } from './googlechat/config.ts'
+import { createGoogleChatSender } from './googlechat/send.ts'
 import { defineKind, type Kind, type SenderContext } from './kind.ts'
+import { pagerdutyConfig } from './pagerduty/config.ts'
+import { createPagerdutySender } from './pagerduty/send.ts'
 import { slackConfig } from './slack/config.ts'
 import { createSlackSender } from './slack/send.ts'
+import { teamsConfig } from './teams/config.ts'
+import { createTeamsSender } from './teams/send.ts'
 import { webhookConfig } from './webhook/config.ts'
 import { createWebhookSender } from './webhook/send.ts'
 
@@ -20,6 +30,11 @@ export const KINDS = {
   alertmanager: defineKind(alertmanagerConfig, createAlertmanagerSender),
   slack: defineKind(slackConfig, createSlackSender),
   email: defineKind(emailConfig, createEmailSender),
+  teams: defineKind(teamsConfig, createTeamsSender),
+  discord: defineKind(discordConfig, createDiscordSender),
+  googlechat: defineKind(googleChatConfig, createGoogleChatSender),
+  pagerduty: defineKind(pagerdutyConfig, createPagerdutySender),
+  apprise: defineKind(appriseConfig, createAppriseSender),
 } satisfies Record<ChannelKind, Kind>
 
 /** A sender for each kind. */

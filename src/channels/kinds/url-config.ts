@@ -12,13 +12,16 @@ export interface UrlSettings<Kind extends ChannelKind = ChannelKind> {
 
 type UrlConfig = Pick<UrlSettings, 'url'>
 
-/** `description`: what the URL is, for the document of the API; without a full stop. */
+/** `description`: what the URL is, for the document of the API; without a full stop. `extra`: a further condition of the URL. */
 export function urlConfig<Kind extends ChannelKind>(
   kind: Kind,
   texts: Pick<KindConfig<UrlSettings<Kind>, UrlConfig, UrlConfig>, 'title' | 'purpose'> &
-    Pick<ConfigField, 'label' | 'meaning' | 'example'> & { readonly description: string },
+    Pick<ConfigField, 'label' | 'meaning' | 'example'> & {
+      readonly description: string
+      readonly extra?: Parameters<typeof webUrl>[1]
+    },
 ): KindConfig<UrlSettings<Kind>, UrlConfig, UrlConfig> {
-  const { title, purpose, label, meaning, example, description } = texts
+  const { title, purpose, label, meaning, example, description, extra } = texts
   const secrecy = 'It is a secret: later only its host is shown.'
   return {
     title,
@@ -27,6 +30,7 @@ export function urlConfig<Kind extends ChannelKind>(
     input: configOf({
       url: webUrl(
         `${description}. It is a secret: responses show its origin and …, and a URL that is sent back as it was shown keeps its value.`,
+        extra,
       ),
     }),
     shown: z.object({ url: z.string() }),

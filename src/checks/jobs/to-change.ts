@@ -85,7 +85,7 @@ export function toChange(report: JobReport, entry: ReadEntry, known: Known, ledg
   }
   const isOverruled = stored.httpTypes.some((type) => type === 'fail' || type === 'warn') || isOverruledEarly
   const isLog = isOverruled || runs.some((run) => run.id === runId && run.isOverruled)
-  if (entry.type === 'success' && isLog && hasLog && runId !== null) return close(runId)
+  if (entry.type !== 'fail' && isLog && hasLog && runId !== null) return close(runId)
   const end = { at, createdAt, isSuperseded: entry.at < newestPast, isOverruled }
   const event = { kind: entry.type, runId, durationMs: toDuration(entry.durationMs), job: end } as const
   if (entry.type === 'success') return { ...change, event, ping: { ...ping, type: 'success', exitCode: 0 } }

@@ -9,7 +9,7 @@ import { removeChannel as remove } from '../../channels/remove-channel.ts'
 import { rotateSecret as rotate } from '../../channels/rotate-secret.ts'
 import { testChannel as test } from '../../channels/test-channel.ts'
 import { updateChannel as update } from '../../channels/update-channel.ts'
-import { CHANNEL_KINDS, CHANNEL_MANAGERS, type ChannelKind } from '../../domain/channel.ts'
+import { CHANNEL_KINDS, CHANNEL_MANAGERS, type ChannelKind, INCIDENT_KINDS } from '../../domain/channel.ts'
 import { rule } from '../../domain/errors.ts'
 import { CHECK_EVENT_TYPES, STANDARD_EVENT_TYPES } from '../../domain/event.ts'
 import { parsePart } from './faults.ts'
@@ -33,7 +33,7 @@ const CONFIG_INPUTS = forKinds((kind) => KINDS[kind].config.input.meta({ id: `${
 
 const KIND = 'Where the channel sends. It cannot change.'
 const PROJECT = 'The project whose checks notify the channel. Null: the checks of the whole organization.'
-const EVENTS = `Events that the channel receives. An alertmanager channel gets alerts when check.down is among them, and always the ends of these alerts. Default: ${STANDARD_EVENT_TYPES.join(', ')}; of an alertmanager channel without check.warned.`
+const EVENTS = `Events that the channel receives. Of the kinds ${INCIDENT_KINDS.join(' and ')} it gets check.down if that is among them, and always the ends of incidents. Default: ${STANDARD_EVENT_TYPES.join(', ')}; of these kinds without check.warned.`
 const MUTED = 'A muted channel receives tests only. Muting fails its pending deliveries.'
 
 /** The response to a wrong kind reports nothing else: it decides what the rest must be. */

@@ -118,7 +118,7 @@ const CHECK_EVENTS = [
       description: 'Only while the check is down and is notified again: 1 for the first time, and so on.',
     }),
   }),
-  checkEvent('CheckUpEvent', 'check.up', 'The job works again: its first success since check.down.', {
+  checkEvent('CheckUpEvent', 'check.up', 'The job works again: its first success or warning since check.down.', {
     reasons: ['recovered'],
     status: z.literal('up'),
     downFor: z.int(),
@@ -147,7 +147,7 @@ const CHECK_EVENTS = [
     'CheckWarnedEvent',
     'check.warned',
     'The job is done, and a person should look at it. While warnings continue, one event in 24 hours.',
-    { reasons: ['warned'], status: z.enum(['up', 'late']), detail: z.string().nullable() },
+    { reasons: ['warned'], status: z.literal('up'), detail: z.string().nullable() },
   ),
   checkEvent(
     'CheckLateEvent',

@@ -60,7 +60,11 @@ function compileObject({ shape }: z.ZodObject): Present {
   )
   return (value) => {
     const shown: Record<string, unknown> = {}
-    for (const [name, field, inner] of fields) if (value[field] !== undefined) shown[name] = inner(value[field])
+    for (const [name, field, inner] of fields) {
+      // The config of a channel has the names of the API already.
+      const given = value[field] === undefined ? value[name] : value[field]
+      if (given !== undefined) shown[name] = inner(given)
+    }
     return shown
   }
 }

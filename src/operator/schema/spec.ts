@@ -130,11 +130,11 @@ const maxRuntimeSeconds = integer({
   description: `Seconds that one run may take, ${LIMITS.maxRuntimeSeconds.min} to ${LIMITS.maxRuntimeSeconds.max}; the check goes down when a run takes longer. The job reports the start of a run to $HEARTBEAT_URL/start, and is on time when it starts on time. Default: none; with sourceRef, activeDeadlineSeconds of its Jobs + ${FOLLOWED_DEFAULTS.beyondDeadlineSeconds}, else ${FOLLOWED_DEFAULTS.maxRuntimeSeconds}`,
 })
 
-const warnExitCode = integer({ min: 1, max: LIMITS.exitCode, description: `1 to ${LIMITS.exitCode}.` })
+const warnExitCode = integer({ min: 1, max: LIMITS.exitCode, description: `An exit code, 1 to ${LIMITS.exitCode}.` })
 const warnExitCodes = setOf(warnExitCode, {
   max: LIMITS.warnExitCodes,
   of: 'an exit code',
-  description: `Exit codes with which the job is done, but a person should look at it: check.warned is sent instead of check.down; at most ${LIMITS.warnExitCodes}. With sourceRef, of the container that failed. Default: none. Example for restic: [3]`,
+  description: `Exit codes with which the job is done, but a person should look at it, at most ${LIMITS.warnExitCodes}; with sourceRef, exit codes of the container that failed. check.warned is sent instead of check.down. Default: none, for restic for example [3]`,
 })
 
 const failuresBeforeDown = integer({

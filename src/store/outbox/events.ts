@@ -18,6 +18,7 @@ import { SOURCE_KIND } from '../../domain/last-run.ts'
 import { withoutBrokenStart } from '../../domain/plain-text.ts'
 import { PATIENCE_MS } from '../../domain/retry.ts'
 import { EVENT_PAIRS } from '../checks/columns.ts'
+import type { NewFlip } from '../history/new-flips.ts'
 import { instantArray, int8Array, jsonbArray, textArray, uuidArray } from '../postgres/binary-arrays.ts'
 import type { Queryable, Statement } from '../postgres/database.ts'
 import { timestamp } from '../postgres/instants.ts'
@@ -25,13 +26,15 @@ import { timestamp } from '../postgres/instants.ts'
 export interface NewEvent {
   readonly id: Buffer
   readonly key: number
-  /** Null for check.late, and for what is notified when a check stops flapping: these have no flip. */
+  /** Null for check.late, check.warned, and for what is notified when a check stops flapping: these have no flip. */
   readonly flipId: Buffer | null
   /** The ping that caused the flip; null for the newest ping of the check. */
   readonly pingId: Buffer | null
   readonly type: CheckEventType
   readonly data: EventFacts
   readonly at: Instant
+  /** Of an event without a flip: the run of a CronJob that it is about. */
+  readonly about?: Pick<NewFlip, 'detail' | 'job'> | undefined
 }
 
 /** A UUIDv7 with the time of the event, so that ids of deliveries are in order of time. The first 15 characters end with the version. */
@@ -44,17 +47,20 @@ const RECENT_PINGS = 40
 const PING_TYPE = (type: string) => `(array['${PING_TYPES.join("', '")}'])[${type} + 1]`
 
 /**
- * Inserts events, and a delivery for each channel that wants them, and that the check has chosen or that is the installation's. A channel of INCIDENT_KINDS gets check.down if it wants
- * it, and always check.up and check.paused, which end incidents, and no reminder. What the flip says of the run of a CronJob is added; an event without a flip of its own takes that
- * of the newest flip, if it is about that one. `limit 1` in the inner queries keeps index lookups in the plan: a plan made for small
+ * Inserts events, and a delivery for each channel that wants them, and that the check has chosen or that is the
+ * installation's. A channel of INCIDENT_KINDS gets check.down if it wants it, and always check.up and check.paused,
+ * which end incidents. What the flip says of the run of a CronJob is added; an event without a flip of its own says it
+ * itself, or takes that of the newest flip, if it is about that one. `limit 1` in the inner queries keeps index lookups
+ * in the plan: a plan made for small
  * tables would scan them, and plans are kept for long.
  */
 export function insertEvents(events: readonly NewEvent[]): Statement {
   return {
     name: 'insert_events',
     text: `with described as materialized (
-        select i.*, f.detail, c.*, l.*, u.*
-        from unnest($1::uuid[], $2::int8[], $3::uuid[], $4::text[], $5::jsonb[], $6::timestamptz[], $7::uuid[]) i (event_id, check_key, flip_id, type, data, at, ping_id)
+        select i.*, coalesce(i.own_detail, f.detail) as detail, c.*, l.*, u.*
+        from unnest($1::uuid[], $2::int8[], $3::uuid[], $4::text[], $5::jsonb[], $6::timestamptz[], $7::uuid[], $8::text[], $9::text[])
+          i (event_id, check_key, flip_id, type, data, at, ping_id, own_detail, own_job)
         left join lateral (
           select case when about then detail end as detail, case when about then job end as job from (
             select f.detail, f.job, f.reason = i.data ->> 'reason' and f.at = (i.data ->> 'occurred_at')::timestamptz as about from flips f
@@ -64,7 +70,7 @@ export function insertEvents(events: readonly NewEvent[]): Statement {
               ${EVENT_PAIRS}, 'project', jsonb_build_object('id', p.id, 'slug', p.slug),
               'kubernetes', case when c.kubernetes_name is not null then jsonb_build_object(
                 'cluster', c.kubernetes_cluster, 'namespace', c.kubernetes_namespace, 'name', c.kubernetes_name)
-                || jsonb_strip_nulls(jsonb_build_object('run', f.job, 'source', (
+                || jsonb_strip_nulls(jsonb_build_object('run', coalesce(i.own_job, f.job), 'source', (
                   select jsonb_build_object('kind', '${SOURCE_KIND}', 'name', j.name) from cron_jobs j where j.check_key = c.key))) end) as subject
           from checks c join projects p on p.id = c.project_id where c.key = i.check_key limit 1) c on true
         left join lateral (
@@ -89,8 +95,8 @@ export function insertEvents(events: readonly NewEvent[]): Statement {
       from described t join channels c on (c.organization_id = t.organization_id or c.organization_id is null)
         and (c.project_id = t.project_id or c.project_id is null) and not c.muted
         and (t.chosen is null or c.id = any(t.chosen) or c.organization_id is null)
-        and not (c.kind = any($8::text[]) and t.data ? 'reminder')
-        and case when c.kind <> all($8::text[]) or t.type = 'check.down' then t.type = any(c.event_types)
+        and not (c.kind = any($10::text[]) and t.data ? 'reminder')
+        and case when c.kind <> all($10::text[]) or t.type = 'check.down' then t.type = any(c.event_types)
           else t.type in ('check.up', 'check.paused') end`,
     values: [
       uuidArray(events.map((event) => event.id)),
@@ -100,6 +106,8 @@ export function insertEvents(events: readonly NewEvent[]): Statement {
       jsonbArray(events.map((event) => event.data)),
       instantArray(events.map((event) => event.at)),
       uuidArray(events.map((event) => event.pingId)),
+      textArray(events.map(({ about }) => about?.detail ?? null)),
+      textArray(events.map(({ about }) => about?.job ?? null)),
       textArray(INCIDENT_KINDS),
     ],
   }

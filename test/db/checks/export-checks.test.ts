@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { beforeEach, describe, expect, it } from 'vitest'
 import { createExporter, type ExportedCheck, type Exporter } from '../../../src/checks/export-checks.ts'
 import { pauseCheck, resumeCheck } from '../../../src/checks/pause-resume.ts'
+import type { PingType } from '../../../src/domain/check.ts'
 import type { CheckRecord } from '../../../src/store/checks/checks.ts'
 import { claimExport } from '../../../src/store/leases/exporter.ts'
 import { HOUR, MINUTE } from '../../support/builders.ts'
@@ -97,7 +98,7 @@ describe('what is exported', () => {
     expect(checks).toHaveLength(1)
     return checks[0]!
   }
-  const pinged = (check: CheckRecord, type: 'success' | 'start' | 'fail' | 'log', at: number, runId?: string) =>
+  const pinged = (check: CheckRecord, type: PingType, at: number, runId?: string) =>
     fixture.database.transaction((tx) => ping(tx, check, type, at, runId === undefined ? {} : { runId }))
   const turnDown = (check: CheckRecord, reason: string) =>
     fixture.database.query('update check_states set status = 2, reason = $2 where check_key = $1', [check.key, reason])
@@ -174,6 +175,14 @@ describe('what is exported', () => {
     await pinged(check, 'success', NOW + 9 * second)
     const recovered = { lastPingAt: NOW + 9 * second, lastSuccessAt: NOW + 9 * second, lastDurationMs: null }
     expect(await read()).toMatchObject({ ...recovered, status: 'up', downReason: null })
+    // A warning is a success in time.
+    await pinged(check, 'warn', NOW + 10 * second)
+    const warned = { lastPingAt: NOW + 10 * second, lastSuccessAt: NOW + 10 * second, isWarning: true }
+    expect(await read()).toMatchObject({ ...warned, status: 'up' })
+    await pinged(check, 'log', NOW + 11 * second)
+    expect(await read()).toMatchObject(warned)
+    await pinged(check, 'success', NOW + 12 * second)
+    expect(await read()).toMatchObject({ isWarning: false })
   })
 
   it('knows of a check that is up that its last ping succeeded', async () => {

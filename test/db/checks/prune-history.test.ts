@@ -54,7 +54,7 @@ describe('of the pings of a check', () => {
     expect(await countRows(fixture, 'ping_bodies', check.key)).toBe(2)
   })
 
-  it.each(['success', 'fail'] as const)('the newest completion stays, however old: %s', async (type) => {
+  it.each(['success', 'warn', 'fail'] as const)('the newest completion stays, however old: %s', async (type) => {
     await pinged('success', NOW + 1_000)
     await pinged(type, NOW + 2_000.5, { body: Buffer.from('why') })
     for (let i = 0; i < 5; i += 1) await pinged('log', NOW + 3_000 + i)

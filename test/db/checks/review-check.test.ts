@@ -43,7 +43,7 @@ describe('a review', () => {
     await pingAt(check, 0, 'start')
     await pingAt(check, MINUTE, 'success')
     await pingAt(check, HOUR, 'start')
-    await pingAt(check, HOUR + 3 * MINUTE, 'success')
+    await pingAt(check, HOUR + 3 * MINUTE, 'warn')
     await pingAt(check, HOUR + 4 * MINUTE, 'success', { body: Buffer.from('all is well') })
     await addGap(2 * MINUTE, 12 * MINUTE)
     await pingAt(check, HOUR + 11 * MINUTE, 'fail')
@@ -53,7 +53,7 @@ describe('a review', () => {
       ['running', null],
       ['fail', null],
       ['success', null],
-      ['success', 3 * MINUTE],
+      ['warn', 3 * MINUTE],
       ['success', MINUTE],
     ])
     expect(found.durations).toEqual({ count: 2, medianMs: 2 * MINUTE, p95Ms: 3 * MINUTE, longestMs: 3 * MINUTE })

@@ -2,6 +2,7 @@ import { describe, expect, it } from 'vitest'
 import { removeCheck } from '../../../src/checks/remove-check.ts'
 import { SURVEY_LIMIT, type SurveyRequest, surveyChecks } from '../../../src/checks/survey-checks.ts'
 import type { Tenant } from '../../../src/domain/access.ts'
+import type { PingType } from '../../../src/domain/check.ts'
 import { encodePlace } from '../../../src/domain/check-order.ts'
 import { STRIP_RUNS, SURVEY_SORTS } from '../../../src/domain/survey.ts'
 import { newId } from '../../../src/runtime/ids.ts'
@@ -296,6 +297,7 @@ describe('the last runs', () => {
   it('are completions and missed deadlines in the order of the history, oldest first', async () => {
     const check = await addCheck(fixture, tenant)
     await addFlipRow(check.key, NOW, 'created')
+    await addRun(check.key, NOW, 'warn', 20)
     await addRun(check.key, NOW + 1, 'success', 1_500)
     await addRun(check.key, NOW + 2, 'start', null)
     await addRun(check.key, NOW + 3, 'fail', 0)
@@ -307,6 +309,7 @@ describe('the last runs', () => {
     await addFlipRow(check.key, NOW + 8, 'outage')
     await addFlipRow(check.key, NOW + 9, 'paused')
     expect(await runsOf()).toEqual([
+      { outcome: 'warn', durationMs: 20 },
       { outcome: 'success', durationMs: 1_500 },
       { outcome: 'fail', durationMs: 0 },
       { outcome: 'success', durationMs: null },
@@ -342,12 +345,7 @@ describe('the last runs', () => {
   })
 })
 
-async function addRun(
-  key: number,
-  at: number,
-  type: 'success' | 'fail' | 'start' | 'log',
-  durationMs: number | null,
-): Promise<void> {
+async function addRun(key: number, at: number, type: PingType, durationMs: number | null): Promise<void> {
   const id = await addPingRow(fixture, key, at, { type })
   await fixture.database.query('update pings set duration_ms = $2 where id = $1', [id, durationMs])
 }

@@ -4,7 +4,7 @@ import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest'
 import { createSenders } from '../../../src/channels/kinds/index.ts'
 import { createLinks } from '../../../src/channels/kinds/kind.ts'
 import { createHttpClient } from '../../../src/delivery/http.ts'
-import { CHANNEL_KINDS } from '../../../src/domain/channel.ts'
+import { CHANNEL_KINDS, INCIDENT_KINDS } from '../../../src/domain/channel.ts'
 import { DIGEST } from '../../../src/domain/digest.ts'
 import { MINUTE } from '../../support/builders.ts'
 import { type Receiver, startReceiver } from '../../support/receiver.ts'
@@ -38,9 +38,10 @@ function createOutbox() {
   return { outbox: fixture.createOutbox(createReceiver().send, { senders }), senders }
 }
 
-it('a webhook and an Alertmanager get every event, Slack and e-mail get digests', () => {
+it('a webhook and what keeps incidents get every event, all others get digests', () => {
   const { senders } = createOutbox()
-  expect(CHANNEL_KINDS.filter((kind) => senders[kind].sendDigest !== undefined)).toEqual(['slack', 'email'])
+  const alone = CHANNEL_KINDS.filter((kind) => senders[kind].sendDigest === undefined)
+  expect(alone).toEqual(CHANNEL_KINDS.filter((kind) => kind === 'webhook' || INCIDENT_KINDS.includes(kind)))
 })
 
 it('51 events are one message to Slack, one mail, and 51 requests to a webhook', async () => {

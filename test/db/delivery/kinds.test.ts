@@ -129,7 +129,8 @@ describe.each(CHANNEL_KINDS)('a channel of the kind %s', (kind) => {
     expect(service.refused).toEqual([])
     expect(service.accepted).toHaveLength(1)
     expect(service.accepted[0]).toContain('51 checks: 51 down')
-    expect(service.accepted[0]).toContain('1 more')
+    // How many are named depends on the limit of the service.
+    expect(service.accepted[0]).toMatch(/\b\d+ more\b/)
     for (const row of await rows()) expect(row).toMatchObject({ status: 1, attempts: 1 })
   })
 

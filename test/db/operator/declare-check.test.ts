@@ -45,6 +45,7 @@ describe('a new resource', () => {
         since: NOW,
         reason: 'created',
         lastPingAt: null,
+        lastOutcome: null,
         lastSuccessAt: null,
         lastDurationMs: null,
         lastStartAt: null,
@@ -56,6 +57,7 @@ describe('a new resource', () => {
         changes: [],
         notified: null,
         quietAt: null,
+        warnedAt: null,
       },
     })
     expect(await getCheck(t.context, t.tenant, check.id)).toEqual(check)

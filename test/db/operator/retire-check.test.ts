@@ -5,6 +5,7 @@ import { updateCheck } from '../../../src/checks/update-check.ts'
 import { removeProject } from '../../../src/tenancy/projects.ts'
 import { DAY, HOUR, MINUTE } from '../../support/builders.ts'
 import { listChecks, listPings } from '../../support/lists.ts'
+import { eventTypesOf } from '../../support/state.ts'
 import { useEach } from '../../support/use.ts'
 import {
   addCheck,
@@ -82,6 +83,17 @@ describe('a deleted resource', () => {
 describe('a re-created resource', () => {
   const check = useEach(async () => (await t.declare()).check)
 
+  it('knows that its last run ended with a warning, and notifies the next one', async () => {
+    const { check } = await t.declare()
+    await t.pinged(check, 'warn', NOW + 1_000)
+    expect((await t.read())!.state).toMatchObject({ lastOutcome: 'warn', warnedAt: NOW + 1_000 })
+    await t.retire()
+    await t.declare()
+    expect((await t.read())!.state).toMatchObject({ lastOutcome: 'warn', warnedAt: null, lastSuccessAt: NOW + 1_000 })
+    await t.pinged(check, 'warn', NOW + 2_000)
+    expect(await eventTypesOf(t, check)).toEqual(['check.warned', 'check.warned'])
+  })
+
   it('gets key, ids, slug and history back, and is armed afresh', async () => {
     const { check } = await t.declare({ description: 'old' })
     await t.pinged(check, 'start', NOW + 1_000)
@@ -104,6 +116,7 @@ describe('a re-created resource', () => {
           since: NOW + DAY,
           reason: 'created',
           lastPingAt: NOW + 3_000,
+          lastOutcome: 'fail',
           lastSuccessAt: NOW + 2_000,
           lastDurationMs: 600,
           lastStartAt: NOW + 2_400,
@@ -115,6 +128,7 @@ describe('a re-created resource', () => {
           changes: [],
           notified: null,
           quietAt: null,
+          warnedAt: null,
         },
       },
     })

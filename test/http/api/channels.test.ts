@@ -56,6 +56,18 @@ describe('a channel', () => {
     expect((await api.client.get('/channels')).body.channels).toContainEqual(shown)
   })
 
+  it('of an Alertmanager receives the standard events without warnings by default', async () => {
+    const config = { urls: ['https://alerts.example.com'] }
+    const { id } = await make({ kind: 'alertmanager', config })
+    expect((await get(id)).events).toEqual([
+      'check.down',
+      'check.up',
+      'check.paused',
+      'check.resumed',
+      'check.flapping',
+    ])
+  })
+
   it('serves the organization, receives the standard events and is not muted by default', async () => {
     const { id } = await make()
     expect(await get(id)).toMatchObject({ project_id: null, events: STANDARD_EVENT_TYPES, muted: false })

@@ -60,6 +60,27 @@ describe('listing checks', () => {
     expect(await found('&q=%25')).toEqual(['100% sure_thing'])
   })
 
+  it('filters by the last outcome', async () => {
+    const [warned, failed, up, mended] = [
+      await created({ name: 'warned' }),
+      await created({ name: 'failed' }),
+      await created({ name: 'up' }),
+      await created({ name: 'mended' }),
+    ]
+    await created({ name: 'new' })
+    await api.ping(warned.public_id, { type: 'warn', exitCode: null })
+    await api.ping(failed.public_id, { type: 'fail', exitCode: null })
+    for (const { public_id } of [up, mended]) await api.ping(public_id)
+    await api.ping(mended.public_id, { type: 'warn', exitCode: null })
+    await api.ping(mended.public_id)
+    const found = async (query: string) => (await list(query)).body.checks.map(({ name }: { name: string }) => name)
+    expect(await found('&outcome=warn')).toEqual(['warned'])
+    expect(await found('&outcome=success')).toEqual(['up', 'mended'])
+    expect(await found('&outcome=warn&outcome=fail')).toEqual(['warned', 'failed'])
+    expect(await found('&outcome=warn&status=down')).toEqual([])
+    expect(await found('&outcome=warn&status=up')).toEqual(['warned'])
+  })
+
   it('filters by labels, all of them, and by who manages the check', async () => {
     await created({ name: 'shop', labels: { team: 'shop', tier: '' } })
     await created({ name: 'web', labels: { team: 'web', 'example.com/tier': '1' } })
@@ -92,6 +113,8 @@ describe('listing checks', () => {
     ['project_id=$&cursor=x', 'cursor must be the next_cursor of an earlier response'],
     ['project_id=$&status=UP', 'status must be one of new, up, late, down, paused'],
     ['project_id=$&status=up&status=UP', 'status must be one of new, up, late, down, paused'],
+    ['project_id=$&outcome=log', 'outcome must be one of success, warn, fail'],
+    ['project_id=$&outcome=warn&outcome=', 'outcome must be one of success, warn, fail'],
     ['project_id=$&label=team', 'label must be name=value'],
     ['project_id=$&label=', 'label must be name=value'],
     ['project_id=$&label==shop', 'label must be name=value'],

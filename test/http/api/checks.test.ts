@@ -92,12 +92,15 @@ describe('creating a check', () => {
     const none = { slug: '7', description: null, tags: [], labels: {}, max_runtime_seconds: null }
     const text = { name: '💾'.repeat(100), slug: 'a'.repeat(100), description: '💾'.repeat(4_096) }
     for (const fields of [
-      { ...none, period_seconds: 10, grace_seconds: 0 },
+      { ...none, period_seconds: 10, grace_seconds: 0, warn_exit_codes: [] },
+      { warn_exit_codes: [1, 255] },
+      { warn_exit_codes: Array.from({ length: 20 }, (_, index) => index + 1) },
       { description: 'line 1\n\tline 2', tags: ['z', 'a'], labels: { team: 'shop' }, max_runtime_seconds: 30 },
       { ...text, period_seconds: 31_536_000, grace_seconds: 31_536_000, max_runtime_seconds: 31_536_000 },
     ])
       expect(await created(fields)).toMatchObject(fields)
     expect(await created({ name: '  x \n' })).toMatchObject({ name: 'x' })
+    expect(await created({ warn_exit_codes: [24, 3] })).toMatchObject({ warn_exit_codes: [3, 24] })
   })
 
   it('reads a schedule as cron does: 7 is Sunday, and what cannot be seen is rejected with its code and place', async () => {
@@ -133,6 +136,7 @@ describe('creating a check', () => {
   })
 
   // Each field is wired to its rule; the rules themselves: test/unit/http/api/check-fields.test.ts.
+  const CODES = 'must be a list of at most 20 different numbers from 1 to 255'
   const INTEGER = (min: number) => `must be an integer from ${min} to 31536000`
   it.each<[object, string]>([
     [{ name: 7 }, 'name must be text of 1 to 100 characters, without control characters'],
@@ -144,6 +148,10 @@ describe('creating a check', () => {
     [{ period_seconds: 9 }, `period_seconds ${INTEGER(10)}`],
     [{ grace_seconds: -1 }, `grace_seconds ${INTEGER(0)}`],
     [{ max_runtime_seconds: 0 }, `max_runtime_seconds ${INTEGER(1)}`],
+    [{ warn_exit_codes: Array.from({ length: 21 }, (_, index) => index + 1) }, `warn_exit_codes ${CODES}`],
+    [{ warn_exit_codes: [3, 3] }, `warn_exit_codes ${CODES}`],
+    [{ warn_exit_codes: 3 }, `warn_exit_codes ${CODES}`],
+    [{ warn_exit_codes: null }, 'warn_exit_codes cannot be null'],
     [{ project_id: undefined }, 'project_id is required'],
     [{ schedule: '* '.repeat(101) }, 'schedule must be a cron expression of at most 200 characters'],
     [{ managed_by: 'api' }, 'managed_by is not a known field'],
@@ -264,6 +272,25 @@ describe('getting a check', () => {
     expect(Date.parse(body.due_at)).toBe(Date.parse(body.last_start_at) + 60_000)
   })
 
+  it('gives the last completion, and that a warning is a success in time', async () => {
+    const { id, public_id } = await created({ period_seconds: 3_600, warn_exit_codes: [3] })
+    const read = async () => (await api.client.get(`/checks/${id}`)).body
+    await api.ping(public_id, { type: 'fail', exitCode: 3 })
+    const warned = await read()
+    expect(warned).toMatchObject({ status: 'up', last_outcome: 'warn', last_success_at: warned.last_ping_at })
+    await api.ping(public_id, { type: 'fail', exitCode: 4 })
+    expect(await read()).toMatchObject({
+      status: 'down',
+      last_outcome: 'fail',
+      last_success_at: warned.last_success_at,
+    })
+    await api.ping(public_id)
+    expect(await read()).toMatchObject({ status: 'up', last_outcome: 'success' })
+    const { pings } = (await api.client.get(`/checks/${id}/pings`)).body
+    expect(pings).toMatchObject([{ type: 'success' }, { type: 'fail', exit_code: 4 }, { type: 'warn', exit_code: 3 }])
+    expect((await api.client.get(`/checks/${id}/pings?type=warn`)).body.pings).toMatchObject([{ exit_code: 3 }])
+  })
+
   it('says late after the expected time', async () => {
     const { id, public_id } = await created({ period_seconds: 60 })
     await api.ping(public_id)
@@ -275,7 +302,7 @@ describe('getting a check', () => {
 describe('changing a check', () => {
   it('keeps what is left out', async () => {
     const check = {
-      ...(await created({ description: 'x', max_runtime_seconds: 5 })),
+      ...(await created({ description: 'x', max_runtime_seconds: 5, warn_exit_codes: [3] })),
       updated_at: expect.stringMatching(ISO),
     }
     const put = (fields: object) => api.client.put(`/checks/${check.id}`, fields)
@@ -288,10 +315,9 @@ describe('changing a check', () => {
       grace_seconds: 1,
       slug: 'new',
     })
-    expect((await put({ description: null, max_runtime_seconds: null })).body).toMatchObject({
-      description: null,
-      max_runtime_seconds: null,
-    })
+    const changed = { description: null, max_runtime_seconds: null, warn_exit_codes: [4] }
+    expect((await put(changed)).body).toMatchObject(changed)
+    expect((await put({ warn_exit_codes: [] })).body).toMatchObject({ warn_exit_codes: [] })
   })
 
   it('changes the one form into the other', async () => {

@@ -91,6 +91,18 @@ describe('a check that follows a CronJob', () => {
       },
     ])
   })
+
+  it('is shown with a run that ended with a warning', async () => {
+    check = await declare({ spec: { ...spec, warnExitCodes: [137] } })
+    const at = Date.parse('2026-06-16T02:01:33Z')
+    const entry = { type: 'fail', at, durationMs: 93_000, exitCode: 137, body: FAILED.message } as const
+    const lastRun = { ...FAILED, job: 'nightly-backup-2', startTime: '2026-06-16T02:00:00Z' }
+    const run = { runId: '0199aaaa-0000-7000-8000-00000000000b', job: lastRun.job, lastRun }
+    await recordJobs(api.context, [{ resource: RESOURCE, source: 'nightly', entries: [entry], ...run }])
+    const { body } = await api.client.get(`/checks/${check.id}`)
+    expect(body).toMatchObject({ status: 'up', last_outcome: 'warn', warn_exit_codes: [137] })
+    expect(body.kubernetes.source.last_run).toMatchObject({ outcome: 'warned', exit_code: 137 })
+  })
 })
 
 describe('why a check that follows a CronJob has its status', () => {

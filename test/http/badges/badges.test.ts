@@ -53,6 +53,8 @@ describe('the badge of a check', () => {
   it('follows the status; late counts as up with two states', async () => {
     const { public_id, id } = await create('job', { period_seconds: 60, grace_seconds: 600 })
     expect(await read(`${key}/job.shields`)).toMatchObject({ message: 'new', color: 'inactive' })
+    await api.ping(public_id, { type: 'warn', exitCode: null })
+    expect(await read(`${key}/job.shields`)).toMatchObject({ message: 'up', color: 'success' })
     await api.ping(public_id)
     api.moveClock(120_000)
     expect(await read(`${key}/job.shields`)).toMatchObject({ message: 'late', color: 'important' })

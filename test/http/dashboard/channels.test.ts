@@ -1,6 +1,6 @@
 import { beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { KINDS } from '../../../src/channels/kinds/index.ts'
-import { CHANNEL_KINDS, INSTALLATION_CHANNEL_ID } from '../../../src/domain/channel.ts'
+import { CHANNEL_KINDS, INSTALLATION_CHANNEL_ID, standardEventsOf } from '../../../src/domain/channel.ts'
 import { escapeHtml, HOSTILE, readForm } from '../../support/form.ts'
 import { startTestApi } from '../../support/service.ts'
 import { eventually } from '../../support/until.ts'
@@ -10,6 +10,7 @@ import { type Fields, type Visitor, visit } from '../../support/visitor.ts'
 const UNKNOWN = '01999999-9999-7999-8999-999999999999'
 const ESCAPED = escapeHtml(HOSTILE)
 const SECRET = /whsec_[\w+/=]+/
+/** Of a kind that wakes people; the others have warnings too. */
 const STANDARD = ['check.down', 'check.up', 'check.paused', 'check.resumed', 'check.flapping', 'check.warned']
 
 let admin: Visitor
@@ -30,6 +31,11 @@ const CONFIGS = {
   slack: { url: 'https://hooks.slack.com/services/T0/B0/s3cret' },
   email: { to: ['ops@example.com', 'dba@example.com'] },
   alertmanager: { urls: ['https://u:s3cret@alerts.example.com'], labels: { team: 'payments' } },
+  teams: { url: 'https://x.environment.api.powerplatform.com/invoke?sv=1.0&sig=s3cret' },
+  googlechat: { url: 'https://chat.googleapis.com/v1/spaces/x/messages?key=s3cret&token=t0ken' },
+  discord: { url: 'https://discord.com/api/webhooks/1/s3cret' },
+  pagerduty: { routing_key: 's3cret-key', url: 'https://events.example.com/t0ken' },
+  apprise: { url: 'https://u:s3cret@apprise.example.com', urls: 'pover://t0ken@s3cret' },
 }
 const makeChannel = async (fields: object = {}, key?: string): Promise<string> =>
   (await api.addChannel({ config: CONFIGS.webhook, ...fields }, key)).id
@@ -117,7 +123,7 @@ describe('/channels/new', () => {
       expect(text).toContain(`id="config.${name}-meaning"`)
     }
     const checked = [...text.matchAll(/name="events" value="([^"]+)" checked/g)].map(([, type]) => type)
-    expect(checked).toEqual(STANDARD)
+    expect(checked).toEqual(standardEventsOf(kind))
     expect(text).toContain(`<option value="${api.project}">Project Default</option>`)
   })
 
@@ -172,6 +178,12 @@ describe('/channels/new', () => {
       { 'config.to': 'ops@example.com\nops' },
       'config.to',
       /^Recipients, line 2: must be an e-mail address\.$/,
+    ],
+    [
+      'apprise',
+      { 'config.url': 'https://a.example.com', 'config.key': 'ops', 'config.urls': 'json://b.example.com' },
+      'config.key',
+      /^Key must be given, or else urls: exactly one of the two\.$/,
     ],
     [
       'alertmanager',
@@ -447,7 +459,7 @@ describe('/channels/{id}/edit', () => {
     const config = { urls: ['https://alerts.example.com'], labels: { team: 'payments' } }
     const id = await makeChannel({ kind: 'alertmanager', config })
     const path = `/channels/${id}/edit`
-    const form = { ...readForm((await admin.get(path)).text, path), events: STANDARD }
+    const form = { ...readForm((await admin.get(path)).text, path), events: standardEventsOf('alertmanager') }
     const first = { name: 'By the first', events: ['check.down', 'check.up'], 'config.labels': 'team=first' }
     await edit(id, { ...form, ...first, project_id: api.project })
     await edit(id, { ...form, name: 'By the second', 'config.urls': 'https://two.example.com' })

@@ -50,6 +50,7 @@ describe('the form of a new check', () => {
       ['tags', 'Tags'],
       ['labels', 'Labels'],
       ['max_runtime_seconds', 'Maximum run time'],
+      ['warn_exit_codes', 'Exit codes of a warning'],
     ]) {
       expect(text).toContain(`<label for="${name}">${label}</label>`)
       expect(text).toMatch(new RegExp(`id="${name}" name="${name}" aria-describedby="${name}-meaning"`))
@@ -102,6 +103,7 @@ describe('the form of a new check', () => {
     ['every, in seconds', { period_seconds: '90' }, { period_seconds: 90 }],
     ['grace', { grace_seconds: '1h30m' }, { grace_seconds: 5_400 }],
     ['maximum run time', { max_runtime_seconds: '2 h' }, { max_runtime_seconds: 7_200 }],
+    ['exit codes of a warning', { warn_exit_codes: ' 24, 3 ' }, { warn_exit_codes: [3, 24] }],
     ['armed', { armed: 'on' }, { due_at: expect.any(String) }],
   ])('takes %s', async (what, fields, expected) =>
     expect(await create({ name: `With ${what}`, ...fields })).toMatchObject(expected),
@@ -155,6 +157,11 @@ describe('the form of a new check', () => {
     ['period_seconds', { period_seconds: 'often' }, 'Every must be a length of time such as 15 min or 1h30m.'],
     ['grace_seconds', { grace_seconds: '-1' }, 'Grace must be a length of time such as 15 min or 1h30m.'],
     ['max_runtime_seconds', { max_runtime_seconds: '0' }, 'Maximum run time must be from 1 second to 365 days.'],
+    ...['3 x', '0', '256', '3 3', '3;24'].map((warn_exit_codes): [string, Record<string, string>, string] => [
+      'warn_exit_codes',
+      { warn_exit_codes },
+      'Exit codes of a warning must be a list of at most 20 different numbers from 1 to 255.',
+    ]),
     [
       'project_id',
       { project_id: '00000000-0000-4000-8000-000000000000' },
@@ -297,6 +304,7 @@ describe('the form of a change', () => {
       tags: '',
       labels: 'b=2',
       max_runtime_seconds: '1h',
+      warn_exit_codes: '3',
       description: '',
     })
     expect([status, location]).toEqual([303, `/checks/${id}?done=check-saved`])
@@ -306,12 +314,14 @@ describe('the form of a change', () => {
       labels: { b: '2' },
       description: null,
       max_runtime_seconds: 3_600,
+      warn_exit_codes: [3],
       schedule: '0 2 * * *',
       time_zone: 'Europe/Berlin',
       grace_seconds: 5_400,
     })
-    await edit(id, { max_runtime_seconds: '' })
-    expect((await stored(id)).max_runtime_seconds).toBeNull()
+    expect(await editForm(id)).toMatchObject({ warn_exit_codes: '3' })
+    await edit(id, { max_runtime_seconds: '', warn_exit_codes: '' })
+    expect(await stored(id)).toMatchObject({ max_runtime_seconds: null, warn_exit_codes: [] })
   })
 
   it('changes a period into a schedule and back', async () => {

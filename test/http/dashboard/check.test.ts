@@ -105,6 +105,17 @@ describe('the status of a check', () => {
     expect(read(await open(id))).toMatch(/the job reported exit code 1 .*Came with a ping: fail with exit code 1/)
   })
 
+  it('up with a warning: what a person should look at, also after its exit code', async () => {
+    const { id, public_id } = await addCheck({ warn_exit_codes: [3] })
+    await api.ping(public_id, { type: 'fail', exitCode: 3, body: Buffer.from('could not read /etc/shadow\n') })
+    const page = read(await open(id))
+    expect(page).toContain('Its last run ended with a warning: a person should look at what it reported.')
+    expect(page).toContain('could not read /etc/shadow')
+    expect(page).toMatch(/Timeline of 1 run .*1 ended with a warning|ended with a warning/)
+    await api.ping(public_id)
+    expect(read(await open(id))).not.toContain('Its last run ended with a warning')
+  })
+
   it('flapping', async () => {
     const { id, public_id } = await addCheck()
     for (let change = 0; change < 13; change += 1)

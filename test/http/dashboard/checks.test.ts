@@ -206,6 +206,23 @@ describe('its filters', () => {
     },
   )
 
+  it('show the checks whose last run ended with a warning, which have a label beside their status', async () => {
+    const [warned, up] = [await add({ name: 'Warned' }), await add({ name: 'Up' })]
+    await api.ping(warned.publicId, { type: 'warn', exitCode: null })
+    await api.ping(up.publicId)
+    const all = await list()
+    expect([rowOf(all, warned), rowOf(all, up)].map((row) => row.includes('Up Warning'))).toEqual([true, false])
+    expect(all).toContain('<span class="warned">Warning</span>')
+    const only = await list('?outcome=warn&sort=name')
+    expect(namesIn(only)).toEqual(['Warned'])
+    expect(only).toContain('<option value="warn" selected>Last run ended with a warning</option>')
+    expect(only).toContain('<a href="/checks?sort=name">Clear the filter</a>')
+    expect(only).toContain('<a href="/checks?outcome=warn&amp;sort=name&amp;status=up">')
+    const none = await list('?outcome=fail')
+    expect(namesIn(none)).toEqual([])
+    expect(none).toContain('No check matches the filter.')
+  })
+
   it('offer up to 100 projects, and take a slug where there are more', async () => {
     await api.database.query(
       "insert into projects (id, organization_id, name, slug) select gen_random_uuid(), $1, 'P ' || n, 'many-' || n from generate_series(1, 98) n",
@@ -234,6 +251,7 @@ describe('its filters', () => {
 
   it.each([
     ['status=gone', 'Status must be one of new, up, late, down, paused.'],
+    ['outcome=log', 'Outcome must be one of success, warn, fail.'],
     ['sort=slug', 'Sort must be one of status, -status, name, -name, last_ping, -last_ping, due, -due.'],
     [`q=${'x'.repeat(101)}`, 'Q must be text of at most 100 characters'],
     ['q=%01', 'Q must be text of at most 100 characters'],

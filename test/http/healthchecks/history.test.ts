@@ -51,6 +51,12 @@ describe('pings', () => {
       expect((await call('GET', `v3/checks/${uuid}/pings/${n}/body`)).status).toBe(404)
   })
 
+  it('of a warning are successes, and the check is up', async () => {
+    await api.ping(uuid, { type: 'warn', exitCode: null })
+    expect((await call('GET', `v3/checks/${uuid}/pings/`)).body.pings).toMatchObject([{ type: 'success', n: 1 }])
+    expect((await call('GET', `v3/checks/${uuid}`)).body).toMatchObject({ status: 'up', started: false, n_pings: 1 })
+  })
+
   it('keep their numbers when old ones are deleted, and the newest 1,000 are listed', async () => {
     await api.ping(uuid)
     await api.database.query(

@@ -66,9 +66,12 @@ describe('the series', () => {
     const times = Object.fromEntries(names.map((name) => [name, expect.any(Number)]))
     expect(await shown()).toEqual({ 'up{}': 1, ...status('up'), ...times, 'last_duration_seconds{}': 2.5, ...spec })
 
+    await fetch(`${app.pingUrl}/ping/${publicId}/warn`)
+    expect(await shown()).toMatchObject({ 'up{}': 1, 'warning{}': 1 })
+
     await fetch(`${app.pingUrl}/ping/${publicId}/fail`)
     const down = await shown()
-    expect(down).toMatchObject({ 'up{}': 0, ...status('down'), 'down{,reason="failed"}': 1 })
+    expect(down).toMatchObject({ 'up{}': 0, 'warning{}': 0, ...status('down'), 'down{,reason="failed"}': 1 })
     expect(Object.keys(down).filter((name) => /deadline|duration/.test(name))).toEqual([])
   })
 
@@ -114,6 +117,7 @@ describe('the series', () => {
     expect(samples.filter((sample) => sample.startsWith('heartbeat_check_last_run'))).toEqual([
       expect.stringMatching(/check="nightly",outcome="Running"\} 0$/),
       expect.stringMatching(/check="nightly",outcome="Succeeded"\} 1$/),
+      expect.stringMatching(/check="nightly",outcome="Warned"\} 0$/),
       expect.stringMatching(/check="nightly",outcome="Failed"\} 0$/),
       expect.stringMatching(/check="nightly",outcome="Deleted"\} 0$/),
     ])
@@ -145,7 +149,7 @@ describe('a replica', () => {
 
   it('that cannot read them serves the other metrics', async () => {
     await app.createCheck()
-    expect((await read()).metrics).toHaveLength(13)
+    expect((await read()).metrics).toHaveLength(14)
     await app.database.query('alter table exporter rename to exporter_away')
     try {
       const away = await read()

@@ -32,7 +32,7 @@ const startEarlier = (ms: number) =>
 
 const INVALID = 'duration ignored: not an integer from 0 to 604800000'
 
-it.each(['', '/fail', '/0', '/7'])(
+it.each(['', '/warn', '/fail', '/0', '/7'])(
   'a completion carries a duration, in the header or in the query: %j',
   async (rest) => {
     expect(await ping(rest, 'X-Service-Duration: 1234')).toEqual({ status: 200, warning: undefined })
@@ -163,9 +163,9 @@ describe('a run id', () => {
 
   it('makes a ping of one run and type stored once, with 200 each time', async () => {
     const rid = randomUUID()
-    for (const rest of ['/start', '/start', '', '', '/fail', '/7', '/log', '/log'])
+    for (const rest of ['/start', '/start', '', '', '/warn', '/warn', '/fail', '/7', '/log', '/log'])
       expect(await ping(`${rest}?rid=${rid}`)).toEqual({ status: 200, warning: undefined })
-    expect((await stored()).map(({ type }) => type)).toEqual(['start', 'success', 'fail', 'log'])
+    expect((await stored()).map(({ type }) => type)).toEqual(['start', 'success', 'warn', 'fail', 'log'])
   })
 
   it('makes one of many pings at once be stored', async () => {

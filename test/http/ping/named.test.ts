@@ -34,8 +34,10 @@ describe('a ping by name', () => {
   it.each([
     ['', 'success', 0],
     ['/start', 'start', null],
+    ['/warn', 'warn', null],
     ['/7/', 'fail', 7],
     ['?state=fail', 'fail', null],
+    ['?state=warn', 'warn', null],
   ])('%j is stored as %s', async (rest, type, exitCode) => {
     for (const prefix of ['/ping', '']) {
       expect(await get(`${prefix}/${key}/${slug}${rest}`)).toMatchObject({ status: 200, text: 'OK' })

@@ -34,10 +34,15 @@ export function aCase(field: string, rule: string, accepted: Manifest, refused: 
 }
 
 /** The cases of a number's two bounds. */
-export function bounds(field: string, { min, max }: { min: number; max: number }, place: (value: number) => Manifest) {
+export function bounds(
+  field: string,
+  { min, max }: { min: number; max: number },
+  place: (value: number) => Manifest,
+  at = field,
+) {
   return [
-    aCase(field, 'minimum', place(min), place(min - 1), { says: `should be greater than or equal to ${min}` }),
-    aCase(field, 'maximum', place(max), place(max + 1), { says: `should be less than or equal to ${max}` }),
+    aCase(field, 'minimum', place(min), place(min - 1), { says: `should be greater than or equal to ${min}`, at }),
+    aCase(field, 'maximum', place(max), place(max + 1), { says: `should be less than or equal to ${max}`, at }),
   ]
 }
 

@@ -5,7 +5,9 @@ import { aCase, bounds, longest, mostEntries, type RuleCase, shape, withPeriod }
 
 const publish = (fields: object) => withPeriod({ publish: fields })
 const withTags = (tags: readonly string[]) => withPeriod({ tags })
+const withCodes = (warnExitCodes: readonly number[]) => withPeriod({ warnExitCodes })
 const manyTags = (count: number) => Array.from({ length: count }, (_, index) => `t${index}`)
+const manyCodes = (count: number) => Array.from({ length: count }, (_, index) => index + 1)
 const scheduled = (schedule: string, fields: object = {}) => ({ spec: { schedule, ...fields } })
 
 const TEXTS: readonly RuleCase[] = [
@@ -89,6 +91,19 @@ const TIMES: readonly RuleCase[] = [
   ...bounds('spec.graceSeconds', LIMITS.graceSeconds, (graceSeconds) => withPeriod({ graceSeconds })),
   ...bounds('spec.maxRuntimeSeconds', LIMITS.maxRuntimeSeconds, (maxRuntimeSeconds) =>
     withPeriod({ maxRuntimeSeconds }),
+  ),
+  aCase('spec.warnExitCodes', 'maxItems', withCodes(manyCodes(20)), withCodes(manyCodes(21)), {
+    says: 'Too many: 21: must have at most 20 items',
+  }),
+  aCase('spec.warnExitCodes', 'x-kubernetes-list-type', withCodes([3, 24]), withCodes([3, 24, 3]), {
+    says: 'Duplicate value',
+    at: 'spec.warnExitCodes[2]',
+  }),
+  ...bounds(
+    'spec.warnExitCodes[]',
+    { min: 1, max: LIMITS.exitCode },
+    (code) => withCodes([3, code]),
+    'spec.warnExitCodes[1]',
   ),
   ...bounds('spec.failuresBeforeDown', LIMITS.threshold, (failuresBeforeDown) => withPeriod({ failuresBeforeDown })),
   ...bounds('spec.missesBeforeDown', LIMITS.threshold, (missesBeforeDown) => withPeriod({ missesBeforeDown })),

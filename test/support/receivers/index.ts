@@ -2,9 +2,14 @@
 
 import type { ChannelKind } from '../../../src/domain/channel.ts'
 import { startAlertmanager } from './alertmanager.ts'
+import { startApprise } from './apprise.ts'
+import { startDiscord } from './discord.ts'
 import { startEmail } from './email.ts'
+import { startGoogleChat } from './googlechat.ts'
+import { startPagerduty } from './pagerduty.ts'
 import type { Service } from './service.ts'
 import { startSlack } from './slack.ts'
+import { startTeams } from './teams.ts'
 import { startWebhook } from './webhook.ts'
 
 export const SERVICES: Readonly<Record<ChannelKind, () => Promise<Service & { readonly smtpPort?: number }>>> = {
@@ -12,4 +17,9 @@ export const SERVICES: Readonly<Record<ChannelKind, () => Promise<Service & { re
   alertmanager: startAlertmanager,
   slack: startSlack,
   email: startEmail,
+  teams: startTeams,
+  discord: startDiscord,
+  googlechat: startGoogleChat,
+  pagerduty: startPagerduty,
+  apprise: startApprise,
 }

@@ -1,6 +1,7 @@
 /** The fields of a channel in requests: which values are valid, and what the response says about the others. */
 
 import { describe, expect, it } from 'vitest'
+import { CHANNEL_KINDS } from '../../../src/domain/channel.ts'
 import type { AppError } from '../../../src/domain/errors.ts'
 import { CHECK_EVENT_TYPES } from '../../../src/domain/event.ts'
 import { NewChannel } from '../../../src/http/api/channels.ts'
@@ -9,7 +10,9 @@ import { parsePart } from '../../../src/http/api/faults.ts'
 const aWebhook = { kind: 'webhook', name: 'Pager', config: { url: 'https://example.com/hook' } }
 const DANGER_RULE = 'must not begin with -, and have no |, % or quotes before the @'
 const URL_RULE = 'must be an http or https URL of at most 2048 characters, without white space and without #'
+const SERVER_RULE = `${URL_RULE}, and without ? and /notify at the end`
 const PEER_RULE = `${URL_RULE}, and without ? and /api/v2/alerts at the end`
+const DISCORD_RULE = `${URL_RULE}, and without /slack at the end: remove it, or use the kind slack`
 const LABEL_RULE =
   'must have a name of at most 200 letters, digits and _ that begins with a letter or one _, and is not alertname, namespace, check, project or reason'
 const VALUE_RULE = 'must be text of 1 to 200 characters, without control characters'
@@ -33,6 +36,9 @@ describe('a new channel', () => {
     ['a URL of 2,048 characters', 'webhook', { url: longUrl(2_048) }],
     ['a URL counted in characters', 'webhook', { url: `https://example.com/${'💾'.repeat(2_028)}` }],
     ['credentials with an escape', 'webhook', { url: 'https://user:%25@example.com/' }],
+    ['a workflow of 2,048 characters', 'teams', { url: longUrl(2_048) }],
+    ['a space of 2,048 characters', 'googlechat', { url: longUrl(2_048) }],
+    ['a webhook of 2,048 characters', 'discord', { url: longUrl(2_048) }],
     ['ten peers', 'alertmanager', { urls: many(10, (index) => `http://am-${index}:9093`) }],
     [
       'twenty labels',
@@ -50,6 +56,14 @@ describe('a new channel', () => {
       { urls: ['http://am'], labels: { severity: 'page', _x: 'y', constructor: 'z' } },
     ],
     ['private addresses: they are checked when something is sent', 'webhook', { url: 'http://169.254.169.254/' }],
+    ['a key of 8 characters', 'pagerduty', { routing_key: 'k'.repeat(8) }],
+    ['a key of 255 characters', 'pagerduty', { routing_key: '~'.repeat(255), severity: 'info', url: longUrl(2_048) }],
+    [
+      'a key of 128 characters and tags of 200',
+      'apprise',
+      { url: 'http://apprise:8000/', key: 'k'.repeat(128), tag: `a, ${'b'.repeat(197)}` },
+    ],
+    ['services of 1,000 characters', 'apprise', { url: 'https://a.example', urls: `json://${'x'.repeat(1_000)}` }],
     ['twenty recipients', 'email', { to: many(20, (index) => `user${index}@example.com`) }],
   ])('may have %s', (_, kind, config) => {
     expect(faultOf({ ...aWebhook, kind, config })).toBeUndefined()
@@ -81,6 +95,16 @@ describe('a new channel', () => {
     ['slack', { url: 'hooks.slack.com' }, 'config.url', URL_RULE],
     ['slack', {}, 'config.url', 'is required'],
     ['slack', { url: 'https://hooks.slack.com/x', to: ['a@example.com'] }, 'config.to', 'is not a known field'],
+    ['teams', {}, 'config.url', 'is required'],
+    ['teams', { url: longUrl(2_049) }, 'config.url', URL_RULE],
+    ['teams', { url: 'https://teams.example.com', sig: 'x' }, 'config.sig', 'is not a known field'],
+    ['googlechat', {}, 'config.url', 'is required'],
+    ['googlechat', { url: longUrl(2_049) }, 'config.url', URL_RULE],
+    ['googlechat', { url: 'https://chat.example.com', token: 'x' }, 'config.token', 'is not a known field'],
+    ['discord', {}, 'config.url', 'is required'],
+    ['discord', { url: longUrl(2_049) }, 'config.url', DISCORD_RULE],
+    ['discord', { url: 'https://discord.com/api/webhooks/1/x/slack' }, 'config.url', DISCORD_RULE],
+    ['discord', { url: 'https://discord.com/x', token: 'x' }, 'config.token', 'is not a known field'],
     ['alertmanager', { urls: [] }, 'config.urls', 'must be a list of 1 to 10 URLs'],
     ['alertmanager', { urls: 'http://am' }, 'config.urls', 'must be a list of 1 to 10 URLs'],
     [
@@ -124,6 +148,57 @@ describe('a new channel', () => {
     ['alertmanager', { urls: ['http://am'], labels: { team: 'x'.repeat(201) } }, 'config.labels.team', VALUE_RULE],
     ['alertmanager', { urls: ['http://am'], labels: { team: 'a\u0000' } }, 'config.labels.team', VALUE_RULE],
     ['alertmanager', { urls: ['http://am'], labels: { team: 1 } }, 'config.labels.team', VALUE_RULE],
+    ['pagerduty', {}, 'config.routing_key', 'is required'],
+    ...['k'.repeat(7), 'k'.repeat(256), 'with white space', 'with"quotes', 'with\\backslash', 'größe-größe', 1].map(
+      (routing_key): [string, object, string, string] => [
+        'pagerduty',
+        { routing_key },
+        'config.routing_key',
+        'must be 8 to 255 letters, digits and signs of ASCII, without white space, quotes and backslashes',
+      ],
+    ),
+    [
+      'pagerduty',
+      { routing_key: 'k'.repeat(32), severity: 'high' },
+      'config.severity',
+      'must be one of critical, error, warning, info',
+    ],
+    ['pagerduty', { routing_key: 'k'.repeat(32), url: 'events.pagerduty.com' }, 'config.url', URL_RULE],
+    ['pagerduty', { routing_key: 'k'.repeat(32), url: longUrl(2_049) }, 'config.url', URL_RULE],
+    ['apprise', { key: 'ops' }, 'config.url', 'is required'],
+    ...[
+      'https://a.example/?x',
+      'https://a.example/notify',
+      'https://a.example/notify/',
+      'https://a.example/notify/ops',
+    ].map((url): [string, object, string, string] => ['apprise', { url, key: 'ops' }, 'config.url', SERVER_RULE]),
+    ...['', 'k'.repeat(129), 'a/b', 'ä', 1].map((key): [string, object, string, string] => [
+      'apprise',
+      { url: 'https://a.example', key },
+      'config.key',
+      'must be 1 to 128 letters, digits, _ and -',
+    ]),
+    ...['', ' a', ',a', 'b'.repeat(201), 'a;b', 'ä'].map((tag): [string, object, string, string] => [
+      'apprise',
+      { url: 'https://a.example', key: 'ops', tag },
+      'config.tag',
+      'must be 1 to 200 letters, digits, spaces and , | _ : + & -, and begin with a letter or a digit',
+    ]),
+    ...[
+      'json://',
+      'json:/x',
+      '://x',
+      'json://a\nb',
+      'json://ä',
+      'json://"x"',
+      'json://a\\b',
+      `json://${'x'.repeat(1_001)}`,
+    ].map((urls): [string, object, string, string] => [
+      'apprise',
+      { url: 'https://a.example', urls },
+      'config.urls',
+      'must be URLs of Apprise (service://...) with commas or spaces between them: ASCII without quotes and backslashes, at most 1000 characters after the first ://',
+    ]),
     ['email', { to: [] }, 'config.to', 'must be a list of 1 to 20 e-mail addresses'],
     ['email', { to: 'a@example.com' }, 'config.to', 'must be a list of 1 to 20 e-mail addresses'],
     [
@@ -152,7 +227,7 @@ describe('a new channel', () => {
   })
 
   it.each<[object, string]>([
-    [{ kind: 'constructor' }, 'kind must be one of webhook, alertmanager, slack, email'],
+    [{ kind: 'constructor' }, `kind must be one of ${CHANNEL_KINDS.join(', ')}`],
     [{ name: undefined }, 'name is required'],
     [{ name: ' ' }, 'name must be text of 1 to 100 characters, without control characters'],
     [{ project_id: 'x' }, 'project_id must be a UUID'],

@@ -17,6 +17,7 @@ const BY_JOB = { kubernetes: { ...CRON_JOB, run: 'nightly-29384620' } }
 const FAILED = { reason: 'failed' } as const
 const LATE = { type: 'check.late', facts: { reason: 'late', status: 'late' } } as const
 const UP = { type: 'check.up', facts: { reason: 'recovered', status: 'up' } } as const
+const WARNED = { type: 'check.warned', facts: { reason: 'warned', status: 'up' } } as const
 const PAUSED = { type: 'check.paused', facts: { reason: 'paused', status: 'paused' } } as const
 const OUTAGE = { type: 'check.unknown', facts: { reason: 'outage', status: 'up' } } as const
 
@@ -71,6 +72,31 @@ describe('the text of an event', () => {
     ],
     [`is up again. A run succeeded at ${AT}`, aFlipEvent({ ...UP, check: BY_JOB })],
     [`is up again. The job reported a success at ${AT}`, aFlipEvent(UP)],
+    [
+      `is up again. The job reported a warning at ${AT} with exit code 3`,
+      aFlipEvent({ ...UP, lastPing: aLastPing({ type: 'warn' }) }),
+    ],
+    [
+      `is up again. A run ended with a warning at ${AT}`,
+      aFlipEvent({ ...UP, check: BY_JOB, lastPing: aLastPing({ type: 'warn', exit_code: null }) }),
+    ],
+    [
+      `ended with a warning. The job is done, and a person should look at it: it reported a warning at ${AT} with exit code 3`,
+      aFlipEvent({ ...WARNED, lastPing: aLastPing({ type: 'warn' }) }),
+    ],
+    [
+      `ended with a warning. The job is done, and a person should look at it: it reported a warning at ${AT}`,
+      aFlipEvent({ ...WARNED, lastPing: aLastPing({ type: 'warn', exit_code: null }) }),
+    ],
+    [
+      `ended with a warning. A run is done, and a person should look at it: it reported a warning at ${AT}: ${KILLED}`,
+      aFlipEvent({
+        ...WARNED,
+        facts: { ...WARNED.facts, detail: KILLED },
+        check: BY_JOB,
+        lastPing: aLastPing({ type: 'warn' }),
+      }),
+    ],
     [
       `is flapping. It went down or up 11 times within 10 min, last down at ${AT}; further changes are not notified until it stays the same for 10 min`,
       aFlipEvent({ type: 'check.flapping', facts: { reason: 'flapping', status: 'down', flips: 11 } }),
@@ -148,6 +174,10 @@ describe("the job's output", () => {
   it('has a title with its ping', () => {
     expect(findOutput(aFlipEvent({ facts: { reason: 'failed' }, lastPing: aLastPing() }))).toEqual({
       title: 'Output of the last ping (fail with exit code 3, 2026-11-21 02:59:58 UTC)',
+      text: 'disk full',
+    })
+    expect(findOutput(aFlipEvent({ ...WARNED, lastPing: aLastPing({ type: 'warn' }) }))).toEqual({
+      title: 'Output of the last ping (warn with exit code 3, 2026-11-21 02:59:58 UTC)',
       text: 'disk full',
     })
     expect(findOutput(aFlipEvent({ lastPing: aLastPing({ type: 'success', exit_code: 0, body: 'fine' }) }))).toEqual({

@@ -14,6 +14,11 @@ const EXAMPLES = {
   slack: { url: 'https://hooks.slack.com/services/x' },
   email: { to: ['ops@example.com', 'dba@example.com'] },
   alertmanager: { urls: ['https://a.example.com', 'https://b.example.com'], labels: { team: 'a=b', route: 'c' } },
+  teams: { url: 'https://x.environment.api.powerplatform.com/invoke?sv=1.0&sig=x' },
+  googlechat: { url: 'https://chat.googleapis.com/v1/spaces/x/messages?key=x&token=y%3D' },
+  discord: { url: 'https://discord.com/api/webhooks/1/x' },
+  pagerduty: { routing_key: 'k'.repeat(32), severity: 'info', url: 'https://events.example.com/' },
+  apprise: { url: 'https://apprise.example.com', key: 'ops', tag: 'a, b' },
 }
 
 describe.each(CHANNEL_KINDS)('the form of the kind %s', (kind) => {

@@ -1,11 +1,21 @@
 import { describe, expect, it } from 'vitest'
 import type { AlertmanagerSettings } from '../../../src/channels/kinds/alertmanager/config.ts'
+import type { DiscordSettings } from '../../../src/channels/kinds/discord/config.ts'
 import type { EmailSettings } from '../../../src/channels/kinds/email/config.ts'
+import type { GoogleChatSettings } from '../../../src/channels/kinds/googlechat/config.ts'
 import { KINDS } from '../../../src/channels/kinds/index.ts'
 import type { SlackSettings } from '../../../src/channels/kinds/slack/config.ts'
+import type { TeamsSettings } from '../../../src/channels/kinds/teams/config.ts'
 import type { WebhookSettings } from '../../../src/channels/kinds/webhook/config.ts'
 
-type Settings = WebhookSettings | SlackSettings | AlertmanagerSettings | EmailSettings
+type Settings =
+  | WebhookSettings
+  | SlackSettings
+  | AlertmanagerSettings
+  | EmailSettings
+  | DiscordSettings
+  | TeamsSettings
+  | GoogleChatSettings
 
 const secrets = [{ secret: 'whsec_stored', expiresAt: null }]
 const webhook = (url: string): WebhookSettings => ({ kind: 'webhook', url, secrets })
@@ -37,6 +47,21 @@ describe('the config that is shown', () => {
     expect(show({ kind: 'slack', url })).toEqual({ url: shown })
   })
 
+  it('of Discord is its host alone', () => {
+    const url = 'https://discord.com/api/webhooks/1/geheim?thread_id=2'
+    expect(show({ kind: 'discord', url })).toEqual({ url: 'https://discord.com/…' })
+  })
+
+  it('of Microsoft Teams is its host alone', () => {
+    const url = 'https://x.environment.api.powerplatform.com:443/workflows/geheim/invoke?sv=1.0&sig=geheim'
+    expect(show({ kind: 'teams', url })).toEqual({ url: 'https://x.environment.api.powerplatform.com/…' })
+  })
+
+  it('of Google Chat is its host alone', () => {
+    const url = 'https://chat.googleapis.com/v1/spaces/AAAA/messages?key=geheim&token=geheim'
+    expect(show({ kind: 'googlechat', url })).toEqual({ url: 'https://chat.googleapis.com/…' })
+  })
+
   it('of an Alertmanager has no credentials', () => {
     const labels = { team: 'payments' }
     const urls = ['http://user:geheim@am-0:9093', 'http://am-1:9093/prefix']
@@ -61,6 +86,9 @@ describe('a config that is sent back as it was shown', () => {
       labels: { severity: 'warning' },
     },
     { kind: 'email', to: ['a@example.com'] },
+    { kind: 'discord', url: 'https://discord.com/api/webhooks/1/geheim' },
+    { kind: 'teams', url: 'https://x.environment.api.powerplatform.com:443/invoke?sv=1.0&sig=geheim' },
+    { kind: 'googlechat', url: 'https://chat.googleapis.com/v1/spaces/AAAA/messages?key=geheim&token=geheim' },
   ]
 
   it.each(stored)('keeps the stored settings: $kind', (settings) => {
@@ -81,6 +109,9 @@ describe('a config that is sent back as it was shown', () => {
     ['webhook', { url: 'https://example.com/hook?…' }, 'url', stored[0]!],
     ['webhook', { url: 'https://evil.example/hook?…' }, 'url', null],
     ['slack', { url: 'https://evil.example/…' }, 'url', stored[1]!],
+    ['discord', { url: 'https://evil.example/…' }, 'url', stored[4]!],
+    ['teams', { url: 'https://evil.example/…' }, 'url', stored[5]!],
+    ['googlechat', { url: 'https://evil.example/…' }, 'url', stored[6]!],
     ['alertmanager', { urls: ['http://am-0:9093', 'http://…@evil:9093'] }, 'urls.1', stored[2]!],
   ] as const)('with a change is rejected: %s %j', (kind, config, field, settings) => {
     const message = 'must be written out: … stands for what is not shown, and the rest is not as it was'

@@ -200,6 +200,14 @@ describe('the OpenAPI document', () => {
     flips: 11,
   } as const
 
+  const WARNED_NOTICE = {
+    ...FLAPPING_NOTICE,
+    type: 'check.warned',
+    reason: 'warned',
+    to: 'up',
+    flips: null,
+  } as const
+
   function anEvent(reason: FlipReason, to: 'new' | 'up' | 'down' | 'paused', changes: Partial<NotifiedCheck> = {}) {
     const flip = { reason, from: 'up', to, at: NOON } as Parameters<typeof eventOf>[0]
     const gap = reason === 'outage' ? { startedAt: NOON - 9, endedAt: NOON } : null
@@ -241,6 +249,16 @@ describe('the OpenAPI document', () => {
     ['check.paused', anEvent('paused', 'paused')],
     ['check.resumed', anEvent('resumed', 'new')],
     ['check.flapping', { ...down, type: 'check.flapping', facts: noticeEvent(FLAPPING_NOTICE, NOON + 1).data }],
+    ['check.warned', { ...down, type: 'check.warned', facts: noticeEvent(WARNED_NOTICE, NOON + 1).data }],
+    [
+      'check.warned of a run of a CronJob',
+      {
+        ...down,
+        type: 'check.warned',
+        facts: { ...noticeEvent(WARNED_NOTICE, NOON + 1).data, detail: 'container backup failed (exit code 3)' },
+        lastPing: aLastPing({ type: 'warn' } as never),
+      },
+    ],
     ['check.late', { ...down, type: 'check.late', facts: lateEvent(NOON, NOON + 1).data }],
     ['check.unknown', anEvent('outage', 'up')],
     ['channel.test', aTestEvent],

@@ -200,6 +200,7 @@ describe('a digest at the limits', () => {
     const types = [
       'check.down',
       'check.flapping',
+      'check.warned',
       'check.late',
       'check.unknown',
       'check.paused',

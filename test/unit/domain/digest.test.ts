@@ -57,6 +57,7 @@ describe('the plan of a digest', () => {
       'check.paused',
       'check.unknown',
       'check.late',
+      'check.warned',
       'check.flapping',
       'check.down',
     ] as const

@@ -11,7 +11,7 @@ import { aSpec, aState, HOUR, MINUTE, NOON, SECOND } from '../../support/builder
 const ARRIVED = NOON + 10 * MINUTE
 const RECORDED = NOON + 30 * MINUTE
 
-const late = (kind: 'success' | 'fail' | 'start' | 'log', arrivedAt = ARRIVED, runId: string | null = null) =>
+const late = (kind: 'success' | 'warn' | 'fail' | 'start' | 'log', arrivedAt = ARRIVED, runId: string | null = null) =>
   (kind === 'log'
     ? { kind, arrivedAt }
     : kind === 'start'
@@ -42,35 +42,45 @@ describe('a late ping of a check that nothing else has changed', () => {
     expect(durationMs).toBe(90 * SECOND)
   })
 
-  it.each(['success', 'fail', 'start', 'log'] as const)('a %s is as one that was recorded on its arrival', (kind) => {
-    fc.assert(
-      fc.property(
-        fc.array(
-          fc.record({
-            kind: fc.constantFrom('success', 'fail', 'start', 'log', kind),
-            runId: fc.constantFrom(null, 'a', 'b'),
-            afterMs: fc.integer({ min: 1, max: 2 * HOUR }),
-          }),
-          { minLength: 1, maxLength: 12 },
+  it.each(['success', 'warn', 'fail', 'start', 'log'] as const)(
+    'a %s is as one that was recorded on its arrival',
+    (kind) => {
+      fc.assert(
+        fc.property(
+          fc.array(
+            fc.record({
+              kind: fc.constantFrom('success', 'fail', 'start', 'log', kind),
+              runId: fc.constantFrom(null, 'a', 'b'),
+              afterMs: fc.integer({ min: 1, max: 2 * HOUR }),
+            }),
+            { minLength: 1, maxLength: 12 },
+          ),
+          (steps) => {
+            const spec = aSpec({ maxRuntimeMs: 20 * MINUTE })
+            let atOnce = newState(NOON)
+            let inTheEnd = newState(NOON)
+            let at = NOON
+            for (const step of steps) {
+              at += step.afterMs
+              const { arrivedAt: _, ...event } = late(step.kind, at, step.runId)
+              atOnce = transition(spec, atOnce, event, at).state
+              inTheEnd = transition(spec, inTheEnd, late(step.kind, at, step.runId), NOON + 100 * HOUR).state
+            }
+            // What is notified counts from the time at which it becomes known.
+            const known = {
+              changes: [],
+              notified: null,
+              quietAt: null,
+              incidentSince: null,
+              toldAt: null,
+              reminders: 0,
+            }
+            expect({ ...inTheEnd, ...known }).toEqual({ ...atOnce, ...known })
+          },
         ),
-        (steps) => {
-          const spec = aSpec({ maxRuntimeMs: 20 * MINUTE })
-          let atOnce = newState(NOON)
-          let inTheEnd = newState(NOON)
-          let at = NOON
-          for (const step of steps) {
-            at += step.afterMs
-            const { arrivedAt: _, ...event } = late(step.kind, at, step.runId)
-            atOnce = transition(spec, atOnce, event, at).state
-            inTheEnd = transition(spec, inTheEnd, late(step.kind, at, step.runId), NOON + 100 * HOUR).state
-          }
-          // What is notified counts from the time at which it becomes known.
-          const known = { changes: [], notified: null, quietAt: null, incidentSince: null, toldAt: null, reminders: 0 }
-          expect({ ...inTheEnd, ...known }).toEqual({ ...atOnce, ...known })
-        },
-      ),
-    )
-  })
+      )
+    },
+  )
 })
 
 describe('the last start', () => {
@@ -109,6 +119,7 @@ describe('a late ping that something newer has overtaken is history', () => {
     ['fail', 'up', {}],
     ['start', 'up', { lastStartAt: ARRIVED }],
     ['success', 'down', { lastSuccessAt: ARRIVED }],
+    ['warn', 'down', { lastSuccessAt: ARRIVED }],
     ['log', 'up', {}],
   ] as const)('a %s before a newer completion, while the check is %s', (kind, status, changed) => {
     const before = aState({

@@ -39,6 +39,13 @@ describe('a paused check that a ping resumes', () => {
     expect(deadlineOf(state)).toBe(AT + HOUR + 5 * MINUTE)
   })
 
+  it('goes up with a warning, which is notified', () => {
+    const { flips, events, state } = apply([{ ...success, kind: 'warn' }])
+    expect(flips.map(([, , reason]) => reason)).toEqual(['resumed', 'first_success'])
+    expect(events).toEqual(['check.resumed', 'check.warned'])
+    expect(state).toMatchObject({ status: 'up', lastOutcome: 'warn', warnedAt: AT })
+  })
+
   it('goes down with a fail, which is notified', () => {
     const { flips, events, state } = apply([fail])
     expect(flips).toEqual([

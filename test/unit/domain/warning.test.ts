@@ -56,12 +56,23 @@ describe('a notified warning', () => {
     expect([first, soon, again].map(({ warned }) => warned !== null)).toEqual([true, false, true])
   })
 
+  it.each(['success', 'fail'] as const)('comes again after a %s', (kind) => {
+    let state = aState()
+    const kinds = ['warn', kind, 'warn', 'warn'] as const
+    const found = kinds.map((one, place) => {
+      const outcome = transition(aSpec(), state, ended(one), LATER + place)
+      state = outcome.state
+      return outcome.warned?.at ?? null
+    })
+    expect(found).toEqual([LATER, null, LATER + 2, null])
+  })
+
   it('does not come while the check is paused, and does with the first warning after that', () => {
     const paused = transition(aSpec(), aState(), { kind: 'pause' }, NOON).state
     const silent = transition(aSpec(), paused, ended('warn'), NOON + SECOND)
     const resumed = transition(aSpec(), silent.state, { kind: 'resume' }, LATER).state
-    const told = transition(aSpec(), resumed, ended('warn'), LATER + SECOND)
-    expect([silent.warned, told.warned?.type]).toEqual([null, 'check.warned'])
+    const first = transition(aSpec(), resumed, ended('warn'), LATER + SECOND)
+    expect([silent.warned, first.warned?.type]).toEqual([null, 'check.warned'])
   })
 
   it('of a late ping has the time of its arrival, and a ping that something newer overtook has none', () => {
@@ -72,7 +83,7 @@ describe('a notified warning', () => {
   })
 })
 
-it('whatever comes in whatever order, those are told that the rule says', () => {
+it('whatever comes in whatever order, the warnings are notified that the rule says', () => {
   const step = fc.record({
     kind: fc.constantFrom<Completion | 'pause' | 'resume'>(...COMPLETIONS, 'warn', 'warn', 'pause', 'resume'),
     afterMs: fc.constantFrom(1, HOUR, WARN_AGAIN_MS - 1, WARN_AGAIN_MS),
@@ -81,26 +92,26 @@ it('whatever comes in whatever order, those are told that the rule says', () => 
     fc.property(fc.array(step, { maxLength: 40 }), (steps) => {
       let state = newState(NOON)
       let now = NOON
-      const told: number[] = []
-      /** What the rule says: the warnings since the last other completion, of which one was told at `lastTold`. */
+      const notified: number[] = []
+      /** What the rule says: the warnings since the last other completion, of which one was notified at `lastNotified`. */
       const due: number[] = []
-      let lastTold: number | null = null
+      let lastNotified: number | null = null
       let isPaused = false
       for (const { kind, afterMs } of steps) {
         now += afterMs
         const isCompletion = kind !== 'pause' && kind !== 'resume'
         const { state: next, warned } = transition(aSpec(), state, isCompletion ? ended(kind) : { kind }, now)
-        if (warned !== null) told.push(warned.at)
+        if (warned !== null) notified.push(warned.at)
         state = next
         if (kind === 'pause') isPaused = true
         else if (kind === 'resume') isPaused = false
-        else if (kind !== 'warn') lastTold = null
-        else if (!isPaused && (lastTold === null || now - lastTold >= WARN_AGAIN_MS)) {
+        else if (kind !== 'warn') lastNotified = null
+        else if (!isPaused && (lastNotified === null || now - lastNotified >= WARN_AGAIN_MS)) {
           due.push(now)
-          lastTold = now
+          lastNotified = now
         }
       }
-      expect(told).toEqual(due)
+      expect(notified).toEqual(due)
     }),
   )
 })

@@ -222,9 +222,13 @@ describe('clients: the signal of other services', () => {
   const SUCCESS = { type: 'success', exitCode: 0 }
   const START = { type: 'start', exitCode: null }
   const FAIL = { type: 'fail', exitCode: null }
+  const WARN = { type: 'warn', exitCode: null }
 
   it.each([
     ['state=run', START],
+    ['state=warn', WARN],
+    ['state=Warning', WARN],
+    ['status=warn', WARN],
     ['state=complete', SUCCESS],
     ['state=fail', FAIL],
     ['status=up', SUCCESS],
@@ -239,6 +243,8 @@ describe('clients: the signal of other services', () => {
   it.each([
     ['/fail', 'state=complete', FAIL],
     ['/fail', 'status=up', FAIL],
+    ['/warn', 'state=fail', WARN],
+    ['/fail', 'state=warn', FAIL],
     ['/0', 'state=fail', SUCCESS],
     ['/log', 'status=down', { type: 'log', exitCode: null }],
     ['/7', 'state=run', { type: 'fail', exitCode: 7 }],
@@ -265,6 +271,8 @@ describe('clients: the signal of other services', () => {
     ['run', '', START, 'status_invalid'],
     ['fail', 'up', FAIL, 'status_overridden'],
     ['fail', 'run', FAIL, 'status_overridden'],
+    ['warn', 'up', WARN, 'status_overridden'],
+    ['warn', 'down', FAIL, 'state_overridden'],
     ['fail', '0', FAIL],
     ['fail', 'killed', FAIL, 'word_unknown'],
     ['fail', '', FAIL, 'status_invalid'],

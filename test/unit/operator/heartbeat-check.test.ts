@@ -118,13 +118,29 @@ describe('reading a HeartbeatCheck', () => {
     expect(declare({ sourceRef })).toMatchObject({
       spec: null,
       suspend: null,
-      follows: { apiGroup: 'batch', kind: 'CronJob', name: 'backup', graceSeconds: null, maxRuntimeSeconds: null },
+      follows: {
+        apiGroup: 'batch',
+        kind: 'CronJob',
+        name: 'backup',
+        graceSeconds: null,
+        maxRuntimeSeconds: null,
+      },
       publish: null,
     })
     expect(declare({ sourceRef }).follows).toMatchObject({ judging: {} })
     const judging = { failuresBeforeDown: 2, remindOnEachRun: true }
-    const { follows } = declare({ sourceRef, graceSeconds: 0, maxRuntimeSeconds: 60, ...judging })
-    expect(follows).toMatchObject({ graceSeconds: 0, maxRuntimeSeconds: 60, judging })
+    const { follows } = declare({
+      sourceRef,
+      graceSeconds: 0,
+      maxRuntimeSeconds: 60,
+      warnExitCodes: [24, 3],
+      ...judging,
+    })
+    expect(follows).toMatchObject({
+      graceSeconds: 0,
+      maxRuntimeSeconds: 60,
+      judging: { warnExitCodes: [3, 24], ...judging },
+    })
   })
 
   it('publishes the ping URL beside a sourceRef where spec.publish is given', () => {

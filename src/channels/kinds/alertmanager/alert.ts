@@ -6,6 +6,7 @@ import { toIso } from '../../../domain/instant.ts'
 import { type Labels, toPrometheusName } from '../../../domain/labels.ts'
 import { cleanOutput } from '../../../domain/plain-text.ts'
 import type { CheckNames, StoredAlert } from '../../../store/outbox/alerts.ts'
+import { disarmForChats } from '../disarm.ts'
 import { describeEvent } from '../event-text.ts'
 import { OUR_LABELS } from './config.ts'
 
@@ -49,16 +50,10 @@ export function buildAlert(event: NotifiedCheck, own: Labels): NewAlert {
   }
 }
 
-/**
- * Begin a mention, a channel, or a link under other words (`<https://...|words>`, `[words](https://...)`) in Slack, Mattermost and others, which
- * the templates of an Alertmanager do not escape.
- */
-const CHAT_CONTROLS = /<(?=[!@#]|[a-z][a-z\d+.-]{0,20}:)|@(?=here|channel|everyone|all\b)|\](?=[([])/gi
-
 /** With a zero-width space in what a chat would take for a control sequence: jobs and names are untrusted. */
 function harmless(annotations: Labels): Labels {
   const entries = Object.entries(annotations)
-  return Object.fromEntries(entries.map(([name, text]) => [name, text.replace(CHAT_CONTROLS, '$&\u200b')]))
+  return Object.fromEntries(entries.map(([name, text]) => [name, disarmForChats(text)]))
 }
 
 /**

@@ -31,6 +31,12 @@ it('shows a member of a union by the field that distinguishes its members', () =
   expect(present(Either, { kind: 'other', names: ['b'] })).toEqual({ kind: 'other', names: ['b'] })
 })
 
+it('shows fields that have their names in the document already, as the config of a channel', () => {
+  const Config = z.object({ config: z.object({ chat_id: z.string(), thread_id: z.int().optional() }).nullable() })
+  expect(present(Config, { config: { chat_id: 'a' } } as never)).toEqual({ config: { chat_id: 'a' } })
+  expect(present(Config, { config: null })).toEqual({ config: null })
+})
+
 it('gives the fields of a request the names of the verbs, without those that are left out', () => {
   expect(inCamelCase({ period_seconds: 60, name: null, slug: undefined })).toEqual({ periodSeconds: 60, name: null })
 })

@@ -33,6 +33,13 @@ describe('of a check that follows a CronJob', () => {
   })
 })
 
+it('exit codes of a warning are written as a list, and left out where there are none', () => {
+  const of = (warnExitCodes: readonly number[]) =>
+    renderHeartbeatCheck({ ...TEXTS, kubernetes, spec: { ...spec, warnExitCodes } })
+  expect(of([3, 24])).toContain('  warnExitCodes: [3, 24]\n')
+  expect(of([])).not.toContain('warnExitCodes')
+})
+
 const render = (name: string, resource: string) =>
   renderHeartbeatCheck({ ...TEXTS, kubernetes: { ...kubernetes, name: resource }, name, spec })
 

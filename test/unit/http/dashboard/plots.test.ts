@@ -30,13 +30,13 @@ describe('the timeline of runs', () => {
       RUN_OUTCOMES.map((outcome) => run(NOON, { outcome, ...(/running|un/.test(outcome) ? unfinished : {}) })),
     )!
     for (const outcome of RUN_OUTCOMES) expect(svg.match(new RegExp(`plot-run run-${outcome}"`, 'g'))).toHaveLength(1)
-    expect(svg).toContain(': 1 succeeded, 1 failed, 1 running, 1 not finished"')
+    expect(svg).toContain(': 1 succeeded, 1 ended with a warning, 1 failed, 1 running, 1 not finished"')
     expect(svg).toContain('<title>2026-11-21 11:59:00 UTC: failed after 1 min</title>')
     expect(svg).toContain('<title>2026-11-21 11:00:00 UTC: running</title>')
     const heights = [...svg.matchAll(/run-(\w+)" x="[^"]*" y="[^"]*" width="[^"]*" height="(\d+)"/g)].map(
       ([, name, height]) => [name, height],
     )
-    expect(Object.fromEntries(heights)).toMatchObject({ success: '18', fail: '28', unfinished: '24' })
+    expect(Object.fromEntries(heights)).toMatchObject({ success: '18', warn: '24', fail: '28', unfinished: '24' })
   })
 
   it('draws a bounded number of runs and spans, all inside', () => {

@@ -57,7 +57,7 @@ const OF_ONE = 'namespace="shop",project="payments",check="nightly"'
 
 describe('the series of a check', () => {
   it('are, with all that is known', async () => {
-    expect(await samplesOf({ isRunning: true, isFlapping: true })).toEqual([
+    expect(await samplesOf({ isRunning: true, isFlapping: true, isWarning: true })).toEqual([
       `heartbeat_check_up{${OF_ONE}} 1`,
       `heartbeat_check_status{${OF_ONE},status="new"} 0`,
       `heartbeat_check_status{${OF_ONE},status="up"} 1`,
@@ -72,6 +72,7 @@ describe('the series of a check', () => {
       `heartbeat_check_grace_seconds{${OF_ONE}} 300`,
       `heartbeat_check_running{${OF_ONE}} 1`,
       `heartbeat_check_flapping{${OF_ONE}} 1`,
+      `heartbeat_check_warning{${OF_ONE}} 1`,
     ])
   })
 
@@ -103,6 +104,7 @@ describe('the series of a check', () => {
     expect(samples.filter((sample) => sample.startsWith('heartbeat_check_last_run'))).toEqual([
       `heartbeat_check_last_run_outcome{${OF_ONE},outcome="Running"} 0`,
       `heartbeat_check_last_run_outcome{${OF_ONE},outcome="Succeeded"} 0`,
+      `heartbeat_check_last_run_outcome{${OF_ONE},outcome="Warned"} 0`,
       `heartbeat_check_last_run_outcome{${OF_ONE},outcome="Failed"} 1`,
       `heartbeat_check_last_run_outcome{${OF_ONE},outcome="Deleted"} 0`,
     ])
@@ -114,6 +116,7 @@ describe('the series of a check', () => {
       `heartbeat_check_grace_seconds{${OF_ONE}} 300`,
       `heartbeat_check_running{${OF_ONE}} 0`,
       `heartbeat_check_flapping{${OF_ONE}} 0`,
+      `heartbeat_check_warning{${OF_ONE}} 0`,
     ])
   })
 
@@ -203,12 +206,12 @@ describe('the text', () => {
       expect(help ?? type ?? sample, line).toBe(metrics.at(-1))
       expect(checks).toEqual([...checks].sort((one, other) => 'zabc'.indexOf(one) - 'zabc'.indexOf(other)))
     }
-    expect(metrics).toHaveLength(12)
-    expect(new Set(metrics).size).toBe(12)
+    expect(metrics).toHaveLength(13)
+    expect(new Set(metrics).size).toBe(13)
   })
 
   it('explains its metrics where there is no check', async () => {
-    expect((await piecesOf(aSeries())).join('').split('\n')).toHaveLength(25)
+    expect((await piecesOf(aSeries())).join('').split('\n')).toHaveLength(27)
   })
 
   it('comes in pieces of whole lines, and is whole with many checks in one project', async () => {

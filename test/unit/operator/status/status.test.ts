@@ -332,6 +332,7 @@ describe('what is written', () => {
   it.each([
     ['started', { outcome: 'Running', completionTime: null }, true],
     ['succeeded', { outcome: 'Succeeded' }, true],
+    ['ended with a warning', { outcome: 'Warned', exitCode: 3 }, false],
     ['failed', { outcome: 'Failed', exitCode: 3 }, false],
     ['was deleted', { outcome: 'Deleted' }, false],
   ] as const)('a run that %s is a minor change or not, whatever the one before it was', (_, run, expected) => {

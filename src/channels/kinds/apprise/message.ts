@@ -1,0 +1,65 @@
+/**
+ * Messages of Apprise: a title, and a body of plain text. Apprise escapes the body for services with mark-up (`text_to_html`,
+ * `text_to_markdown` in apprise/conversion/format.py); mentions in chats stay what they are, so they are broken here.
+ */
+
+import type { Digest } from '../../../domain/digest.ts'
+import type { Event } from '../../../domain/event.ts'
+import { composeLines, cutEnd, cutStart } from '../cut.ts'
+import { type CheckLine, describeDigest } from '../digest-text.ts'
+import { disarmForChats } from '../disarm.ts'
+import { describeEvent, type EventText, type Tone } from '../event-text.ts'
+import { type Links, linkForPeople } from '../kind.ts'
+
+/**
+ * UTF-16 units of title and body together. Apprise cuts nothing unless a URL says so (`overflow_mode` in apprise/plugins/base.py), and
+ * services refuse what is too long for them: Rocket.Chat takes 1,000 characters, Pushover 1,024 (their `body_maxlen`).
+ */
+export const TEXT_LIMIT = 1_000
+/** UTF-16 units of a name, and of the line of a check in a digest. */
+const LINE_LIMITS = { name: 60, line: 120 } as const
+/** With fewer units of it, a text says nothing. */
+const MIN_TEXT = 40
+
+/** `type`: Apprise has the same four. */
+export type AppriseMessage = { title: string; body: string; type: Tone; format: 'text' }
+
+/** The same event gives the same bytes. */
+export function renderEvent(event: Event, links: Links): AppriseMessage {
+  const words = describeEvent(event)
+  const title = disarmForChats(words.headline)
+  const link = event.type === 'channel.test' ? [] : [`Check: ${linkForPeople(links, event.check.id)}`]
+  return { title, body: renderBody(words, link, TEXT_LIMIT - title.length), type: words.tone, format: 'text' }
+}
+
+/** What gives way first stands last: services that cut a text cut its end. */
+function renderBody({ reason, facts, location, output, description }: EventText, link: string[], room: number): string {
+  const first = cut(cutEnd, reason, room - link.join('').length - 1)
+  const lines = [...facts, ...(location === null ? [] : [location])].map(disarmForChats)
+  const head = composeLines(lines, room, (shown) => [first, ...shown, ...link].join('\n'))
+  const left = room - head.length
+  const about = description === null ? '' : renderBlock('', description, output === null ? left : left / 2, cutEnd)
+  if (output === null) return head + about
+  return head + renderBlock(`${output.title}:\n`, output.text, left - about.length, cutStart) + about
+}
+
+function renderBlock(title: string, text: string, room: number, by: typeof cutEnd): string {
+  const left = Math.floor(room) - title.length - 2
+  return left < Math.min(MIN_TEXT, text.length) ? '' : `\n\n${title}${cut(by, text, left)}`
+}
+
+const cut = (by: typeof cutEnd, text: string, limit: number) => by(Array.from(disarmForChats(text)), limit)
+
+export function renderDigest(digest: Digest, links: Links): AppriseMessage {
+  const { headline: title, tone: type, checks, rest, note, link } = describeDigest(digest, links)
+  const body = composeLines(checks.map(renderLine), TEXT_LIMIT - title.length, (lines) =>
+    [...lines, rest(lines.length), note, `All checks: ${link}`].filter((line) => line !== null).join('\n'),
+  )
+  return { title, body, type, format: 'text' }
+}
+
+/** A line that is too long loses the end of the name and the end of the reason, never the change. */
+function renderLine({ name, change, reason }: CheckLine): string {
+  const start = `${cut(cutEnd, name, LINE_LIMITS.name)}${change}: `
+  return start + cut(cutEnd, reason, LINE_LIMITS.line - start.length)
+}
