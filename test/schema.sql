@@ -117,11 +117,12 @@ create table check_states (
   misses_before_down smallint,
   remind_every_seconds integer,
   remind_on_each_run boolean,
-  told_at timestamp with time zone,
+  down_notified_at timestamp with time zone,
   reminders integer,
   consecutive_failures integer,
   consecutive_misses integer,
   pause jsonb,
+  acknowledged jsonb,
   constraint check_states_check_key_fkey FOREIGN KEY (check_key) REFERENCES checks(key) ON DELETE CASCADE,
   constraint check_states_dialect CHECK ((dialect = ANY (ARRAY['cron'::text, 'kubernetes'::text]))),
   constraint check_states_grace CHECK (((grace_seconds >= 0) AND (grace_seconds <= 31536000))),
@@ -217,9 +218,12 @@ create table deliveries (
   created_at timestamp with time zone not null,
   delivered_at timestamp with time zone,
   digest_id uuid,
+  reason text,
+  cause jsonb,
   constraint deliveries_check CHECK (((status = 0) = (next_attempt_at IS NOT NULL))),
   constraint deliveries_id_key UNIQUE (id),
-  constraint deliveries_pkey PRIMARY KEY (event_id, channel_id)
+  constraint deliveries_pkey PRIMARY KEY (event_id, channel_id),
+  constraint deliveries_reason CHECK (((status = 3) = (reason IS NOT NULL)))
 ) with (fillfactor=75);
 CREATE INDEX deliveries_channel ON public.deliveries USING btree (channel_id, id);
 CREATE INDEX deliveries_check ON public.deliveries USING btree (check_id, id);
@@ -227,6 +231,7 @@ CREATE INDEX deliveries_due ON public.deliveries USING btree (channel_id, next_a
 CREATE INDEX deliveries_failed ON public.deliveries USING btree (organization_id, id) WHERE (status = 2);
 CREATE INDEX deliveries_lane ON public.deliveries USING btree (channel_id, check_key, event_id) WHERE (status = 0);
 CREATE INDEX deliveries_list ON public.deliveries USING btree (organization_id, id);
+CREATE INDEX deliveries_suppressed ON public.deliveries USING btree (organization_id, id) WHERE (status = 3);
 
 create table events (
   id uuid not null,

@@ -11,7 +11,6 @@ import {
 } from '../store/outbox/find-deliveries.ts'
 import type { ChannelContext } from './context.ts'
 
-export { DELIVERY_STATUSES } from '../store/outbox/deliveries.ts'
 export type { DeliveryFilter, DeliveryRecord } from '../store/outbox/find-deliveries.ts'
 
 /** Deliveries, newest first, without those of removed channels. An unknown or another tenant's id in the filter matches none. */

@@ -6,7 +6,7 @@
 
 import type { CheckSpec, Flip, Gap, Instant } from '../domain/check.ts'
 import type { CheckEvent, Outcome } from '../domain/check-event.ts'
-import { type CheckEventType, contextOf, type EventFacts, eventOf, lateEvent, noticeEvent } from '../domain/event.ts'
+import { contextOf, type EventFacts, eventOf, lateEvent, type NotifiedType, noticeEvent } from '../domain/event.ts'
 import { stampAfter, toMicrosecond } from '../domain/instant.ts'
 import { arrivalOf } from '../domain/late-pings.ts'
 import { expectAfterCompletion, expectFromNow } from '../domain/schedule.ts'
@@ -152,10 +152,15 @@ class Row {
       const type = outcome.isLogged ? 'log' : ping.type
       history.pings.push({ ...ping, type, id: pingId!, key, durationMs: outcome.durationMs, at: pingAt })
     }
-    const inContext = <One extends { type: CheckEventType; data: EventFacts }>(one: One): One => {
+    const inContext = <One extends { type: NotifiedType; data: EventFacts }>(one: One): One => {
       return { ...one, data: { ...one.data, ...contextOf(one.type, spec, before, outcome, now) } }
     }
-    const addFlip = (flip: Flip, notice: Outcome['notice'], gap: Gap | null) => {
+    const addFlip = (
+      flip: Flip,
+      notice: Outcome['notice'],
+      gap: Gap | null,
+      suppressed: NewEvent['suppressed'] = null,
+    ) => {
       this.#stampedAt = stampAfter(this.#stampedAt, at)
       const flipId = newIdBytes(this.#stampedAt)
       const said = source === undefined ? about : explainDeadline(source, spec, before, flip.reason)
@@ -164,29 +169,31 @@ class Row {
       const flipEvent = isSilent ? null : eventOf(flip, { notice, detectedAt: now, gap })
       if (flipEvent !== null) {
         const id = newIdBytes(this.#stampedAt)
-        history.events.push({ ...inContext(flipEvent), id, key, flipId, pingId, at: now })
+        history.events.push({ ...inContext(flipEvent), id, key, flipId, pingId, at: now, suppressed })
       }
     }
     const addEvent = (
-      one: { type: CheckEventType; data: EventFacts },
-      cause: Pick<NewEvent, 'pingId' | 'about'> = { pingId: null },
+      one: { type: NotifiedType; data: EventFacts },
+      cause: Pick<NewEvent, 'pingId' | 'about' | 'suppressed'> = { pingId: null },
     ) => {
       this.#stampedAt = stampAfter(this.#stampedAt, at)
       const id = newIdBytes(this.#stampedAt)
       history.events.push({ ...inContext(one), ...cause, id, key, flipId: null, at: now })
     }
-    const { outage, flip, notice, settled, warned, counted, reminder } = outcome
+    const { outage, flip, notice, withheld, settled, warned, counted, reminder, acknowledged } = outcome
     if (settled !== null) addEvent(noticeEvent(settled, now))
     if (outage !== null)
       addFlip({ from: before.status, to: before.status, reason: 'outage', at: outage.endedAt }, null, outage)
-    if (flip !== null) addFlip(flip, notice, null)
+    if (flip !== null) addFlip(flip, notice ?? withheld, null, withheld === null ? null : 'flapping')
     if (counted !== null) addFlip({ from: before.status, to: before.status, ...counted }, null, null)
     if (warned !== null) addEvent(noticeEvent(warned, now), { pingId, about })
     // The flip has the words of the run that took the check down, a further run its own.
     if (reminder !== null) {
       const isOfFurther = reminder.at !== outcome.state.since
-      addEvent(noticeEvent(reminder, now), { pingId, about: isOfFurther ? about : undefined })
+      const suppressed = outcome.isAcknowledged ? 'acknowledged' : null
+      addEvent(noticeEvent(reminder, now), { pingId, about: isOfFurther ? about : undefined, suppressed })
     }
+    if (acknowledged !== null) addEvent(noticeEvent(acknowledged, now))
     if (event.kind === 'deadline') this.#seenBy = seenBy(event, now)
     if (this.#isNewlyLate(event, outcome, this.#seenBy ?? now)) addEvent(lateEvent(outcome.state.expectedAt!, now))
     return outcome

@@ -14,8 +14,11 @@ export interface Tenant {
   readonly projectId: string | null
 }
 
-/** `controller`: the operator, for a resource of a cluster. `system`: the service itself, and log-ins without an account. */
-export const ACTOR_KINDS = ['user', 'api_key', 'controller', 'system'] as const
+/**
+ * `controller`: the operator, for a resource of a cluster. `link`: who pressed a button behind the link of a message.
+ * `system`: the service itself, and log-ins without an account.
+ */
+export const ACTOR_KINDS = ['user', 'api_key', 'controller', 'link', 'system'] as const
 export type ActorKind = (typeof ACTOR_KINDS)[number]
 
 /** Who acts: what the audit log records of it. */
@@ -34,7 +37,8 @@ export interface Principal extends Tenant, Actor {}
 
 /** What people see of a caller, or of the operator. */
 export function doerOf({ kind, id, name }: Actor): Doer {
-  return kind === 'user' || kind === 'api_key' ? { kind, id, name } : { kind: 'kubernetes', id: null, name }
+  if (kind === 'user' || kind === 'api_key' || kind === 'link') return { kind, id, name }
+  return { kind: 'kubernetes', id: null, name }
 }
 
 /** An authenticated caller. */

@@ -32,6 +32,8 @@ export const AUDIT_ACTIONS = [
   'check.removed',
   'check.paused',
   'check.resumed',
+  'check.acknowledged',
+  'check.unacknowledged',
 ] as const
 export type AuditAction = (typeof AUDIT_ACTIONS)[number]
 

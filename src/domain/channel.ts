@@ -23,12 +23,30 @@ export type ChannelKind = (typeof CHANNEL_KINDS)[number]
  */
 export const INCIDENT_KINDS: readonly ChannelKind[] = ['alertmanager', 'pagerduty']
 
+/** Those of them that can know that a person has the incident. */
+export const ACKNOWLEDGING_KINDS: readonly ChannelKind[] = ['pagerduty']
+
 /** The events of a channel that does not choose. */
 export function standardEventsOf(kind: ChannelKind): readonly CheckEventType[] {
   // These receivers wake people: a warning can wait until the morning.
   return INCIDENT_KINDS.includes(kind)
     ? STANDARD_EVENT_TYPES.filter((type) => type !== 'check.warned')
     : STANDARD_EVENT_TYPES
+}
+
+/** Of a delivery. Stored rows hold the place in this list: only append. */
+export const DELIVERY_STATUSES = ['pending', 'delivered', 'failed', 'suppressed'] as const
+export type DeliveryStatus = (typeof DELIVERY_STATUSES)[number]
+
+/** Why a notification is not sent. `muted`: by its channel. */
+export const SUPPRESSIONS = ['muted', 'flapping', 'acknowledged'] as const
+export type Suppression = (typeof SUPPRESSIONS)[number]
+
+/** What suppresses a notification. */
+export const CAUSE_KINDS = ['channel'] as const
+export interface Cause {
+  readonly kind: (typeof CAUSE_KINDS)[number]
+  readonly id: string
 }
 
 /** `configuration`: the channel of ALERTMANAGER_URL. It serves all organizations, and the API cannot change it. */

@@ -1,6 +1,7 @@
 /** What happens to a check, and what comes of it: the input and the output of the state machine (transition.ts). */
 
 import {
+  type Acknowledgement,
   type CheckState,
   type Completion,
   type DownReason,
@@ -42,6 +43,8 @@ export type CheckEvent =
   | (LatePing & { readonly kind: 'resume' })
   /** The given spec is new; the state was reached under the old one. `isSameTiming`: no deadline differs because of it. */
   | { readonly kind: 'update'; readonly isSameTiming?: boolean }
+  /** Of a check that is down: a person has it, which replaces an earlier acknowledgement; null: no longer. */
+  | { readonly kind: 'acknowledge'; readonly acknowledged: Acknowledgement | null }
   /** The first completion is expected from now on. For declared checks: a job that never runs must be noticed. */
   | { readonly kind: 'arm' }
   /** The job has no URL to report to: nothing is expected of it, unless it has reported since the check is new. */
@@ -109,18 +112,23 @@ export interface Outcome {
   readonly isLogged: boolean
   /** What the recipients of check.down and check.up are to know of the flip. Null: nothing, or the event of its reason (event.ts). */
   readonly notice: Notice | null
+  /** What they would be notified of the flip if the check did not flap. */
+  readonly withheld: Notice | null
   /** What they are to know because the check has stopped flapping: only of a deadline, before its flip, and without one. */
   readonly settled: Notice | null
   /** What they are to know of a warning, after the flip. */
   readonly warned: Notice | null
-  /** What they are told again of a check that is down. */
+  /** What they are notified again of a check that is down. `isAcknowledged`: a person has it, so it is not sent. */
   readonly reminder: Notice | null
+  readonly isAcknowledged: boolean
+  /** Of an acknowledgement that begins: for those that keep incidents. */
+  readonly acknowledged: Notice | null
   /** An interval without a run that ended in time which does not change the status. */
   readonly counted: { readonly reason: 'missed' | 'overran'; readonly at: Instant } | null
 }
 
 /** Events that leave every status as it is. */
-type QuietKind = 'start' | 'log' | 'abandon' | 'update' | 'arm' | 'disarm' | 'revive'
+type QuietKind = 'start' | 'log' | 'abandon' | 'update' | 'acknowledge' | 'arm' | 'disarm' | 'revive'
 
 /**
  * The statuses that the other events lead to. A status that a deadline does not change has no deadline (`deadlineOf`); elsewhere
@@ -151,9 +159,12 @@ export function unchanged(state: CheckState): Outcome {
     runRefused: false,
     isLogged: false,
     notice: null,
+    withheld: null,
     settled: null,
     warned: null,
     reminder: null,
+    isAcknowledged: false,
+    acknowledged: null,
     counted: null,
   }
 }

@@ -105,10 +105,19 @@ export interface CheckSpec {
   readonly failuresBeforeDown: number
   /** So many intervals in a row without a run that ended in time take the check down. */
   readonly missesBeforeDown: number
-  /** While the check is down, its recipients are told again each time this has passed (reminders.ts); null: they are not. */
+  /** While the check is down, its recipients are notified again each time this has passed (reminders.ts); null: they are not. */
   readonly remindEveryMs: number | null
-  /** While the check is down, its recipients are told again at each further run that fails or is missed. */
+  /** While the check is down, its recipients are notified again at each further run that fails or is missed. */
   readonly remindsOnEachRun: boolean
+}
+
+/** That a person has an incident in hand: until it ends, or until a time. */
+export interface Acknowledgement {
+  readonly by: Doer
+  readonly at: Instant
+  /** Null: until the incident ends. */
+  readonly until: Instant | null
+  readonly comment: string | null
 }
 
 /** What a pause says of itself. */
@@ -167,8 +176,10 @@ export interface CheckState {
   readonly notified: StoredStatus | null
   /** While the check flaps: when it stops, if it does not change again. */
   readonly quietAt: Instant | null
-  /** When the recipients were last told that the check is down (reminders.ts); null: they were not. */
-  readonly toldAt: Instant | null
+  /** When the recipients were last notified that the check is down (reminders.ts); null: they were not. */
+  readonly downNotifiedAt: Instant | null
+  /** Of the open incident; null: no one has acknowledged it. */
+  readonly acknowledged: Acknowledgement | null
   /** How many reminders of this incident were sent. */
   readonly reminders: number
   /** When the last of the warnings since the last other completion was notified; null: none was (warning.ts). */
@@ -196,6 +207,14 @@ export function isChange({ from, to }: Pick<Flip, 'from' | 'to'>): boolean {
 /** The status that people see. `now` at or past due is still `late` until the evaluator has written the flip. */
 export function shownStatus(state: Pick<CheckState, 'status' | 'expectedAt'>, now: Instant): ShownStatus {
   return state.status === 'up' && state.expectedAt !== null && now >= state.expectedAt ? 'late' : state.status
+}
+
+/** The acknowledgement of the incident that holds; null: none does. */
+export function acknowledgementAt(
+  { acknowledged }: Pick<CheckState, 'acknowledged'>,
+  now: Instant,
+): Acknowledgement | null {
+  return acknowledged !== null && (acknowledged.until === null || now < acknowledged.until) ? acknowledged : null
 }
 
 export function isFlapping({ notified }: Pick<CheckState, 'notified'>): boolean {

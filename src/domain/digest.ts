@@ -1,7 +1,7 @@
 /** The digest: one message for many deliveries of one channel (design, section 5). Which of the checks it names, and how many there are. */
 
 import type { Instant } from './check.ts'
-import { CHECK_EVENT_TYPES, type CheckEventType, type NotifiedCheck } from './event.ts'
+import type { NotifiedCheck, NotifiedType } from './event.ts'
 
 export const DIGEST = {
   /** More deliveries of one channel than this, due within `windowMs`, are a crowd, and are sent as digests. */
@@ -29,12 +29,12 @@ export interface Digest {
 }
 
 export interface TypeCount {
-  readonly type: CheckEventType
+  readonly type: NotifiedType
   readonly checks: number
 }
 
 /** Their places in a digest: first what needs work. */
-const PLACES: Readonly<Record<CheckEventType, number>> = {
+const PLACES: Readonly<Record<NotifiedType, number>> = {
   'check.down': 0,
   'check.flapping': 1,
   'check.warned': 2,
@@ -42,9 +42,10 @@ const PLACES: Readonly<Record<CheckEventType, number>> = {
   'check.unknown': 4,
   'check.paused': 5,
   'check.resumed': 6,
-  'check.up': 7,
+  'check.acknowledged': 7,
+  'check.up': 8,
 }
-const ORDER = CHECK_EVENT_TYPES.toSorted((a, b) => PLACES[a] - PLACES[b])
+const ORDER = (Object.keys(PLACES) as NotifiedType[]).sort((a, b) => PLACES[a] - PLACES[b])
 
 /** The events that a digest names, in its order: first what needs work, then what happened first. And how many checks there are. */
 export function planDigest(events: readonly NotifiedCheck[]): Pick<Digest, 'named' | 'counts'> {
@@ -61,7 +62,7 @@ export function planDigest(events: readonly NotifiedCheck[]): Pick<Digest, 'name
 }
 
 /** In the order of a digest, without types that no check has. */
-export function countByType(entries: readonly { readonly type: CheckEventType }[]): TypeCount[] {
+export function countByType(entries: readonly { readonly type: NotifiedType }[]): TypeCount[] {
   return ORDER.map((type) => ({ type, checks: entries.filter((entry) => entry.type === type).length })).filter(
     ({ checks }) => checks > 0,
   )
@@ -70,7 +71,7 @@ export function countByType(entries: readonly { readonly type: CheckEventType }[
 /** `counts` without these. */
 export function subtractCounts(
   counts: readonly TypeCount[],
-  named: readonly { readonly type: CheckEventType }[],
+  named: readonly { readonly type: NotifiedType }[],
 ): TypeCount[] {
   const shown = new Map(countByType(named).map(({ type, checks }) => [type, checks]))
   return counts

@@ -34,6 +34,7 @@ const OF_CODES = {
   /** `names`: of the first checks that chose a channel that moves. Left out where the channel is to be removed. */
   channel_in_use: ({ checks, names }: { checks: number; names?: readonly string[] }) =>
     names === undefined ? describeLone(checks) : describeMove(checks, names),
+  not_down: () => 'the check is not down: there is nothing to acknowledge',
   muted: () => 'the channel of the delivery is muted: unmute it first',
 }
 

@@ -31,27 +31,34 @@ export const STANDARD_EVENT_TYPES = [
 /** check.late and check.unknown are opt-in. */
 export const CHECK_EVENT_TYPES = [...STANDARD_EVENT_TYPES, 'check.late', 'check.unknown'] as const
 export type CheckEventType = (typeof CHECK_EVENT_TYPES)[number]
-/** `channel.test` is requested by a user to test a channel. */
-export const EVENT_TYPES = [...CHECK_EVENT_TYPES, 'channel.test'] as const
+/**
+ * `check.acknowledged` goes to channels that keep incidents and can know it, and no channel chooses it. `channel.test`
+ * is requested by a user to test a channel.
+ */
+export const EVENT_TYPES = [...CHECK_EVENT_TYPES, 'check.acknowledged', 'channel.test'] as const
 export type EventType = (typeof EVENT_TYPES)[number]
+/** What happens to a check. */
+export type NotifiedType = Exclude<EventType, 'channel.test'>
 
 /** What an event says beside what happened. */
-export type EventContext = Pick<EventFacts, 'last_success_at' | 'missed_runs'>
+export type EventContext = Pick<EventFacts, 'last_success_at' | 'missed_runs' | 'incident_at'>
 
 /**
- * What a person also wants to know of an event. `before`: the check before it. `outcome.durationMs`: of the run that ended. Runs
+ * What a person also wants to know of an event. `before`: the check before it. `outcome`: of the event, with the duration of the run that ended. Runs
  * are missed since the last success, unless a failure came after that one: then their number is not known.
  */
 export function contextOf(
-  type: CheckEventType,
+  type: NotifiedType,
   spec: CheckSpec,
   before: Pick<CheckState, 'status' | 'lastSuccessAt' | 'lastOutcome'>,
-  { durationMs }: { readonly durationMs: number | null },
+  { durationMs, state }: { readonly durationMs: number | null; readonly state: Pick<CheckState, 'incidentSince'> },
   now: Instant,
 ): EventContext {
   const { lastSuccessAt } = before
-  if (lastSuccessAt === null) return {}
-  if (type !== 'check.up') return { last_success_at: toIso(lastSuccessAt) }
+  const incidentSince = type === 'check.down' ? state.incidentSince : null
+  const incident = incidentSince === null ? {} : { incident_at: toIso(incidentSince) }
+  if (lastSuccessAt === null) return incident
+  if (type !== 'check.up') return { ...incident, last_success_at: toIso(lastSuccessAt) }
   if (before.status !== 'down' || before.lastOutcome === 'fail') return {}
   const missed = countDue(spec, lastSuccessAt, now - (durationMs ?? 0), MOST_MISSED)
   return missed === 0 ? {} : { missed_runs: missed }
@@ -66,8 +73,8 @@ const EVENT_OF: { readonly [Reason in FlipReason]?: CheckEventType } = {
 
 /** What the recipients of a check are to know of its changes into and out of `down`. */
 export interface Notice {
-  readonly type: 'check.down' | 'check.up' | 'check.flapping' | 'check.warned'
-  readonly reason: FlipReason | 'flapping' | 'warned'
+  readonly type: 'check.down' | 'check.up' | 'check.flapping' | 'check.warned' | 'check.acknowledged'
+  readonly reason: FlipReason | 'flapping' | 'warned' | 'acknowledged'
   /** When it became true. */
   readonly at: Instant
   /** What the recipients knew. */
@@ -83,7 +90,7 @@ export interface Notice {
 
 /** Facts at the time of the event. They are stored with it: when it is delivered, the check may be up again, renamed or removed. */
 export interface EventFacts {
-  readonly reason: FlipReason | 'late' | 'flapping' | 'warned'
+  readonly reason: FlipReason | 'late' | 'flapping' | 'warned' | 'acknowledged'
   readonly occurred_at: string
   readonly detected_at: string
   readonly status: ShownStatus
@@ -97,6 +104,8 @@ export interface EventFacts {
   readonly detail?: string
   /** Of what is no recovery: the success before it; absent where there was none. */
   readonly last_success_at?: string
+  /** Of check.down: when its incident began, which its acknowledgement names. */
+  readonly incident_at?: string
   /** Of a recovery: how many runs did not come since the last report, at most MOST_MISSED; absent where none was missed. */
   readonly missed_runs?: number
   /** The median of the last measured runs. Added where the event is stored; absent where none was measured. */
@@ -144,7 +153,7 @@ export type Event = NotifiedCheck | ChannelTested
 export interface NotifiedCheck {
   /** UUIDv7, the same in repeated deliveries. */
   readonly id: string
-  readonly type: CheckEventType
+  readonly type: NotifiedType
   readonly at: Instant
   readonly facts: EventFacts
   readonly check: EventCheck
@@ -158,7 +167,7 @@ export interface ChannelTested {
 }
 
 interface NewEvent {
-  readonly type: CheckEventType
+  readonly type: NotifiedType
   readonly data: EventFacts
 }
 

@@ -13,6 +13,8 @@ export type Damping = Pick<CheckState, 'incidentSince' | 'changes' | 'notified' 
 export interface Damped {
   readonly damping: Damping
   readonly notice: Notice | null
+  /** What would be notified if the check did not flap. */
+  readonly withheld?: Notice
 }
 
 const NO_CHANGES: readonly Instant[] = []
@@ -60,13 +62,14 @@ export function settle(state: CheckState, gaps: readonly Gap[], now: Instant): D
 export function countFlip(before: Pick<CheckState, 'since'>, damping: Damping, flip: Flip, now: Instant): Damped {
   const { incidentSince, changes, notified } = damping
   const quietAt = now + FLAPPING.windowMs
-  const { from, to, reason, at } = flip
+  const { from, to, at } = flip
   // After a pause the check goes up from `new`, and closes its incident nevertheless.
   const isChange = to === 'down' || (to === 'up' && (from === 'down' || incidentSince !== null))
   if (!isChange) return { damping: notified === null ? damping : { ...damping, notified: to }, notice: null }
+  const notice = noticeOf(before, damping, flip)
   if (notified !== null) {
     const endsAt = damping.quietAt ?? now
-    return { damping: { ...damping, quietAt: now < endsAt ? quietAt : endsAt }, notice: null }
+    return { damping: { ...damping, quietAt: now < endsAt ? quietAt : endsAt }, notice: null, withheld: notice }
   }
 
   const recent = [...changes.filter((change) => now - change < FLAPPING.windowMs), now]
@@ -75,11 +78,19 @@ export function countFlip(before: Pick<CheckState, 'since'>, damping: Damping, f
     const notice: Notice = { type: 'check.flapping', reason: 'flapping', at, from, to, downSince: null, flips }
     return { damping: { incidentSince, changes: NO_CHANGES, notified: from ?? 'new', quietAt }, notice }
   }
-  if (to === 'down') {
-    const notice: Notice = { type: 'check.down', reason, at, from, to, downSince: null, flips: null }
-    return { damping: { ...damping, incidentSince: incidentSince ?? at, changes: recent }, notice }
+  return {
+    damping: { ...damping, incidentSince: to === 'down' ? (incidentSince ?? at) : null, changes: recent },
+    notice,
   }
-  const downSince = incidentSince ?? before.since
-  const notice: Notice = { type: 'check.up', reason: 'recovered', at, from, to, downSince, flips: null }
-  return { damping: { ...damping, incidentSince: null, changes: recent }, notice }
+}
+
+/** Of a change into or out of `down`. */
+function noticeOf(
+  { since }: Pick<CheckState, 'since'>,
+  { incidentSince }: Damping,
+  { from, to, reason, at }: Flip,
+): Notice {
+  const facts = { at, from, to, flips: null }
+  if (to === 'down') return { ...facts, type: 'check.down', reason, downSince: null }
+  return { ...facts, type: 'check.up', reason: 'recovered', downSince: incidentSince ?? since }
 }

@@ -14,6 +14,8 @@ export const LIMITS = {
   remindEverySeconds: { min: 300, max: 2_592_000 },
   /** Of a pause by `for_seconds`. */
   pauseSeconds: { min: 10, max: 31_536_000 },
+  /** Of an acknowledgement by `for_seconds`. */
+  acknowledgeSeconds: { min: 300, max: 604_800 },
   commentLength: 200,
   /** Of a longer body the last bytes are stored. */
   pingBodyBytes: 10_240,

@@ -35,7 +35,7 @@ export function expectFromNow(spec: CheckSpec, now: Instant): Expectation {
 }
 
 /**
- * What is expected of a check that is down: the next run, if its recipients are told of each one that is missed. `next`: what
+ * What is expected of a check that is down: the next run, if its recipients are notified of each one that is missed. `next`: what
  * would be expected of it if it was up; where that is nothing, a run is expected from `now`.
  */
 export function expectWhileDown(spec: CheckSpec, { expectedAt, dueAt }: Expectation, now: Instant): Expectation {

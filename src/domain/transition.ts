@@ -3,7 +3,16 @@
  * handles every event. Nothing here reads a clock, and nothing else in the product changes a status.
  */
 
-import { type CheckSpec, type CheckState, type Gap, type Instant, isOpen, type Pause, type Run } from './check.ts'
+import {
+  type Acknowledgement,
+  type CheckSpec,
+  type CheckState,
+  type Gap,
+  type Instant,
+  isOpen,
+  type Pause,
+  type Run,
+} from './check.ts'
 import {
   type CheckEvent,
   type Completed,
@@ -14,27 +23,17 @@ import {
   type Outcome,
   unchanged,
 } from './check-event.ts'
-import { countFlip, recentChanges, settle, UNDAMPED } from './flapping.ts'
+import { countFlip, type Damped, recentChanges, settle, UNDAMPED } from './flapping.ts'
 import { abandonRun, endRun, refitFollowed, runsInPause, startRun } from './followed.ts'
 import { latest } from './instant.ts'
 import { addHistory, arrivalOf, flipNotBefore, isOvertaken, isRestarted } from './late-pings.ts'
-import { HIDING_GAP_MS, LIMITS } from './limits.ts'
+import { LIMITS } from './limits.ts'
 import { durationOf, isKept, refitRuns } from './open-runs.ts'
+import { spare } from './own-downtime.ts'
 import { remind, reminderDueAt } from './reminders.ts'
-import {
-  type Expectation,
-  expectAfterCompletion,
-  expectAfterExcuse,
-  expectFromNow,
-  expectWhileDown,
-  NOTHING_EXPECTED,
-  toleranceAt,
-} from './schedule.ts'
+import { expectAfterCompletion, expectFromNow, expectWhileDown, NOTHING_EXPECTED, toleranceAt } from './schedule.ts'
 import { type Counts, countCompletion, countMiss, isBelow, NO_COUNTS, reachedBy } from './thresholds.ts'
 import { countWarning } from './warning.ts'
-
-/** Clients retry for about this long after a downtime, whatever the grace time. */
-const RETRY_MS = 60_000
 
 /** The state of a check that is created at `now`. Nothing is expected before its first ping, unless it is armed. */
 export function newState(now: Instant): CheckState {
@@ -53,8 +52,9 @@ export function newState(now: Instant): CheckState {
     pause: null,
     ...NOTHING_EXPECTED,
     ...UNDAMPED,
-    toldAt: null,
+    downNotifiedAt: null,
     reminders: 0,
+    acknowledged: null,
     warnedAt: null,
   }
 }
@@ -69,7 +69,7 @@ export function deadlineOf(state: Pick<CheckState, 'status' | 'dueAt' | 'runs' |
   return deadline
 }
 
-/** The same of a check that is down: when a run counts as missed that its recipients are told of. */
+/** The same of a check that is down: when a run counts as missed that its recipients are notified of. */
 function judgedAt(state: CheckState): Instant | null {
   return state.status === 'down' ? state.dueAt : deadlineOf(state)
 }
@@ -89,22 +89,30 @@ export function transition(spec: CheckSpec, state: CheckState, event: CheckEvent
   const outcome = decideAt(spec, state, event, now)
   const isEvaluated = event.kind === 'deadline' && state.notified !== null
   const damped = outcome.flip === null && !isEvaluated ? outcome : damp(state, event, outcome, now)
-  return tell(spec, state, damped, now)
+  return addReminder(spec, state, damped, now)
 }
 
-/** Adds what the recipients are told again, and when they were told of the incident. */
-function tell(spec: CheckSpec, before: CheckState, outcome: Outcome, now: Instant): Outcome {
+/** Adds the reminder that is due, and when the recipients were last notified that the check is down. */
+function addReminder(spec: CheckSpec, before: CheckState, outcome: Outcome, now: Instant): Outcome {
   const { state, notice, settled, counted } = outcome
-  if (state.incidentSince === null)
-    return state.toldAt === null ? outcome : { ...outcome, state: { ...state, toldAt: null, reminders: 0 } }
+  if (state.incidentSince === null) return { ...outcome, state: endIncident(state) }
   if (notice?.type === 'check.down' || settled?.type === 'check.down')
-    return { ...outcome, state: { ...state, toldAt: now } }
+    return { ...outcome, state: { ...state, downNotifiedAt: now } }
   if (before.status !== 'down') return outcome
   const hasFailed = state.consecutiveFailures > before.consecutiveFailures
   const failed = hasFailed ? ({ reason: 'failed', at: state.lastPingAt! } as const) : null
-  const reminded = remind(spec, state, counted ?? failed, now)
-  if (reminded === null) return outcome
-  return { ...outcome, state: { ...state, ...reminded.told }, reminder: reminded.reminder }
+  const due = remind(spec, state, counted ?? failed, now)
+  if (due === null) return outcome
+  const { reminded, reminder, isAcknowledged } = due
+  return { ...outcome, state: { ...state, ...reminded }, reminder, isAcknowledged }
+}
+
+/** What is known of an incident ends with it. That of a check that flaps is acknowledged while it is down. */
+function endIncident(state: CheckState): CheckState {
+  const { status, downNotifiedAt, reminders, acknowledged } = state
+  const kept = status === 'down' ? acknowledged : null
+  if (downNotifiedAt === null && reminders === 0 && acknowledged === kept) return state
+  return { ...state, downNotifiedAt: null, reminders: 0, acknowledged: kept }
 }
 
 /**
@@ -115,12 +123,13 @@ function damp(state: CheckState, event: CheckEvent, outcome: Outcome, now: Insta
   const { flip } = outcome
   const { damping, notice: settled } =
     event.kind === 'deadline' ? settle(state, event.gaps, seenBy(event, now)) : { damping: state, notice: null }
-  const counted = flip === null ? { damping, notice: null } : countFlip(state, damping, flip, now)
+  const counted: Damped = flip === null ? { damping, notice: null } : countFlip(state, damping, flip, now)
   const { incidentSince, changes, notified, quietAt } = counted.damping
   return {
     ...outcome,
     state: { ...outcome.state, incidentSince, changes, notified, quietAt },
     notice: counted.notice,
+    withheld: counted.withheld ?? null,
     settled,
   }
 }
@@ -181,6 +190,8 @@ function decide(spec: CheckSpec, state: CheckState, event: CheckEvent, now: Inst
     case 'restore':
       if (state.status !== 'new') return unchanged(state)
       return flipped({ ...state, ...expectWhileDown(spec, state, now) }, 'down', event.reason, now)
+    case 'acknowledge':
+      return acknowledge(state, event.acknowledged, now)
     case 'log':
       return unchanged({ ...state, pingsTotal: state.pingsTotal + 1 })
   }
@@ -210,6 +221,15 @@ function resume(spec: CheckSpec, state: CheckState, at: Instant): Outcome {
   // Of a source that went on, a run that took too long in the pause is known to be open still.
   const runs = spec.awaits === 'start' ? runsInPause(spec, state, at) : state.runs
   return flipped({ ...state, ...NO_COUNTS, runs, ...expectFromNow(spec, at) }, to, 'resumed', at)
+}
+
+function acknowledge(state: CheckState, acknowledged: Acknowledgement | null, now: Instant): Outcome {
+  const { status, incidentSince, acknowledged: before } = state
+  const next = unchanged({ ...state, acknowledged })
+  // Who keeps the incident is notified once. What was not notified as down is no incident there.
+  if (acknowledged === null || before !== null || incidentSince === null || status !== 'down') return next
+  const facts = { from: status, to: status, downSince: incidentSince, flips: null }
+  return { ...next, acknowledged: { ...facts, type: 'check.acknowledged', reason: 'acknowledged', at: now } }
 }
 
 /** A threshold that is changed to the count or below it takes the check down. */
@@ -324,45 +344,6 @@ function rearm(spec: CheckSpec, state: CheckState, reason: 'missed' | 'overran',
       : state.runs.filter((run) => !isOver(run))
   const isScheduled = state.status === 'paused' || state.dueAt !== null
   return { ...state, runs, ...(isScheduled ? {} : expectFromNow(spec, deadline)) }
-}
-
-/**
- * Our own downtime is never the job's fault (design, section 4, "Own downtime"). Applying a gap a second time changes nothing. A gap of
- * a minute or more in the window of an expected completion may have hidden it: that interval is excused. Every gap since the last
- * completion gives clients time to retry.
- */
-function spare(spec: CheckSpec, state: CheckState, gaps: readonly Gap[]): { state: CheckState; outage: Gap | null } {
-  let expectation: Expectation = state
-  let runs = state.runs
-  let outage: Gap | null = null
-  for (const gap of gaps) {
-    const retriedBy = gap.endedAt + Math.max(spec.graceMs, RETRY_MS)
-    // A gap that ended before the last completion, or before the check was armed, hid nothing.
-    const isAwaited = gap.endedAt > Math.max(state.since, state.lastPingAt ?? state.since)
-    if (isAwaited && isHidden(spec, expectation, gap)) {
-      expectation = postpone(expectation, expectAfterExcuse(spec, expectation.expectedAt!, gap.endedAt))
-      outage = gap
-    }
-    if (isAwaited && expectation.dueAt !== null && gap.startedAt <= expectation.dueAt) {
-      expectation = { expectedAt: expectation.expectedAt, dueAt: Math.max(expectation.dueAt, retriedBy) }
-    }
-    runs = runs.map((run) => {
-      const isTouched = run.deadlineAt !== null && gap.endedAt > run.startedAt && gap.startedAt <= run.deadlineAt
-      return isTouched ? { ...run, deadlineAt: Math.max(run.deadlineAt, retriedBy) } : run
-    })
-  }
-  return { state: { ...state, expectedAt: expectation.expectedAt, dueAt: expectation.dueAt, runs }, outage }
-}
-
-/** An excuse never moves a deadline to an earlier time. */
-function postpone(from: Expectation, to: Expectation): Expectation {
-  if (from.dueAt === null || to.dueAt === null) return to
-  return { expectedAt: to.expectedAt, dueAt: Math.max(from.dueAt, to.dueAt) }
-}
-
-function isHidden(spec: CheckSpec, { expectedAt, dueAt }: Expectation, gap: Gap): boolean {
-  if (expectedAt === null || dueAt === null || gap.endedAt - gap.startedAt < HIDING_GAP_MS) return false
-  return gap.startedAt <= dueAt && gap.endedAt >= expectedAt - toleranceAt(spec, expectedAt)
 }
 
 /** The state under a changed spec. No check goes down because of a changed spec: no deadline is before now + grace. */

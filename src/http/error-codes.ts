@@ -66,8 +66,8 @@ export const MEANINGS = {
   muted: { status: 409, cause: 'The channel of the delivery is muted.', cure: 'Unmute the channel first.' },
   not_down: {
     status: 409,
-    cause: 'The call is for a check that is down, and the check is not. No call of this version says so.',
-    cure: 'Nothing is to be done.',
+    cause: 'The call is for a check that is down, and the check is not.',
+    cure: 'Nothing is to be done: the incident has ended.',
   },
   too_large: {
     status: [413, 431],

@@ -6,6 +6,7 @@
 import { randomUUID } from 'node:crypto'
 import { logEntry } from '../audit/log-entry.ts'
 import { createAuthenticate } from '../auth/authenticate.ts'
+import { createIncidentTokens } from '../auth/incident-tokens.ts'
 import { createIssuers } from '../auth/issuers.ts'
 import { createSignIn } from '../auth/sign-in.ts'
 import { createTokens } from '../auth/tokens.ts'
@@ -162,6 +163,7 @@ export function createApiRole(base: ApiRoleOptions) {
     log.warn({ issuer, error }, 'the keys of an issuer cannot be fetched; tokens that need them are rejected'),
   )
   const sealer = createSealer(secretKey, config.secrets.previousSecretKeys)
+  const incidentTokens = createIncidentTokens(secretKey, config.secrets.previousSecretKeys)
   const onSignInFailed = createSteadyLog<unknown>((provider, error, count) =>
     log.warn({ provider, error, count }, 'a sign-in with an identity provider failed'),
   )
@@ -216,7 +218,14 @@ export function createApiRole(base: ApiRoleOptions) {
     onWarning: (warning) => metrics.pingWarnings.inc({ warning }),
     onError: (error) => log.error({ error }, 'a ping failed'),
   })
-  const delivery = createDelivery({ ...base, sealer, baseUrl: () => baseUrl, whyNotReady: whyNotStoring, yieldToPings })
+  const delivery = createDelivery({
+    ...base,
+    sealer,
+    incidentTokens,
+    baseUrl: () => baseUrl,
+    whyNotReady: whyNotStoring,
+    yieldToPings,
+  })
   const { bindAddress } = config
   const pingServer = createHttpServer({
     name: 'ping',

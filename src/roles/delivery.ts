@@ -1,5 +1,6 @@
 /** A part of the api role: the outbox, the keeper of alerts, the channel of the installation, the watchdog. */
 
+import type { IncidentTokens } from '../auth/incident-tokens.ts'
 import type { Reach } from '../channels/context.ts'
 import { setInstallationChannel } from '../channels/installation-channel.ts'
 import { createAlertKeeper } from '../channels/kinds/alertmanager/keep-alerts.ts'
@@ -19,6 +20,7 @@ import { type Base, loopOf, openDatabase } from './base.ts'
 
 export interface DeliveryOptions extends Base {
   readonly sealer: Sealer
+  readonly incidentTokens: IncidentTokens
   readonly baseUrl: () => string
   /** Returns null when pings can be stored, else the reason why not. */
   readonly whyNotReady: () => string | null
@@ -67,7 +69,8 @@ export function createDelivery(base: DeliveryOptions) {
   })
   const client = stack.adopt(createHttpClient({ allowedTargets: config.allowedTargets }), (opened) => opened.close())
   const { now } = databaseClock
-  const context = { client, clock: { now }, links: createLinks(baseUrl, config.isDashboardOn), database }
+  const links = createLinks(baseUrl, config.isDashboardOn, base.incidentTokens.sign)
+  const context = { client, clock: { now }, links, database }
   const { smtpFrom: from, isSmtpTlsRequired: isTlsRequired, smtpName: name } = config
   const senders = createSenders({ ...context, smtp: { url: smtpUrl, from, isTlsRequired, name } })
   for (const sender of Object.values(senders)) stack.defer(() => sender.close?.())

@@ -1,7 +1,7 @@
 /** The words of a digest, for the kinds of channels that send one. Plain text without mark-up, as of a single event (event-text.ts). */
 
 import { type Digest, subtractCounts, type TypeCount, totalOf } from '../../domain/digest.ts'
-import type { CheckEventType } from '../../domain/event.ts'
+import type { NotifiedType } from '../../domain/event.ts'
 import { describeEvent, type EventText, TONES, type Tone } from './event-text.ts'
 import { type Links, linkForPeople } from './kind.ts'
 
@@ -31,8 +31,9 @@ const WORDS = {
   'check.unknown': 'unknown',
   'check.paused': 'paused',
   'check.resumed': 'watched again',
+  'check.acknowledged': 'acknowledged',
   'check.up': 'up again',
-} as const satisfies Record<CheckEventType, string>
+} as const satisfies Record<NotifiedType, string>
 
 export function describeDigest(digest: Digest, links: Links): DigestText {
   const { named, counts, events } = digest

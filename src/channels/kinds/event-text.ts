@@ -20,6 +20,7 @@ export const TONES: Readonly<Record<EventType, Tone>> = {
   'check.unknown': 'info',
   'check.paused': 'info',
   'check.resumed': 'info',
+  'check.acknowledged': 'info',
   'check.up': 'success',
   'channel.test': 'info',
 }
@@ -100,6 +101,8 @@ function describeChange(event: NotifiedCheck): Pick<EventText, 'change' | 'reaso
         reason: `It was paused at ${at}, and ${means} until it is resumed${detail === '' ? '' : `: ${detail}`}`,
       }
     }
+    case 'check.acknowledged':
+      return { change: ' is acknowledged', reason: `A person has it since ${at}` }
     case 'check.resumed':
       return { change: ' is watched again', reason: `It was resumed at ${at}` }
     case 'check.flapping':

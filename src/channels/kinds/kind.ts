@@ -5,6 +5,7 @@ import type { HttpClient } from '../../delivery/http.ts'
 import type { Sender } from '../../delivery/outcome.ts'
 import type { ChannelSettings } from '../../domain/channel.ts'
 import type { Instant } from '../../domain/check.ts'
+import type { Event } from '../../domain/event.ts'
 import { siteUrlOf } from '../../domain/site.ts'
 import type { Clock } from '../../runtime/clock.ts'
 import type { Database } from '../../store/postgres/database.ts'
@@ -101,6 +102,38 @@ export interface Links {
   dashboard(checkId: string): string | null
   /** For people: the list of the checks; in the API while the dashboard is off. */
   checks(): string
+  /** For people, with a credential: the page that acknowledges the incident. Null where none can be made. */
+  acknowledge(incident: Incident): string | null
+}
+
+export interface Place {
+  /** Before the address: `Check: https://...`. */
+  readonly label: string
+  /** On a button. */
+  readonly action: string
+  readonly url: string
+}
+
+/** Where a message leads: to its check, and to the acknowledgement of what it is about. None for a test. */
+export function placesOf(links: Links, event: Event): readonly Place[] {
+  if (event.type === 'channel.test') return []
+  const acknowledge = linkToAcknowledge(links, event)
+  return [
+    { label: 'Check', action: 'Open the check', url: linkForPeople(links, event.check.id) },
+    ...(acknowledge === null ? [] : [{ label: 'I have it', action: 'I have it', url: acknowledge }]),
+  ]
+}
+
+/** Where the reader of a message acknowledges what it is about. Null: it is about no open incident. */
+export function linkToAcknowledge(links: Links, event: Event): string | null {
+  if (event.type !== 'check.down' || event.facts.incident_at === undefined) return null
+  return links.acknowledge({ checkId: event.check.id, since: Date.parse(event.facts.incident_at) })
+}
+
+/** A check and the beginning of its incident, which a token names (auth/incident-tokens.ts). */
+interface Incident {
+  readonly checkId: string
+  readonly since: Instant
 }
 
 /** Where a person finds the check. */
@@ -108,13 +141,24 @@ export function linkForPeople(links: Links, checkId: string): string {
   return links.dashboard(checkId) ?? links.check(checkId)
 }
 
-/** @param baseUrl returns BASE_URL, with or without a slash at its end. It is called for each link: the port can be unknown before the start. */
-export function createLinks(baseUrl: () => string, isDashboardOn = false): Links {
+/** Below the site. */
+export const ACKNOWLEDGE_PREFIX = '/ack/'
+
+/**
+ * `baseUrl` returns BASE_URL, with or without a slash at its end. It is called for each link: the port can be unknown before
+ * the start. `sign`: makes the token of an incident; null: no message leads to its acknowledgement.
+ */
+export function createLinks(
+  baseUrl: () => string,
+  isDashboardOn = false,
+  sign: ((incident: Incident) => string) | null = null,
+): Links {
   const api = () => baseUrl().replace(/\/+$/, '')
-  const dashboard = (path: string) => new URL(siteUrlOf(baseUrl()) + path).href
+  const site = (path: string) => new URL(siteUrlOf(baseUrl()) + path).href
   return {
     check: (checkId) => `${api()}/checks/${checkId}`,
-    dashboard: (checkId) => (isDashboardOn ? dashboard(`/checks/${checkId}`) : null),
-    checks: () => (isDashboardOn ? dashboard('/checks') : `${api()}/checks`),
+    dashboard: (checkId) => (isDashboardOn ? site(`/checks/${checkId}`) : null),
+    acknowledge: (incident) => (sign === null ? null : site(`${ACKNOWLEDGE_PREFIX}${sign(incident)}`)),
+    checks: () => (isDashboardOn ? site('/checks') : `${api()}/checks`),
   }
 }

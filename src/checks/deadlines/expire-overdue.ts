@@ -22,8 +22,8 @@ export interface ExpireOptions {
   readonly awaited?: readonly string[]
 }
 
-/** The flips that a passed deadline can cause. */
-export const EVALUATOR_FLIP_REASONS = ['missed', 'overran', 'outage'] as const satisfies FlipReason[]
+/** The entries of the history that an evaluation can cause: a deadline, a gap, the end of a pause. */
+export const EVALUATOR_FLIP_REASONS = ['missed', 'overran', 'outage', 'resumed'] as const satisfies FlipReason[]
 
 /** What became of a batch. `reason` is one of EVALUATOR_FLIP_REASONS. */
 export interface Expired {

@@ -180,6 +180,16 @@ export const PauseBody = z
   })
   .meta({ id: 'PauseBody', description: 'Without an end the pause lasts until the check is resumed.' })
 
+export const AcknowledgeBody = z
+  .strictObject({
+    for_seconds: field
+      .integerWithin(LIMITS.acknowledgeSeconds)
+      .optional()
+      .meta({ description: 'How long it holds. Left out: until the incident ends.' }),
+    comment: field.comment().nullable().optional(),
+  })
+  .meta({ id: 'AcknowledgeBody' })
+
 const Status = z.enum(SHOWN_STATUSES).meta({
   id: 'CheckStatus',
   description:
@@ -202,6 +212,15 @@ const Pause = z
     comment: z.string().nullable(),
   })
   .meta({ id: 'Pause' })
+
+const Acknowledged = z
+  .object({
+    by: Doer,
+    at: field.instant('Since when.'),
+    until: field.instant('Until when.').nullable().meta({ description: 'Null: until the incident ends.' }),
+    comment: z.string().nullable(),
+  })
+  .meta({ id: 'Acknowledged' })
 
 const fields = {
   id: field.id('Identifier for the management API.'),
@@ -267,6 +286,9 @@ const fields = {
   consecutive_misses: field.integer('Intervals since the last run that ended in time.'),
   pause: Pause.nullable().meta({
     description: 'Null unless the check is paused, and where nothing is known of the pause.',
+  }),
+  acknowledged: Acknowledged.nullable().meta({
+    description: 'Who has the incident in hand: its recipients are not reminded. Null: no one.',
   }),
   pings_total: field.integer('Pings stored since the check was made, also those that are no longer in the history.'),
   created_at: field.instant('When the check was made.'),

@@ -1,6 +1,7 @@
 /** The endpoints of checks (interface, section 4.1; design, section 3.2). */
 
 import type { z } from 'zod'
+import { acknowledgeCheck as acknowledge, endAcknowledgement } from '../../checks/acknowledge.ts'
 import { createCheck as create, type NewCheck as New } from '../../checks/create-check.ts'
 import { type CheckRecord, getCheck as get, listChecks as list, type PlacedCheck } from '../../checks/find-checks.ts'
 import { pauseCheck as pause, resumeCheck as resume } from '../../checks/pause-resume.ts'
@@ -8,13 +9,14 @@ import { NO_SPEC, splitSpec } from '../../checks/read-spec.ts'
 import { removeCheck as remove } from '../../checks/remove-check.ts'
 import { type CheckUpdate as Update, updateCheck as update } from '../../checks/update-check.ts'
 import { type Caller, includesScope } from '../../domain/access.ts'
-import { isFlapping, isRunning, shownStatus } from '../../domain/check.ts'
+import { acknowledgementAt, isFlapping, isRunning, shownStatus } from '../../domain/check.ts'
 import { type CheckPlace, type CheckSort, decodePlace, encodePlace } from '../../domain/check-order.ts'
 import { sortLabels } from '../../domain/labels.ts'
 import { type RunOutcome, SOURCE_KIND } from '../../domain/last-run.ts'
 import { LIMITS } from '../../domain/limits.ts'
 import { deadlineOf } from '../../domain/transition.ts'
 import {
+  AcknowledgeBody,
   Check,
   CheckList,
   CheckListQuery,
@@ -97,6 +99,27 @@ export const resumeCheck = endpoint({
   handle: async (call) => toShown(await resume(call.context, call.caller, call.params.id), call),
 })
 
+export const acknowledgeCheck = endpoint({
+  summary: 'Acknowledge that a check is down: its recipients are not reminded. A second call replaces end and comment',
+  params: CheckParams,
+  body: AcknowledgeBody,
+  isBodyOptional: true,
+  response: Check,
+  errors: ['not_down', 'conflict'],
+  handle: async (call) => {
+    const acknowledged = await acknowledge(call.context, call.caller, call.params.id, inCamelCase(call.body))
+    return toShown(acknowledged, call)
+  },
+})
+
+export const unacknowledgeCheck = endpoint({
+  summary: 'End an acknowledgement',
+  params: CheckParams,
+  response: Check,
+  errors: ['not_down', 'conflict'],
+  handle: async (call) => toShown(await endAcknowledgement(call.context, call.caller, call.params.id), call),
+})
+
 /** The cursor of another order says so: the order is a parameter of its own. */
 function readPlace(cursor: string | undefined, sort: CheckSort): CheckPlace | null {
   if (cursor === undefined) return null
@@ -137,6 +160,7 @@ function toShown(check: CheckRecord, { context, caller, pingUrl }: Api & { reado
     publicId: mayPing ? publicId : null,
     pingUrl: mayPing ? `${pingUrl()}/ping/${publicId}` : null,
     flapping: isFlapping(state),
+    acknowledged: acknowledgementAt(state, now),
     pause: state.pause === null ? null : { ...state.pause, at: state.since },
     kubernetes:
       kubernetes === null ? null : { ...kubernetes, source: cronJob === undefined ? null : toSource(cronJob) },

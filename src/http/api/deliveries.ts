@@ -1,8 +1,9 @@
 /** Deliveries: the state of each event for each channel (design, sections 3.5 and 5). */
 
 import { z } from 'zod'
-import { DELIVERY_STATUSES, getDelivery as get, listDeliveries as list } from '../../channels/find-deliveries.ts'
+import { getDelivery as get, listDeliveries as list } from '../../channels/find-deliveries.ts'
 import { retryDelivery as retry } from '../../channels/retry-delivery.ts'
+import { CAUSE_KINDS, DELIVERY_STATUSES, SUPPRESSIONS } from '../../domain/channel.ts'
 import { EVENT_TYPES } from '../../domain/event.ts'
 import * as field from './fields.ts'
 import { listEndpoint } from './list-page.ts'
@@ -30,8 +31,16 @@ export const Delivery = field.shape('Delivery', {
   check_id: field.idOrNull('Null for a test.'),
   status: z.enum(DELIVERY_STATUSES).meta({
     description:
-      'pending: still to be delivered; failed: rejected, or given up after 24 hours. A failed or delivered one can be sent again.',
+      'pending: still to be delivered; failed: rejected, or given up after 24 hours; suppressed: not sent, for `reason`. One that is not pending can be sent all the same.',
   }),
+  reason: z.enum(SUPPRESSIONS).nullable().meta({
+    description:
+      'Why it is not sent. muted: by its channel; flapping: the check went down and up too often. Null unless suppressed.',
+  }),
+  cause: z
+    .object({ kind: z.enum(CAUSE_KINDS), id: field.id() })
+    .nullable()
+    .meta({ id: 'Cause', description: 'What suppresses it. Null where there is nothing to name.' }),
   attempts: field.integer('Number of attempts, with a running one.'),
   next_attempt_at: field
     .instant('While an attempt is running: when the next one begins if its outcome is lost.')

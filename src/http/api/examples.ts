@@ -121,6 +121,8 @@ const DELIVERY = {
   channel_id: CHANNEL_ID,
   check_id: CHECK_ID,
   status: 'pending',
+  reason: null,
+  cause: null,
   attempts: 1,
   next_attempt_at: '2026-11-21T02:01:45.000Z',
   last_status: 503,

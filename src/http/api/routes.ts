@@ -41,6 +41,8 @@ export const ROUTES: readonly Route[] = [
   route('DELETE', '/checks/{id}', 'write', 'removeCheck', 'check.removed'),
   ...withAlso('PATCH', route('POST', '/checks/{id}/pause', 'write', 'pauseCheck', 'check.paused')),
   ...withAlso('PATCH', route('POST', '/checks/{id}/resume', 'write', 'resumeCheck', 'check.resumed')),
+  route('POST', '/checks/{id}/acknowledge', 'write', 'acknowledgeCheck', 'check.acknowledged'),
+  route('DELETE', '/checks/{id}/acknowledge', 'write', 'unacknowledgeCheck', 'check.unacknowledged'),
   route('GET', '/checks/{id}/pings', 'read', 'listPings'),
   route('GET', '/checks/{id}/pings/{ping_id}', 'read', 'getPing'),
   route('GET', '/checks/{id}/pings/{ping_id}/body', 'read', 'getPingBody'),

@@ -278,12 +278,13 @@ export const STATE = {
     decode: (code) => STATUSES[code as number] ?? null,
   },
   quietAt: { type: 'timestamptz' },
-  toldAt: { type: 'timestamptz' },
+  downNotifiedAt: { type: 'timestamptz' },
   reminders: { type: 'int4', ...nullFor(0) },
   warnedAt: { type: 'timestamptz' },
   consecutiveFailures: { type: 'int4', ...nullFor(0) },
   consecutiveMisses: { type: 'int4', ...nullFor(0) },
   pause: { type: 'jsonb' },
+  acknowledged: { type: 'jsonb' },
 } as const satisfies Columns<CheckState>
 
 export interface CheckTiming {

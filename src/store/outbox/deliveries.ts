@@ -4,6 +4,7 @@
  * sent. When a later one becomes due, it is postponed behind the head. When the head is finished, the next one is due.
  */
 
+import { DELIVERY_STATUSES, type DeliveryStatus } from '../../domain/channel.ts'
 import type { Instant } from '../../domain/check.ts'
 import type { Event, EventType } from '../../domain/event.ts'
 import { instantArray, int4Array, int8Array, textArray, uuidArray } from '../postgres/binary-arrays.ts'
@@ -11,10 +12,6 @@ import type { Database, Queryable, Statement } from '../postgres/database.ts'
 import { timestamp } from '../postgres/instants.ts'
 import { CHANNEL_COLUMNS, type ChannelRow } from './channels.ts'
 import { type EventRow, toEvent } from './events.ts'
-
-export const DELIVERY_STATUSES = ['pending', 'delivered', 'failed'] as const
-/** The table stores its index in DELIVERY_STATUSES: append only. */
-export type DeliveryStatus = (typeof DELIVERY_STATUSES)[number]
 
 /** The time limit of a claim's transaction. A poll that hangs would block all later ones. */
 const CLAIM_BUDGET_MS = 4_000

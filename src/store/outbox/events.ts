@@ -3,16 +3,16 @@
  * section 5). An event contains all that a delivery reports: by the time it is sent, the check may be renamed or removed.
  */
 
-import { INCIDENT_KINDS } from '../../domain/channel.ts'
+import { ACKNOWLEDGING_KINDS, DELIVERY_STATUSES, INCIDENT_KINDS, type Suppression } from '../../domain/channel.ts'
 import { type Instant, PING_TYPES, type PingType } from '../../domain/check.ts'
 import {
-  type CheckEventType,
   EVENT_BODY_BYTES,
   type Event,
   type EventCheck,
   type EventFacts,
   type EventPing,
   type EventType,
+  type NotifiedType,
 } from '../../domain/event.ts'
 import { SOURCE_KIND } from '../../domain/last-run.ts'
 import { withoutBrokenStart } from '../../domain/plain-text.ts'
@@ -30,16 +30,19 @@ export interface NewEvent {
   readonly flipId: Buffer | null
   /** The ping that caused the flip; null for the newest ping of the check. */
   readonly pingId: Buffer | null
-  readonly type: CheckEventType
+  readonly type: NotifiedType
   readonly data: EventFacts
   readonly at: Instant
   /** Of an event without a flip: the run of a CronJob that it is about. */
   readonly about?: Pick<NewFlip, 'detail' | 'job'> | undefined
+  /** Why no channel is sent the event. Absent, and null: channels are. */
+  readonly suppressed?: Exclude<Suppression, 'muted'> | null
 }
 
 /** A UUIDv7 with the time of the event, so that ids of deliveries are in order of time. The first 15 characters end with the version. */
 const DELIVERY_ID = (event: string) => `(left(${event}::text, 15) || substr(gen_random_uuid()::text, 16))::uuid`
 const GIVE_UP_AT = (at: string) => `${at} + ${PATIENCE_MS} * interval '1 millisecond'`
+const SUPPRESSED = DELIVERY_STATUSES.indexOf('suppressed')
 /** Milliseconds, as in responses of the API. */
 const ISO = (at: string) => `to_char(${at} at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')`
 /** Of these the usual duration is the median: some weeks of a daily job. */
@@ -47,11 +50,11 @@ const RECENT_PINGS = 40
 const PING_TYPE = (type: string) => `(array['${PING_TYPES.join("', '")}'])[${type} + 1]`
 
 /**
- * Inserts events, and a delivery for each channel that wants them, and that the check has chosen or that is the
- * installation's. A channel of INCIDENT_KINDS gets check.down if it wants it, and always check.up and check.paused,
- * which end incidents. What the flip says of the run of a CronJob is added; an event without a flip of its own says it
- * itself, or takes that of the newest flip, if it is about that one. `limit 1` in the inner queries keeps index lookups
- * in the plan: a plan made for small
+ * Inserts events, and a delivery for each channel that wants them (a suppressed one where nothing is sent), and that the
+ * check has chosen or that is the installation's. A channel of INCIDENT_KINDS gets check.down if it wants it, and always
+ * check.up and check.paused, which end incidents, and no reminder. What the flip says of the run of a CronJob is added; an
+ * event without a flip of its own says it itself, or takes that of the newest flip, if it is about that one. `limit 1` in
+ * the inner queries keeps index lookups in the plan: a plan made for small
  * tables would scan them, and plans are kept for long.
  */
 export function insertEvents(events: readonly NewEvent[]): Statement {
@@ -59,8 +62,8 @@ export function insertEvents(events: readonly NewEvent[]): Statement {
     name: 'insert_events',
     text: `with described as materialized (
         select i.*, coalesce(i.own_detail, f.detail) as detail, c.*, l.*, u.*
-        from unnest($1::uuid[], $2::int8[], $3::uuid[], $4::text[], $5::jsonb[], $6::timestamptz[], $7::uuid[], $8::text[], $9::text[])
-          i (event_id, check_key, flip_id, type, data, at, ping_id, own_detail, own_job)
+        from unnest($1::uuid[], $2::int8[], $3::uuid[], $4::text[], $5::jsonb[], $6::timestamptz[], $7::uuid[], $8::text[], $9::text[], $11::text[])
+          i (event_id, check_key, flip_id, type, data, at, ping_id, own_detail, own_job, suppressed)
         left join lateral (
           select case when about then detail end as detail, case when about then job end as job from (
             select f.detail, f.job, f.reason = i.data ->> 'reason' and f.at = (i.data ->> 'occurred_at')::timestamptz as about from flips f
@@ -84,20 +87,25 @@ export function insertEvents(events: readonly NewEvent[]): Statement {
           select percentile_disc(0.5) within group (order by r.duration_ms) as usual_ms from (
             select p.type, p.duration_ms from pings p where p.check_key = i.check_key order by p.id desc limit ${RECENT_PINGS}) r
           where r.duration_ms is not null and r.type <> ${PING_TYPES.indexOf('fail')}) u on true),
-      added as (
-        insert into events (id, check_key, flip_id, type, data, created_at, subject, last_ping, last_body)
-        select event_id, check_key, flip_id, type, jsonb_strip_nulls(jsonb_build_object('detail', detail, 'usual_ms', usual_ms)) || data, at, subject, last_ping, last_body
-        from described)
-      insert into deliveries (event_id, channel_id, id, check_key, organization_id, project_id, check_id, type,
-          next_attempt_at, give_up_at, created_at)
-      select t.event_id, c.id, ${DELIVERY_ID('t.event_id')}, t.check_key, t.organization_id, t.project_id, t.check_id, t.type,
-        t.at, ${GIVE_UP_AT('t.at')}, t.at
-      from described t join channels c on (c.organization_id = t.organization_id or c.organization_id is null)
-        and (c.project_id = t.project_id or c.project_id is null) and not c.muted
-        and (t.chosen is null or c.id = any(t.chosen) or c.organization_id is null)
-        and not (c.kind = any($10::text[]) and t.data ? 'reminder')
-        and case when c.kind <> all($10::text[]) or t.type = 'check.down' then t.type = any(c.event_types)
-          else t.type in ('check.up', 'check.paused') end`,
+      made as (
+        insert into deliveries (event_id, channel_id, id, check_key, organization_id, project_id, check_id, type,
+            status, reason, cause, next_attempt_at, give_up_at, created_at)
+        select t.event_id, c.id, ${DELIVERY_ID('t.event_id')}, t.check_key, t.organization_id, t.project_id, t.check_id, t.type,
+          case when c.muted or t.suppressed is not null then ${SUPPRESSED} else 0 end,
+          case when c.muted then 'muted' else t.suppressed end,
+          case when c.muted then jsonb_build_object('kind', 'channel', 'id', c.id) end,
+          case when not c.muted and t.suppressed is null then t.at end, ${GIVE_UP_AT('t.at')}, t.at
+        from described t join channels c on (c.organization_id = t.organization_id or c.organization_id is null)
+          and (c.project_id = t.project_id or c.project_id is null)
+          and (t.chosen is null or c.id = any(t.chosen) or c.organization_id is null)
+          and not (c.kind = any($10::text[]) and t.data ? 'reminder')
+          and case when c.kind <> all($10::text[]) or t.type = 'check.down' then t.type = any(c.event_types)
+            else t.type in ('check.up', 'check.paused') or t.type = 'check.acknowledged' and c.kind = any($12::text[]) end
+        returning event_id)
+      insert into events (id, check_key, flip_id, type, data, created_at, subject, last_ping, last_body)
+      select event_id, check_key, flip_id, type, jsonb_strip_nulls(jsonb_build_object('detail', detail, 'usual_ms', usual_ms)) || data,
+        at, subject, last_ping, last_body
+      from described where suppressed is null and type <> 'check.acknowledged' or event_id in (select event_id from made)`,
     values: [
       uuidArray(events.map((event) => event.id)),
       int8Array(events.map((event) => event.key)),
@@ -109,6 +117,8 @@ export function insertEvents(events: readonly NewEvent[]): Statement {
       textArray(events.map(({ about }) => about?.detail ?? null)),
       textArray(events.map(({ about }) => about?.job ?? null)),
       textArray(INCIDENT_KINDS),
+      textArray(events.map(({ suppressed = null }) => suppressed)),
+      textArray(ACKNOWLEDGING_KINDS),
     ],
   }
 }

@@ -4,13 +4,18 @@
  */
 
 import type { Tenant } from '../../domain/access.ts'
-import type { ChannelKind } from '../../domain/channel.ts'
+import {
+  type Cause,
+  type ChannelKind,
+  DELIVERY_STATUSES,
+  type DeliveryStatus,
+  type Suppression,
+} from '../../domain/channel.ts'
 import type { Instant } from '../../domain/check.ts'
 import type { EventType } from '../../domain/event.ts'
 import { firstIdAt } from '../../runtime/ids.ts'
 import type { Queryable } from '../postgres/database.ts'
 import { timestamp } from '../postgres/instants.ts'
-import { DELIVERY_STATUSES, type DeliveryStatus } from './deliveries.ts'
 
 export interface DeliveryRecord {
   readonly id: string
@@ -25,6 +30,9 @@ export interface DeliveryRecord {
   /** Its present name; null for a test, and when the check was removed. */
   readonly checkName: string | null
   readonly status: DeliveryStatus
+  /** Why it is suppressed, and by what; null unless it is, and where nothing is to be named. */
+  readonly reason: Suppression | null
+  readonly cause: Cause | null
   readonly attempts: number
   /** While an attempt is running, the time at which its claim expires. Null unless pending. */
   readonly nextAttemptAt: Instant | null
@@ -41,7 +49,7 @@ type Row = Omit<DeliveryRecord, 'status'> & { status: number; channelProjectId: 
 /** From `deliveries d` and its `channels c`. */
 const COLUMNS = `d.id, d.event_id as "eventId", d.type, d.channel_id as "channelId", c.name as "channelName", c.kind as "channelKind",
   c.project_id as "channelProjectId", d.check_id as "checkId", (select k.name from checks k where k.id = d.check_id) as "checkName",
-  d.status, d.attempts, case when d.status = 0 then greatest(d.next_attempt_at, d.claimed_until) end as "nextAttemptAt",
+  d.status, d.reason, d.cause, d.attempts, case when d.status = 0 then greatest(d.next_attempt_at, d.claimed_until) end as "nextAttemptAt",
   d.last_status as "lastStatus", d.last_error as "lastError", d.created_at as "createdAt", d.delivered_at as "deliveredAt",
   d.digest_id as "digestId"`
 const WITH_CHANNEL = 'join channels c on c.id = d.channel_id'
@@ -156,7 +164,7 @@ export async function makeDeliveryDue(
   { now, giveUpAt }: { now: Instant; giveUpAt: Instant },
 ): Promise<DeliveryRecord> {
   const { rows } = await tx.query<Row>(
-    `update deliveries d set status = 0, next_attempt_at = $2::timestamptz, delivered_at = null, digest_id = null,
+    `update deliveries d set status = 0, reason = null, cause = null, next_attempt_at = $2::timestamptz, delivered_at = null, digest_id = null,
         give_up_at = case d.status when 0 then d.give_up_at else $3::timestamptz end,
         attempts_before = case d.status when 0 then d.attempts_before else d.attempts end,
         refused_at = case d.status when 0 then d.refused_at end

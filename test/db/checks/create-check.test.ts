@@ -57,7 +57,7 @@ describe('a new check', () => {
       consecutiveFailures: 0,
       consecutiveMisses: 0,
       pause: null,
-      toldAt: null,
+      downNotifiedAt: null,
       reminders: 0,
       lastSuccessAt: null,
       lastDurationMs: null,

@@ -55,7 +55,7 @@ describe('pausing', () => {
       consecutiveFailures: 0,
       consecutiveMisses: 0,
       pause: { by: doerOf(tenant), until: null, comment: null },
-      toldAt: null,
+      downNotifiedAt: null,
       reminders: 0,
     })
     expect(await getCheck(fixture.context, tenant, check.id)).toEqual(paused)

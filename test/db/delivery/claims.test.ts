@@ -1,12 +1,12 @@
 /** Claims and outcomes in the table, as two replicas see them. */
 
 import { beforeEach, describe, expect, it } from 'vitest'
+import type { DeliveryStatus } from '../../../src/domain/channel.ts'
 import { CLAIM_MS } from '../../../src/domain/retry.ts'
 import type { CheckRecord } from '../../../src/store/checks/checks.ts'
 import {
   type ClaimedDelivery,
   claimDeliveries,
-  type DeliveryStatus,
   finishAttempts,
   listDueChannels,
   oldestPendingSeconds,

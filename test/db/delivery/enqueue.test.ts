@@ -1,7 +1,8 @@
 import { beforeEach, describe, expect, it } from 'vitest'
 import { setInstallationChannel } from '../../../src/channels/installation-channel.ts'
+import { acknowledgeCheck } from '../../../src/checks/acknowledge.ts'
 import { pauseCheck, resumeCheck } from '../../../src/checks/pause-resume.ts'
-import { INSTALLATION_CHANNEL_ID } from '../../../src/domain/channel.ts'
+import { DELIVERY_STATUSES, INSTALLATION_CHANNEL_ID } from '../../../src/domain/channel.ts'
 import type { NotifiedCheck } from '../../../src/domain/event.ts'
 import { newId } from '../../../src/runtime/ids.ts'
 import { insertTestEvent } from '../../../src/store/outbox/events.ts'
@@ -11,6 +12,7 @@ import { createReceiver, useDelivery } from './fixture.ts'
 const fixture = useDelivery()
 const check = useEach(() => fixture.addCheck())
 
+const SUPPRESSED = DELIVERY_STATUSES.indexOf('suppressed')
 const FAILED = { type: 'fail', exitCode: 3 } as const
 const context = () => ({ database: fixture.database, clock: fixture.clock })
 
@@ -23,7 +25,13 @@ async function receivedEvents(): Promise<NotifiedCheck[]> {
 
 describe('which channels an event goes to', () => {
   const typesFor = async (channel: string) =>
-    (await fixture.deliveries()).filter((row) => row.channel_id === channel).map(({ type }) => type)
+    (await fixture.deliveries())
+      .filter((row) => row.channel_id === channel && row.status !== SUPPRESSED)
+      .map(({ type }) => type)
+  const suppressedFor = async (channel: string) =>
+    (await fixture.deliveries())
+      .filter((row) => row.channel_id === channel && row.status === SUPPRESSED)
+      .map(({ type, reason, cause, next_attempt_at }) => ({ type, reason, cause, next_attempt_at }))
 
   it('is one delivery for each channel that serves the project, is not muted and wants it', async () => {
     const { project: projectId, organizationId } = fixture.tenant()
@@ -48,6 +56,13 @@ describe('which channels an event goes to', () => {
     expect(await typesFor(picky)).toEqual(['check.up'])
     expect(await typesFor(other)).toEqual([])
     expect(await typesFor(muted)).toEqual([])
+    const why = { reason: 'muted', cause: { kind: 'channel', id: muted }, next_attempt_at: null }
+    expect(await suppressedFor(muted)).toEqual([
+      { type: 'check.down', ...why },
+      { type: 'check.up', ...why },
+    ])
+    expect(await suppressedFor(other)).toEqual([])
+    expect((await receivedEvents()).map(({ type }) => type)).not.toContain('check.paused')
   })
 
   it('sends an Alertmanager the events that fire and end alerts, and no other', async () => {
@@ -63,6 +78,22 @@ describe('which channels an event goes to', () => {
     expect(await typesFor(chosen)).toEqual(['check.down', 'check.paused', 'check.down', 'check.up'])
     expect(await typesFor(all)).toEqual(['check.down', 'check.paused', 'check.down', 'check.up'])
     expect(await typesFor(none)).toEqual(['check.paused', 'check.up'])
+  })
+
+  it('sends what keeps incidents that a person has one, if the service can know it, and no other channel', async () => {
+    const pagerduty = await fixture.addChannel({
+      settings: { kind: 'pagerduty', routing_key: 'k'.repeat(32) } as const,
+    })
+    const alertmanager = await fixture.addChannel({
+      settings: { kind: 'alertmanager', urls: ['http://a.example.com'], labels: {} } as const,
+    })
+    const chat = await fixture.addChannel()
+    await fixture.ping(check, FAILED)
+    await acknowledgeCheck(context(), fixture.tenant(), check.id)
+    await acknowledgeCheck(context(), fixture.tenant(), check.id, { forSeconds: 300 })
+    expect(await typesFor(pagerduty)).toEqual(['check.down', 'check.acknowledged'])
+    expect(await typesFor(alertmanager)).toEqual(['check.down'])
+    expect(await typesFor(chat)).toEqual(['check.down'])
   })
 
   it('down, paused, resumed, success: each channel that got check.down and wants check.up gets it', async () => {
@@ -82,6 +113,7 @@ describe('which channels an event goes to', () => {
     expect(await typesFor(both)).toEqual(['check.down', 'check.paused', 'check.resumed', 'check.up'])
     expect(await typesFor(downOnly)).toEqual(['check.down'])
     expect(await typesFor(muted)).toEqual(['check.down', 'check.paused'])
+    expect((await suppressedFor(muted)).map(({ type }) => type)).toEqual(['check.resumed', 'check.up'])
     expect(await typesFor(removed)).toEqual(['check.down', 'check.paused'])
     expect(await typesFor(alertmanager)).toEqual(['check.down', 'check.paused', 'check.up'])
     const up = (await receivedEvents()).find(({ type }) => type === 'check.up')

@@ -42,6 +42,8 @@ export interface DeliveryRow {
   readonly delivered_at: number | null
   readonly check_key: number | null
   readonly digest_id: string | null
+  readonly reason: string | null
+  readonly cause: object | null
 }
 
 export async function createFixture() {

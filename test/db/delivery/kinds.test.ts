@@ -13,7 +13,7 @@ import { CHECK_EVENT_TYPES, EVENT_BODY_BYTES } from '../../../src/domain/event.t
 import { LIMITS } from '../../../src/domain/limits.ts'
 import { REFUSED_MS } from '../../../src/domain/retry.ts'
 import { HOUR, MINUTE, SECOND } from '../../support/builders.ts'
-import { type aFlipEvent, aLastPing } from '../../support/events.ts'
+import { aFlipEvent, aLastPing } from '../../support/events.ts'
 import { SERVICES } from '../../support/receivers/index.ts'
 import type { Service } from '../../support/receivers/service.ts'
 import { createFixture, createReceiver, type Fixture, keysFrom } from './fixture.ts'
@@ -37,7 +37,11 @@ const LONG = {
   description: fill(LIMITS.descriptionLength),
   output: fill(EVENT_BODY_BYTES).slice(0, EVENT_BODY_BYTES / 4),
 }
-const FACTS = { last_success_at: '2026-11-20T03:00:00.000Z', usual_ms: 754_000 }
+const FACTS = {
+  incident_at: '2026-11-21T03:00:00.000Z',
+  last_success_at: '2026-11-20T03:00:00.000Z',
+  usual_ms: 754_000,
+}
 
 type Changes = Parameters<typeof aFlipEvent>[0]
 /** A flip as the check had it, and one whose texts are as long and as hostile as they can be. */
@@ -76,7 +80,11 @@ describe.each(CHANNEL_KINDS)('a channel of the kind %s', (kind) => {
     const senders = createSenders({
       client,
       clock: fixture.clock,
-      links: createLinks(() => 'https://heartbeat.example.com/api/v1', true),
+      links: createLinks(
+        () => 'https://heartbeat.example.com/api/v1',
+        true,
+        ({ checkId, since }) => `${checkId}.${since}`,
+      ),
       database: fixture.database,
       smtp: {
         url: service.smtpPort === undefined ? undefined : `smtp://127.0.0.1:${service.smtpPort}`,
@@ -118,6 +126,16 @@ describe.each(CHANNEL_KINDS)('a channel of the kind %s', (kind) => {
       expect(text).toContain(part)
     for (const part of ['2026-11-20 03:00:00 UTC', '12 min 34 s', 'https://wiki.example.com/backup'])
       expect(text).toContain(part)
+  })
+
+  it('leads from what is down to its acknowledgement, and from nothing else', async () => {
+    await fixture.addEvent(channelId, 1, TEXTS[1]![1])
+    await fixture.addEvent(channelId, 2, { ...TEXTS[1]![1], type: 'check.late' })
+    await drain()
+    const leading = service.accepted.filter((text) => text.includes('/ack/'))
+    const { id } = aFlipEvent().check
+    expect(leading).toEqual([expect.stringContaining(`/ack/${id}.${Date.UTC(2026, 10, 21, 3)}`)])
+    expect(leading[0]).toMatch(/is down|check\.down/)
   })
 
   it('is sent one message for a crowd, if people read it', async () => {

@@ -58,6 +58,11 @@ describe('a new resource', () => {
         notified: null,
         quietAt: null,
         warnedAt: null,
+        consecutiveFailures: 0,
+        consecutiveMisses: 0,
+        pause: null,
+        downNotifiedAt: null,
+        reminders: 0,
       },
     })
     expect(await getCheck(t.context, t.tenant, check.id)).toEqual(check)

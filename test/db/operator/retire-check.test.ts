@@ -129,6 +129,11 @@ describe('a re-created resource', () => {
           notified: null,
           quietAt: null,
           warnedAt: null,
+          consecutiveFailures: 0,
+          consecutiveMisses: 0,
+          pause: null,
+          downNotifiedAt: null,
+          reminders: 0,
         },
       },
     })

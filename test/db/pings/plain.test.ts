@@ -65,11 +65,12 @@ describe('the statement', () => {
     notified: mostly(null, fc.constantFrom(...STATUSES)),
     quietAt: mostly(null, aTime),
     warnedAt: orNull(aTime),
-    toldAt: fc.constant(null),
+    downNotifiedAt: fc.constant(null),
     reminders: fc.constant(0),
     consecutiveFailures: mostly(0, fc.nat(3)),
     consecutiveMisses: mostly(0, fc.nat(3)),
     pause: fc.constant(null),
+    acknowledged: fc.constant(null),
   })
   const aSchedule = fc.oneof(
     fc.integer({ min: 10, max: 31_536_000 }).map((period) => ({ period, schedule: null, zone: null })),

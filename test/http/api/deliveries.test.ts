@@ -50,6 +50,8 @@ describe('the list of deliveries', () => {
       channel_id: channel,
       check_id: check,
       status: 'pending',
+      reason: null,
+      cause: null,
       attempts: 0,
       next_attempt_at: expect.stringMatching(ISO),
       last_status: null,
@@ -67,6 +69,27 @@ describe('the list of deliveries', () => {
     await set(delivery.id, `${FAILED}, delivered_at = null, digest_id = null`)
     const failed = { status: 'failed', attempts: 9, last_status: 500, last_error: 'example.com responded 500' }
     expect(await list()).toEqual([{ ...delivery, ...failed, next_attempt_at: null }])
+  })
+
+  it('says of what is not sent why, and what suppresses it', async () => {
+    const muted = await makeChannel({ muted: true })
+    const other = await makeChannel()
+    const check = await makeDown()
+    const [suppressed, ...more] = await list('?status=suppressed')
+    expect(more).toEqual([])
+    expect(suppressed).toMatchObject({
+      channel_id: muted,
+      check_id: check,
+      status: 'suppressed',
+      reason: 'muted',
+      cause: { kind: 'channel', id: muted },
+      attempts: 0,
+      next_attempt_at: null,
+    })
+    expect(await list('?status=pending')).toMatchObject([{ channel_id: other, reason: null, cause: null }])
+    expect(await api.client.get('/deliveries?status=suppressed', { key: foreign.keys.read })).toMatchObject({
+      body: { deliveries: [] },
+    })
   })
 
   it('has the newest first, page by page', async () => {
@@ -123,7 +146,7 @@ describe('the list of deliveries', () => {
 
   it.each([
     ['since=yesterday', 'since must be an ISO 8601 time with its offset, for example 2030-01-31T12:00:00Z'],
-    ['status=late', 'status must be one of pending, delivered, failed'],
+    ['status=late', 'status must be one of pending, delivered, failed, suppressed'],
     ['channel_id=1', 'channel_id must be a UUID'],
     ['check_id=x', 'check_id must be a UUID'],
   ])('rejects the query %s', async (query, error) => {
@@ -230,6 +253,15 @@ describe('retrying a delivery', () => {
     expect(body.deliveries).toMatchObject([
       { id: delivery.id, status: 'pending', next_attempt_at: '2100-01-02T03:04:05.000Z' },
     ])
+  })
+
+  it('sends what was suppressed, once its channel is not muted', async () => {
+    const channel = await makeChannel({ muted: true })
+    await makeDown()
+    const [{ id }] = await list()
+    expect(await retry(id)).toMatchObject({ status: 409, body: { code: 'muted' } })
+    await api.client.put(`/channels/${channel}`, { muted: false })
+    expect(await retry(id)).toMatchObject({ status: 202, body: { status: 'pending', reason: null, cause: null } })
   })
 
   it('is rejected while its channel is muted', async () => {

@@ -60,6 +60,18 @@ describe('/deliveries', () => {
     expect(rowOf(text, alone.id)).not.toContain('digest')
   })
 
+  it('says why something was not sent', async () => {
+    await makeChannel()
+    await api.database.query('update channels set muted = true')
+    const check = await makeDown()
+    const [{ id }] = await listed()
+    const { text } = await reader.get('/deliveries?status=suppressed')
+    expect(rowOf(text, id)).toMatch(/Not sent.*the channel was muted/s)
+    expect((await reader.get(`/checks/${check}`)).text).toMatch(/Not sent.*the channel was muted/s)
+    await set(id, `reason = 'flapping', cause = null`)
+    expect((await reader.get('/deliveries')).text).toContain('the check was flapping: it went down and up too often')
+  })
+
   it('shows hostile names and responses as text', async () => {
     await makeChannel(HOSTILE)
     await makeDown(HOSTILE)
@@ -118,7 +130,7 @@ describe('/deliveries', () => {
   })
 
   it.each([
-    ['status=late', 'Status must be one of pending, delivered, failed.'],
+    ['status=late', 'Status must be one of pending, delivered, failed, suppressed.'],
     ['channel=1', 'Channel_id must be a UUID.'],
     ['since=yesterday', 'Since must be an ISO 8601 time'],
     ['since=constructor', 'Since must be an ISO 8601 time'],

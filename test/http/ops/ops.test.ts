@@ -104,7 +104,7 @@ describe('/metrics', () => {
         (result) => `heartbeat_pings_total{type="unknown",result="${result}"}`,
       ),
       ...Object.keys(PING_WARNINGS).map((warning) => `heartbeat_ping_warnings_total{warning="${warning}"}`),
-      ...['missed', 'overran', 'outage'].map((reason) => `heartbeat_flips_total{reason="${reason}"}`),
+      ...['missed', 'overran', 'outage', 'resumed'].map((reason) => `heartbeat_flips_total{reason="${reason}"}`),
       ...SHOWN_STATUSES.map((status) => `heartbeat_checks{status="${status}"}`),
       ...['beat', 'expire', 'clock', 'prune', 'known_checks'].map(
         (loop) => `heartbeat_loop_failures_total{loop="${loop}"}`,

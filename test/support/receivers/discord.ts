@@ -5,8 +5,8 @@ import { demand, Refusal, startHttpService } from './service.ts'
 
 const PATH = '/api/webhooks/1/s3cret'
 const UNKNOWN = '{"message":"Unknown Webhook","code":10015}'
-/** The only link of ours. */
-const OURS = /^https:\/\/heartbeat\.example\.com\/checks(?:\/[\w-]+)?$/
+/** The only links of ours. */
+const OURS = /^https:\/\/heartbeat\.example\.com\/(?:checks(?:\/[\w-]+)?|ack\/[\w.-]+)$/
 
 export const startDiscord = () =>
   startHttpService({

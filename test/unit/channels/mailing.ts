@@ -13,6 +13,7 @@ export const links: Links = {
   check: (id) => `https://heartbeat.example.com/api/v1/checks/${id}`,
   dashboard: (id) => `https://heartbeat.example.com/checks/${id}?a=1&b=2`,
   checks: () => 'https://heartbeat.example.com/checks?a=1&b=2',
+  acknowledge: () => null,
 }
 export const authority = createAuthority('mail-test')
 

@@ -123,6 +123,12 @@ describe('an event to PagerDuty', () => {
     expect(outcome).toEqual({ kind: 'delivered', status: 202 })
   })
 
+  it('of a person who has the incident acknowledges it', async () => {
+    const { sent, outcome } = await send(aFlipEvent({ type: 'check.acknowledged', facts: { reason: 'acknowledged' } }))
+    expect(sent).toMatchObject([{ event_action: 'acknowledge', dedup_key: aFlipEvent().check.id }])
+    expect(outcome).toEqual({ kind: 'delivered', status: 202 })
+  })
+
   it('of a test that is refused is not followed by its end', async () => {
     const { sent, outcome } = await send(aTestEvent, SETTINGS, { status: 500 })
     expect(sent).toHaveLength(1)

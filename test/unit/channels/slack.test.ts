@@ -161,7 +161,12 @@ describe('untrusted text', () => {
   })
 
   it('cannot leave the address of a link', () => {
-    const odd: Links = { check: () => '', dashboard: () => 'https://example.com/?a=1&b=<2>|3 4', checks: () => '' }
+    const odd: Links = {
+      check: () => '',
+      dashboard: () => 'https://example.com/?a=1&b=<2>|3 4',
+      checks: () => '',
+      acknowledge: () => null,
+    }
     const { text, blocks } = renderMessage(aFlipEvent(), odd)
     expect(text).toContain('<https://example.com/?a=1&amp;b=%3C2%3E%7C3%204>')
     expect(JSON.stringify(blocks)).toContain('<https://example.com/?a=1&amp;b=%3C2%3E%7C3%204|Check>')

@@ -83,7 +83,7 @@ it('a first success has no event', () => {
 const daily = aSpec({ schedule: { kind: 'period', periodMs: DAY }, graceMs: HOUR })
 const DOWN = { status: 'down', lastSuccessAt: NOON - 4 * DAY, lastOutcome: 'success' } as const
 const context = (type: CheckEventType, before: Partial<Parameters<typeof contextOf>[2]> = {}, durationMs = 0) =>
-  contextOf(type, daily, { ...DOWN, ...before }, { durationMs }, NOON)
+  contextOf(type, daily, { ...DOWN, ...before }, { durationMs, state: { incidentSince: null } }, NOON)
 
 it('what is no recovery has the last success', () => {
   expect(context('check.down')).toEqual({ last_success_at: toIso(NOON - 4 * DAY) })

@@ -72,7 +72,7 @@ describe('a late ping of a check that nothing else has changed', () => {
               notified: null,
               quietAt: null,
               incidentSince: null,
-              toldAt: null,
+              downNotifiedAt: null,
               reminders: 0,
             }
             expect({ ...inTheEnd, ...known }).toEqual({ ...atOnce, ...known })

@@ -11,20 +11,20 @@ const DEADLINE: CheckEvent = { kind: 'deadline', gaps: [] }
 const fail: CheckEvent = { kind: 'fail', runId: null, durationMs: null }
 const success: CheckEvent = { kind: 'success', runId: null, durationMs: null }
 
-/** A check that was up at NOON, and what its recipients are told: `down`, `up`, or the number of a reminder. */
+/** A check that was up at NOON, and what its recipients are notified: `down`, `up`, or the number of a reminder. */
 function createStory(spec: CheckSpec, begin: CheckState = aState()) {
   let state = begin
   let now = NOON
-  const told: (string | number)[] = []
+  const notified: (string | number)[] = []
   const apply = (event: CheckEvent) => {
     const outcome = transition(spec, state, event, now)
     state = outcome.state
     for (const notice of [outcome.settled, outcome.notice, outcome.reminder])
-      if (notice !== null) told.push(notice.reminder ?? notice.type.slice('check.'.length))
+      if (notice !== null) notified.push(notice.reminder ?? notice.type.slice('check.'.length))
     return outcome
   }
   return {
-    told,
+    notified,
     apply,
     at(time: number) {
       now = time
@@ -48,15 +48,15 @@ function createStory(spec: CheckSpec, begin: CheckState = aState()) {
 describe('each hour', () => {
   const hourly = aSpec({ schedule: { kind: 'period', periodMs: 2 * DAY }, remindEveryMs: HOUR })
 
-  it('the recipients are told again, by numbers, until the check is up', () => {
+  it('the recipients are notified again, by numbers, until the check is up', () => {
     const story = createStory(hourly)
     story.apply(fail)
     story.pass(3 * HOUR)
-    expect(story.told).toEqual(['down', 1, 2, 3])
+    expect(story.notified).toEqual(['down', 1, 2, 3])
     story.apply(success)
     story.pass(DAY)
-    expect(story.told).toEqual(['down', 1, 2, 3, 'up'])
-    expect(story.state()).toMatchObject({ toldAt: null, reminders: 0 })
+    expect(story.notified).toEqual(['down', 1, 2, 3, 'up'])
+    expect(story.state()).toMatchObject({ downNotifiedAt: null, reminders: 0 })
   })
 
   it('a reminder comes at the hour, not a millisecond before, and says since when', () => {
@@ -79,11 +79,11 @@ describe('each hour', () => {
     const story = createStory(hourly)
     story.apply(fail)
     story.at(NOON + 9.5 * HOUR).apply(DEADLINE)
-    expect(story.told).toEqual(['down', 1])
+    expect(story.notified).toEqual(['down', 1])
     story.pass(HOUR - 1)
-    expect(story.told).toEqual(['down', 1])
+    expect(story.notified).toEqual(['down', 1])
     story.pass(1)
-    expect(story.told).toEqual(['down', 1, 2])
+    expect(story.notified).toEqual(['down', 1, 2])
   })
 
   it('a further failure is no reminder', () => {
@@ -98,11 +98,11 @@ describe('each hour', () => {
     story.pass(HOUR)
     story.apply({ kind: 'pause' })
     story.pass(9 * HOUR)
-    expect(story.told).toEqual(['down', 1])
+    expect(story.notified).toEqual(['down', 1])
     story.apply({ kind: 'resume' })
     story.apply(fail)
     story.pass(HOUR)
-    expect(story.told).toEqual(['down', 1, 'down', 2])
+    expect(story.notified).toEqual(['down', 1, 'down', 2])
   })
 
   it('none is sent while the check flaps', () => {
@@ -111,19 +111,19 @@ describe('each hour', () => {
       story.apply(fail)
       story.apply(success)
     }
-    expect(story.told.at(-1)).toBe('flapping')
+    expect(story.notified.at(-1)).toBe('flapping')
     story.apply(fail)
-    const until = story.told.length
+    const until = story.notified.length
     story.pass(10 * MINUTE - 1)
-    expect(story.told.slice(until)).toEqual([])
+    expect(story.notified.slice(until)).toEqual([])
     story.pass(1)
-    expect(story.told.slice(until)).toEqual(['down'])
+    expect(story.notified.slice(until)).toEqual(['down'])
     story.pass(5 * MINUTE)
-    expect(story.told.slice(until)).toEqual(['down', 1])
+    expect(story.notified.slice(until)).toEqual(['down', 1])
   })
 
   it('none is sent while the check flaps in an incident that its recipients wait to end', () => {
-    const down = aState({ status: 'down', incidentSince: NOON, toldAt: NOON, expectedAt: null, dueAt: null })
+    const down = aState({ status: 'down', incidentSince: NOON, downNotifiedAt: NOON, expectedAt: null, dueAt: null })
     const story = createStory(
       aSpec({ remindEveryMs: 5 * MINUTE, schedule: { kind: 'period', periodMs: 2 * DAY } }),
       down,
@@ -132,39 +132,39 @@ describe('each hour', () => {
       story.apply(success)
       story.apply(fail)
     }
-    expect(story.told.at(-1)).toBe('flapping')
+    expect(story.notified.at(-1)).toBe('flapping')
     expect(story.state()).toMatchObject({ status: 'down', notified: 'down', incidentSince: NOON })
-    const until = story.told.length
+    const until = story.notified.length
     story.pass(10 * MINUTE - 1)
-    expect(story.told.slice(until)).toEqual([])
+    expect(story.notified.slice(until)).toEqual([])
   })
 
-  it('one that is set while the check is down counts from when its recipients were told', () => {
+  it('one that is set while the check is down counts from when its recipients were notified', () => {
     const story = createStory(aSpec())
     story.apply(fail)
     const later = createStory(hourly, story.state())
     later.at(NOON + HOUR).apply({ kind: 'update', isSameTiming: true })
     later.pass(0)
-    expect(later.told).toEqual([1])
+    expect(later.notified).toEqual([1])
   })
 })
 
 describe('at each further run', () => {
   const each = aSpec({ remindsOnEachRun: true })
 
-  it('that fails the recipients are told again, with the time of that run', () => {
+  it('that fails the recipients are notified again, with the time of that run', () => {
     const story = createStory(each)
     story.apply(fail)
     const { reminder } = story.at(NOON + 50 * MINUTE).apply(fail)
     expect(reminder).toMatchObject({ reason: 'failed', at: NOON + 50 * MINUTE, downSince: NOON, reminder: 1 })
-    expect(story.told).toEqual(['down', 1])
+    expect(story.notified).toEqual(['down', 1])
   })
 
-  it('that is missed the recipients are told again, and the next one is expected', () => {
+  it('that is missed the recipients are notified again, and the next one is expected', () => {
     const story = createStory(each)
     story.apply(fail)
     story.pass(3 * HOUR + 5 * MINUTE)
-    expect(story.told).toEqual(['down', 1, 2, 3])
+    expect(story.notified).toEqual(['down', 1, 2, 3])
     expect(story.state()).toMatchObject({ status: 'down', consecutiveMisses: 3, dueAt: NOON + 4 * HOUR + 5 * MINUTE })
   })
 
@@ -181,9 +181,9 @@ describe('at each further run', () => {
     story.apply(fail)
     story.at(NOON + HOUR).apply({ kind: 'start', runId: 'a' })
     story.pass(5 * MINUTE - 1)
-    expect(story.told).toEqual(['down'])
+    expect(story.notified).toEqual(['down'])
     story.pass(1)
-    expect(story.told).toEqual(['down', 1])
+    expect(story.notified).toEqual(['down', 1])
   })
 
   it('and each hour: both are numbered through, and a run puts the hour off', () => {
@@ -193,11 +193,11 @@ describe('at each further run', () => {
     story.apply(fail)
     story.pass(HOUR)
     story.apply(fail)
-    expect(story.told).toEqual(['down', 1, 2])
+    expect(story.notified).toEqual(['down', 1, 2])
     story.pass(HOUR - 1)
-    expect(story.told).toEqual(['down', 1, 2])
+    expect(story.notified).toEqual(['down', 1, 2])
     story.pass(1)
-    expect(story.told).toEqual(['down', 1, 2, 3])
+    expect(story.notified).toEqual(['down', 1, 2, 3])
   })
 
   it('of a check that follows a source, a start in time satisfies its slot', () => {
@@ -207,11 +207,11 @@ describe('at each further run', () => {
     story.apply({ kind: 'fail', runId: 'a', durationMs: null, job: job(NOON) })
     story.at(NOON + HOUR).apply({ kind: 'start', runId: 'b', job: job(NOON + HOUR) })
     story.pass(6 * MINUTE)
-    expect(story.told).toEqual(['down'])
+    expect(story.notified).toEqual(['down'])
     story.apply({ kind: 'fail', runId: 'b', durationMs: null, job: job(NOON + HOUR + 6 * MINUTE) })
-    expect(story.told).toEqual(['down', 1])
+    expect(story.notified).toEqual(['down', 1])
     story.pass(HOUR)
-    expect(story.told).toEqual(['down', 1, 2])
+    expect(story.notified).toEqual(['down', 1, 2])
   })
 })
 
@@ -220,7 +220,7 @@ it('without a reminder that was asked for, none is sent, and nothing is awaited'
   story.apply(fail)
   story.at(NOON + 1).apply(fail)
   story.pass(30 * DAY)
-  expect(story.told).toEqual(['down'])
+  expect(story.notified).toEqual(['down'])
   expect(evaluationOf(aSpec(), story.state())).toBeNull()
 })
 
@@ -242,7 +242,7 @@ it('whatever happens, a reminder is sent only between a down and its up, and by 
         story.apply(event)
       }
       let expected: number | null = null
-      for (const one of story.told) {
+      for (const one of story.notified) {
         if (one === 'down') expected ??= 1
         else if (one === 'up') expected = null
         else if (typeof one === 'number') {

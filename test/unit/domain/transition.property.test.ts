@@ -19,7 +19,7 @@ const gap = fc.record({ before: fc.integer({ min: 0, max: DAY }), lengthMs: fc.i
 /** Of each kind of event one: `satisfies` misses a new kind. */
 const KINDS = Object.keys({
   ...{ success: 1, warn: 1, fail: 1, start: 1, log: 1, abandon: 1, deadline: 1, pause: 1, resume: 1 },
-  ...{ update: 1, arm: 1, disarm: 1, revive: 1, restore: 1 },
+  ...{ update: 1, arm: 1, disarm: 1, revive: 1, restore: 1, acknowledge: 1 },
 } satisfies Record<CheckEvent['kind'], 1>) as CheckEvent['kind'][]
 type Step = {
   afterMs: number
@@ -40,6 +40,7 @@ function toEvent(kind: CheckEvent['kind'], { runId, gaps }: Step, now: number): 
   if (kind === 'success' || kind === 'warn' || kind === 'fail') return { kind, runId, durationMs: null }
   if (kind === 'start') return { kind, runId }
   if (kind === 'abandon') return { kind, runId: runId ?? '', at: null }
+  if (kind === 'acknowledge') return { kind, acknowledged: null }
   if (kind === 'restore') return { kind, reason: 'failed' }
   if (kind === 'revive') return { kind, kept: newState(now) }
   if (kind !== 'deadline') return { kind }

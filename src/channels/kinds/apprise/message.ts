@@ -9,7 +9,7 @@ import { composeLines, cutEnd, cutStart } from '../cut.ts'
 import { type CheckLine, describeDigest } from '../digest-text.ts'
 import { disarmForChats } from '../disarm.ts'
 import { describeEvent, type EventText, type Tone } from '../event-text.ts'
-import { type Links, linkForPeople } from '../kind.ts'
+import { type Links, placesOf } from '../kind.ts'
 
 /**
  * UTF-16 units of title and body together. Apprise cuts nothing unless a URL says so (`overflow_mode` in apprise/plugins/base.py), and
@@ -28,15 +28,16 @@ export type AppriseMessage = { title: string; body: string; type: Tone; format: 
 export function renderEvent(event: Event, links: Links): AppriseMessage {
   const words = describeEvent(event)
   const title = disarmForChats(words.headline)
-  const link = event.type === 'channel.test' ? [] : [`Check: ${linkForPeople(links, event.check.id)}`]
-  return { title, body: renderBody(words, link, TEXT_LIMIT - title.length), type: words.tone, format: 'text' }
+  const places = placesOf(links, event).map(({ label, url }) => `${label}: ${url}`)
+  return { title, body: renderBody(words, places, TEXT_LIMIT - title.length), type: words.tone, format: 'text' }
 }
 
 /** What gives way first stands last: services that cut a text cut its end. */
-function renderBody({ reason, facts, location, output, description }: EventText, link: string[], room: number): string {
-  const first = cut(cutEnd, reason, room - link.join('').length - 1)
+function renderBody(words: EventText, places: readonly string[], room: number): string {
+  const { reason, facts, location, output, description } = words
+  const first = cut(cutEnd, reason, room - places.join('\n').length - 1)
   const lines = [...facts, ...(location === null ? [] : [location])].map(disarmForChats)
-  const head = composeLines(lines, room, (shown) => [first, ...shown, ...link].join('\n'))
+  const head = composeLines(lines, room, (shown) => [first, ...shown, ...places].join('\n'))
   const left = room - head.length
   const about = description === null ? '' : renderBlock('', description, output === null ? left : left / 2, cutEnd)
   if (output === null) return head + about

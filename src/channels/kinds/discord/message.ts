@@ -10,7 +10,7 @@ import { composeLines, cutEnd } from '../cut.ts'
 import { describeDigest } from '../digest-text.ts'
 import { describeEvent, type EventText, type Tone } from '../event-text.ts'
 import { cutLine, fitWords, isText } from '../fit.ts'
-import { type Links, linkForPeople } from '../kind.ts'
+import { type Links, type Place, placesOf } from '../kind.ts'
 
 /** UTF-16 units, the strictest count of characters. Both together are far below the 6,000 of a message. */
 export const DISCORD_LIMITS = { title: 256, description: 4_096 } as const
@@ -36,8 +36,8 @@ const toMessage = (title: string, description: string, tone: Tone): DiscordMessa
 /** The same event gives the same bytes. */
 export function renderMessage(event: Event, links: Links): DiscordMessage {
   const words = describeEvent(event)
-  const link = event.type === 'channel.test' ? null : linkForPeople(links, event.check.id)
-  const render = (fitted: EventText) => renderDescription(fitted, link)
+  const places = placesOf(links, event)
+  const render = (fitted: EventText) => renderDescription(fitted, places)
   const fitted = fitWords(words, (some) => render(some).length <= DISCORD_LIMITS.description)
   const change = escapeMarkdown(words.change)
   // A title that is too long loses the end of the name, never the change.
@@ -45,13 +45,14 @@ export function renderMessage(event: Event, links: Links): DiscordMessage {
   return toMessage(name + change, render(fitted), words.tone)
 }
 
-function renderDescription({ reason, facts, location, output, description }: EventText, link: string | null): string {
+function renderDescription(words: EventText, places: readonly Place[]): string {
+  const { reason, facts, location, output, description } = words
   return [
     ...[reason, ...facts, location].filter(isText).map(escapeMarkdown),
     output && `${escapeMarkdown(output.title)}:${fence(output.text)}`,
     description && `Description:${fence(description)}`,
     // Not as the `url` of the embed: Discord refuses one without a public name.
-    link && `Check: ${link}`,
+    ...places.map(({ label, url }) => `${label}: ${url}`),
   ]
     .filter(isText)
     .join('\n')

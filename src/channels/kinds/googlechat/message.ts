@@ -9,7 +9,7 @@ import type { Event } from '../../../domain/event.ts'
 import { describeDigest } from '../digest-text.ts'
 import { describeEvent, type EventText, type Tone } from '../event-text.ts'
 import { cutLine, fitLines, fitWords, isText } from '../fit.ts'
-import { type Links, linkForPeople } from '../kind.ts'
+import { type Links, type Place, placesOf } from '../kind.ts'
 
 /** Of the whole message, in UTF-8. */
 export const GOOGLE_CHAT_BYTES = 32_000
@@ -21,7 +21,7 @@ const COLORS: Readonly<Record<Tone, string>> = {
   info: '#57606a',
 }
 
-type Widget = ReturnType<typeof paragraph> | ReturnType<typeof button>
+type Widget = ReturnType<typeof paragraph> | ReturnType<typeof buttons>
 export type GoogleChatMessage = ReturnType<typeof toMessage> & {
   /** Messages with the same key are one thread. */
   readonly thread?: { readonly threadKey: string }
@@ -33,8 +33,10 @@ export function renderMessage(event: Event, links: Links): GoogleChatMessage {
   const preview = `${words.headline}\n${words.reason}`
   const render = (fitted: EventText): GoogleChatMessage => {
     if (event.type === 'channel.test') return toMessage(preview, renderWords(fitted))
-    const link = button('Open the check', linkForPeople(links, event.check.id))
-    return { ...toMessage(preview, [...renderWords(fitted), link]), thread: { threadKey: event.check.id } }
+    return {
+      ...toMessage(preview, [...renderWords(fitted), buttons(placesOf(links, event))]),
+      thread: { threadKey: event.check.id },
+    }
   }
   return render(fitWords(words, (fitted) => fits(render(fitted))))
 }
@@ -53,7 +55,10 @@ export function renderDigest(digest: Digest, links: Links): GoogleChatMessage {
   const { tone, headline, checks, rest, note, link } = describeDigest(digest, links)
   const render = (lines: readonly string[]) => {
     const texts = [...lines, rest(lines.length), note].filter(isText).map(escapeText)
-    return toMessage(headline, [paragraph(renderHeadline(headline, tone), ...texts), button('All checks', link)])
+    return toMessage(headline, [
+      paragraph(renderHeadline(headline, tone), ...texts),
+      buttons([{ action: 'All checks', url: link }]),
+    ])
   }
   return fitLines(checks.map(cutLine), render, fits)
 }
@@ -62,7 +67,9 @@ const renderHeadline = (text: string, tone: Tone) => `<b><font color="${COLORS[t
 
 const paragraph = (...lines: readonly string[]) => ({ textParagraph: { text: lines.join('<br>') } })
 
-const button = (text: string, url: string) => ({ buttonList: { buttons: [{ text, onClick: { openLink: { url } } }] } })
+const buttons = (places: readonly Pick<Place, 'action' | 'url'>[]) => ({
+  buttonList: { buttons: places.map(({ action, url }) => ({ text: action, onClick: { openLink: { url } } })) },
+})
 
 /** `fallbackText`: plain text, for notifications of a phone. */
 const toMessage = (fallbackText: string, widgets: readonly Widget[]) => ({

@@ -8,31 +8,31 @@ import { toIso } from '../../../domain/instant.ts'
 import { cutEnd } from '../cut.ts'
 import { disarmForChats } from '../disarm.ts'
 import { describeEvent, type EventText } from '../event-text.ts'
-import { type Links, linkForPeople } from '../kind.ts'
+import { type Links, placesOf } from '../kind.ts'
 import type { PagerdutySettings } from './config.ts'
 
 /** "Send an Alert Event", Parameters: characters of `payload.summary`, here UTF-16 units, the strictest count. */
 export const SUMMARY_LIMIT = 1_024
 
-/** `resolve` ends the incident that `trigger` has opened with the same `dedup_key`. */
-export type Action = 'trigger' | 'resolve'
+/** The others are about the incident that `trigger` has opened with the same `dedup_key`. */
+export type Action = 'trigger' | 'acknowledge' | 'resolve'
 
 const CLIENT = 'Heartbeat Operator'
 
 /** The same event gives the same bytes. The incident of a check has the id of the check, that of a test its own. */
 export function renderEvent(event: Event, action: Action, { routing_key, severity }: PagerdutySettings, links: Links) {
   const words = describeEvent(event)
-  const { id, href, payload } =
+  const { id, places, payload } =
     event.type === 'channel.test'
       ? {
           id: event.id,
-          href: links.checks(),
+          places: [{ label: 'All checks', url: links.checks() }],
           // It wakes nobody where PagerDuty notifies by severity.
           payload: { source: CLIENT, severity: 'info', timestamp: toIso(event.at), custom_details: detail(words) },
         }
       : {
           id: event.check.id,
-          href: linkForPeople(links, event.check.id),
+          places: placesOf(links, event),
           payload: {
             source: locate(event.check),
             severity: severity ?? 'critical',
@@ -49,8 +49,8 @@ export function renderEvent(event: Event, action: Action, { routing_key, severit
     dedup_key: id,
     client: CLIENT,
     // Behind the button "View in ...".
-    client_url: href,
-    links: [{ href, text: event.type === 'channel.test' ? 'All checks' : 'Check' }],
+    client_url: places[0]!.url,
+    links: places.map(({ label: text, url: href }) => ({ href, text })),
     payload: { summary: summarize(words), ...payload },
   }
 }

@@ -9,6 +9,7 @@ import { type Action, renderEvent } from './message.ts'
 
 const ACTIONS: Readonly<Partial<Record<EventType, readonly Action[]>>> = {
   'check.down': ['trigger'],
+  'check.acknowledged': ['acknowledge'],
   'check.up': ['resolve'],
   'check.paused': ['resolve'],
   'channel.test': ['trigger', 'resolve'],

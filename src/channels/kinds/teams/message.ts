@@ -9,7 +9,7 @@ import type { Event } from '../../../domain/event.ts'
 import { describeDigest } from '../digest-text.ts'
 import { describeEvent, type EventText, type Tone } from '../event-text.ts'
 import { cutLine, fitLines, fitWords, isText } from '../fit.ts'
-import { type Links, linkForPeople } from '../kind.ts'
+import { type Links, type Place, placesOf } from '../kind.ts'
 
 /**
  * Of the whole message. Teams refuses a card of "about 28 KB" ("Microsoft Teams - Connectors", Known issues and limitations)
@@ -38,7 +38,7 @@ export type TeamsMessage = ReturnType<typeof toMessage>
 
 /** The same event gives the same bytes. */
 export function renderMessage(event: Event, links: Links): TeamsMessage {
-  const actions = event.type === 'channel.test' ? [] : [open('Open the check', linkForPeople(links, event.check.id))]
+  const actions = placesOf(links, event).map(open)
   const render = (words: EventText) => toMessage(renderWords(words), actions)
   return render(fitWords(describeEvent(event), (words) => fits(render(words))))
 }
@@ -58,7 +58,7 @@ export function renderDigest(digest: Digest, links: Links): TeamsMessage {
   const { tone, headline, checks, rest, note, link } = describeDigest(digest, links)
   const render = (lines: readonly string[]) => {
     const text = [...lines, rest(lines.length), note].filter(isText).join('\n')
-    return toMessage([renderHeadline(headline, tone), block(text)], [open('All checks', link)])
+    return toMessage([renderHeadline(headline, tone), block(text)], [open({ action: 'All checks', url: link })])
   }
   return fitLines(checks.map(cutLine), render, fits)
 }
@@ -72,7 +72,7 @@ const block = (text: string, style: Style = {}) => ({
   inlines: [{ type: 'TextRun', text: text.replace(/\{(?=\{)/g, '{\u200b'), ...style }],
 })
 
-const open = (title: string, url: string) => ({ type: 'Action.OpenUrl', title, url })
+const open = ({ action: title, url }: Pick<Place, 'action' | 'url'>) => ({ type: 'Action.OpenUrl', title, url })
 
 const toMessage = (body: readonly Block[], actions: readonly Action[]) => ({
   type: 'message',

@@ -3,7 +3,7 @@
 import type { Event, EventCheck, NotifiedCheck } from '../../../domain/event.ts'
 import { toIso } from '../../../domain/instant.ts'
 import { sortLabels } from '../../../domain/labels.ts'
-import type { Links } from '../kind.ts'
+import { type Links, linkToAcknowledge } from '../kind.ts'
 
 /** Changes when a field changes its meaning or is removed. A new field does not change it. */
 const VERSION = 1
@@ -23,7 +23,8 @@ export function renderPayload(event: Event, links: Links): string {
 }
 
 /** What is undefined has no field. */
-function presentCheckEvent({ facts, check, lastPing }: NotifiedCheck, links: Links) {
+function presentCheckEvent(event: NotifiedCheck, links: Links) {
+  const { facts, check, lastPing } = event
   const { id, name, slug, tags, labels, project, kubernetes } = check
   const { gap } = facts
   const link = links.check(id)
@@ -54,7 +55,13 @@ function presentCheckEvent({ facts, check, lastPing }: NotifiedCheck, links: Lin
       created_at: lastPing.created_at,
       body: lastPing.body,
     },
-    links: { check: link, pings: `${link}/pings`, flips: `${link}/flips`, dashboard: links.dashboard(id) ?? undefined },
+    links: {
+      check: link,
+      pings: `${link}/pings`,
+      flips: `${link}/flips`,
+      dashboard: links.dashboard(id) ?? undefined,
+      acknowledge: linkToAcknowledge(links, event) ?? undefined,
+    },
   }
 }
 

@@ -2,10 +2,11 @@
 
 import type { DashboardCaller } from '../../../auth/sessions.ts'
 import { type ChannelRecord, listChannels } from '../../../channels/find-channels.ts'
-import { DELIVERY_STATUSES, type DeliveryRecord, listDeliveries } from '../../../channels/find-deliveries.ts'
+import { type DeliveryRecord, listDeliveries } from '../../../channels/find-deliveries.ts'
 import { retryDelivery } from '../../../channels/retry-delivery.ts'
 import { getCheck } from '../../../checks/find-checks.ts'
 import { includesScope, type Scope } from '../../../domain/access.ts'
+import { DELIVERY_STATUSES, type Suppression } from '../../../domain/channel.ts'
 import type { Instant } from '../../../domain/check.ts'
 import { AppError } from '../../../domain/errors.ts'
 import { toIso } from '../../../domain/instant.ts'
@@ -160,10 +161,18 @@ function checkOf({ type, checkId, checkName }: DeliveryRecord): Html {
   return html`<a href="/checks/${checkId}">${isolated(checkName)}</a>`
 }
 
+/** "Why did I not get this?" */
+const WHY_NOT: Readonly<Record<Suppression, string>> = {
+  muted: 'the channel was muted',
+  flapping: 'the check was flapping: it went down and up too often',
+  acknowledged: 'a person had acknowledged that the check is down',
+}
+
 /** What the receiver responded, why an attempt failed, and what follows. The text can hold words of the receiver. */
 export function responseWords(delivery: DeliveryRecord, now: Instant): Html {
-  const { status, attempts, nextAttemptAt, lastStatus, lastError, deliveredAt, digestId } = delivery
+  const { status, reason, attempts, nextAttemptAt, lastStatus, lastError, deliveredAt, digestId } = delivery
   const parts: Html[] = []
+  if (reason !== null) parts.push(html`<span>${WHY_NOT[reason]}</span>`)
   if (lastStatus !== null) parts.push(html`<strong>${lastStatus}</strong>`)
   if (lastError !== null) parts.push(html`<span class="response">${isolated(lastError)}</span>`)
   if (status === 'delivered' && deliveredAt !== null) parts.push(html`<span>accepted ${ago(deliveredAt, now)}</span>`)

@@ -259,6 +259,7 @@ export const EVENT_WORDS: Readonly<Record<EventType, string>> = {
   'check.down': 'Down',
   'check.up': 'Up again',
   'check.paused': 'Paused',
+  'check.acknowledged': 'Acknowledged',
   'check.resumed': 'Resumed',
   'check.flapping': 'Flapping',
   'check.warned': 'Warning',
@@ -283,7 +284,8 @@ const STATUSES = {
   delivered: { look: 'up', word: 'Delivered' },
   failed: { look: 'down', word: 'Failed' },
   pending: { look: 'late', word: 'Pending' },
-} as const satisfies Record<DeliveryRecord['status'], { look: 'up' | 'down' | 'late'; word: string }>
+  suppressed: { look: 'paused', word: 'Not sent' },
+} as const satisfies Record<DeliveryRecord['status'], { look: 'up' | 'down' | 'late' | 'paused'; word: string }>
 
 export const deliveryWord = (status: DeliveryRecord['status']): string => STATUSES[status].word
 

@@ -5,7 +5,7 @@ alter table check_states
   add column misses_before_down smallint,
   add column remind_every_seconds integer,
   add column remind_on_each_run boolean,
-  add column told_at timestamptz,
+  add column down_notified_at timestamptz,
   add column reminders integer,
   add column consecutive_failures integer,
   add column consecutive_misses integer,
@@ -13,7 +13,7 @@ alter table check_states
 
 comment on column check_states.failures_before_down is 'null: 1';
 comment on column check_states.misses_before_down is 'null: 1';
-comment on column check_states.told_at is 'when the recipients were last told that the check is down';
+comment on column check_states.down_notified_at is 'when the recipients were last notified that the check is down';
 comment on column check_states.reminders is 'of this incident; null: 0';
 comment on column check_states.consecutive_failures is 'since the last success or warning; null: 0';
 comment on column check_states.consecutive_misses is 'since the last run that ended in time; null: 0';

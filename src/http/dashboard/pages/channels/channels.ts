@@ -13,7 +13,7 @@ import { findRotation, rotateSecret } from '../../../../channels/rotate-secret.t
 import { testChannel } from '../../../../channels/test-channel.ts'
 import { updateChannel } from '../../../../channels/update-channel.ts'
 import { includesScope } from '../../../../domain/access.ts'
-import { CHANNEL_KINDS } from '../../../../domain/channel.ts'
+import { CHANNEL_KINDS, type DeliveryStatus } from '../../../../domain/channel.ts'
 import type { Instant } from '../../../../domain/check.ts'
 import { AppError } from '../../../../domain/errors.ts'
 import { encodeCursor } from '../../../../domain/page.ts'
@@ -138,11 +138,17 @@ function stateBadge({ muted, warnings }: ChannelRecord, last: DeliveryRecord | u
       ? (['down', 'Cannot deliver'] as const)
       : last === undefined
         ? (['new', 'Not used yet'] as const)
-        : ({ delivered: ['up', 'Works'], failed: ['down', 'Failing'], pending: ['late', 'Tries again'] } as const)[
-            last.status
-          ]
+        : STATES[last.status]
   return badge(look, word)
 }
+
+/** By its last delivery that was sent: one that is suppressed was not. */
+const STATES = {
+  delivered: ['up', 'Works'],
+  failed: ['down', 'Failing'],
+  pending: ['late', 'Tries again'],
+  suppressed: ['new', 'Not used yet'],
+} as const satisfies Record<DeliveryStatus, readonly [string, string]>
 
 function servedWords({ projectId, managedBy }: ChannelRecord, projects: ProjectNames): Html {
   if (managedBy === 'configuration') return html`all of the installation`

@@ -35,6 +35,7 @@ const ACTORS: Readonly<Record<AuditEntry['actor']['kind'], string>> = {
   user: 'User',
   api_key: 'API key',
   controller: 'Cluster',
+  link: 'By the link of a message',
   system: 'The service',
 }
 
