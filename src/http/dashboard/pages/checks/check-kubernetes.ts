@@ -57,7 +57,7 @@ ${canCopy ? copyButton(id, 'the command') : ''}</div>`
 
 /** A command about one object. */
 export function kubectl(
-  act: 'delete' | 'describe' | 'patch',
+  act: 'annotate' | 'delete' | 'describe' | 'patch',
   kind: 'heartbeatcheck' | 'cronjob' | 'job',
   { namespace, name }: Pick<Resource, 'namespace' | 'name'>,
 ): string {
