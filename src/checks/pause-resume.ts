@@ -2,6 +2,7 @@
 
 import { isDeepStrictEqual } from 'node:util'
 import { doerOf, type Principal } from '../domain/access.ts'
+import type { Act } from '../domain/audit.ts'
 import type { Instant, Pause } from '../domain/check.ts'
 import { NEXT } from '../domain/check-event.ts'
 import { AppError, invalidField } from '../domain/errors.ts'
@@ -35,9 +36,8 @@ export function pauseCheck(
     const pause: Pause = { by: doerOf(by), until, comment }
     if (isDeepStrictEqual(record.state.pause, pause)) return { result: record, acts: [] }
     const state = await applyEvents(tx, locked, [{ kind: 'pause', pause }], context)
-    const detail = until === null ? {} : { until: toIso(until) }
     // The detail was that of the status before.
-    return { result: { ...record, statusDetail: undefined, state }, acts: [actOn(record, TURNED.pause, detail)] }
+    return { result: { ...record, statusDetail: undefined, state }, acts: [actOfPause(record, pause)] }
   })
 }
 
@@ -48,11 +48,14 @@ export function resumeCheck(context: Context, by: Principal, id: string): Promis
     const { status } = record.state
     if (NEXT[status].resume === status) return { result: record, acts: [] }
     const state = await applyEvents(tx, locked, [{ kind: 'resume' }], context)
-    return { result: { ...record, statusDetail: undefined, state }, acts: [actOn(record, TURNED.resume)] }
+    return { result: { ...record, statusDetail: undefined, state }, acts: [actOn(record, 'check.resumed')] }
   })
 }
 
-export const TURNED = { pause: 'check.paused', resume: 'check.resumed' } as const
+export function actOfPause(check: Parameters<typeof actOn>[0], pause: Pause | undefined): Act {
+  const until = pause?.until ?? null
+  return actOn(check, 'check.paused', until === null ? {} : { until: toIso(until) })
+}
 
 function readEnd({ until, forSeconds }: PauseInput, now: Instant): Instant | null {
   if (until !== undefined && forSeconds !== undefined) throw invalidField('until', 'cannot be given beside for_seconds')
@@ -63,8 +66,9 @@ function readEnd({ until, forSeconds }: PauseInput, now: Instant): Instant | nul
 }
 
 function rejectIfSuspendIsSet(check: StoredCheck, kind: 'pause' | 'resume') {
-  const { managedBy, kubernetes, kubernetesSuspend, cronJob } = check
+  const { managedBy, kubernetes, kubernetesSuspend, cronJob, state } = check
   if (managedBy === 'api' || kubernetesSuspend === null) return
-  const suspend = { asked: kind, is: kubernetesSuspend, cronJob: cronJob?.name }
+  const isUntil = kubernetesSuspend && state.status === 'paused' && state.pause?.until != null
+  const suspend = { asked: kind, is: kubernetesSuspend, isUntil, cronJob: cronJob?.name }
   throw new AppError('managed_by_kubernetes', { resource: kubernetes, suspend })
 }

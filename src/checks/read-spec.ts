@@ -26,6 +26,18 @@ export const NO_SPEC: GivenSpec = {
   resumeOnPing: false,
 }
 
+/** Those of these fields that are of a spec, and those that are not. */
+export function splitSpec<Fields extends object>(
+  fields: Fields,
+): { readonly given: Partial<GivenSpec>; readonly others: Omit<Fields, keyof GivenSpec> } {
+  const isOfSpec = ([name]: [string, unknown]) => name in NO_SPEC
+  const entries = Object.entries(fields)
+  return {
+    given: Object.fromEntries(entries.filter(isOfSpec)),
+    others: Object.fromEntries(entries.filter((entry) => !isOfSpec(entry))) as Omit<Fields, keyof GivenSpec>,
+  }
+}
+
 /** Cron starts the job of a check of the API, Kubernetes that of a HeartbeatCheck: each reads a schedule in its own way. */
 const DIALECT_OF: Readonly<Record<Manager, Dialect>> = { api: 'cron', kubernetes: 'kubernetes' }
 

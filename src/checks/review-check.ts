@@ -1,7 +1,7 @@
 /** All that the page of a check says about it. Each statement reads a bounded number of rows. */
 
 import type { Tenant } from '../domain/access.ts'
-import type { Instant } from '../domain/check.ts'
+import { type Instant, isChange } from '../domain/check.ts'
 import { LAST_ID } from '../domain/ids.ts'
 import { type DurationSummary, findRuns, type PastRun, summarizeDurations } from '../domain/runs.ts'
 import { measureUptime, type StatusSpan, statusSpans, type Uptime } from '../domain/uptime.ts'
@@ -79,7 +79,7 @@ export async function reviewCheck(
   const gaps = await listNewestGaps(database, asOf - LONGEST_MS, ROWS.gaps)
   const now = clock.now()
 
-  const causeId = flips.find(({ reason }) => reason !== 'outage')?.pingId ?? null
+  const causeId = flips.find(isChange)?.pingId ?? null
   // A pause drops the runs that pings report.
   const dropping = check.spec.jobArea === null ? flips.filter(({ reason }) => reason === 'paused') : []
   const pausedAt = dropping.map(({ at }) => at)

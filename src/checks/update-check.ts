@@ -11,30 +11,29 @@ import {
   saveTexts,
   saveUpdatedAt,
 } from '../store/checks/checks.ts'
-import { isSameSpec, isSameTexts, isSameTiming, type StoredSpec, textsOf } from '../store/checks/columns.ts'
+import {
+  type GivenSpec,
+  isSameSpec,
+  isSameTexts,
+  isSameTiming,
+  type StoredSpec,
+  textsOf,
+} from '../store/checks/columns.ts'
 import type { Context } from '../store/context.ts'
 import { makeAlertsDue } from '../store/outbox/alerts.ts'
 import { constraintOf } from '../store/postgres/sqlstate.ts'
 import { chooseChannels } from './choose-channels.ts'
-import { completeSpec, readSpec } from './read-spec.ts'
+import { completeSpec, readSpec, splitSpec } from './read-spec.ts'
 import { actsOfChange, applyEvents, type LockedWork, rejectIfManaged, withLockedCheck } from './with-locked-check.ts'
 
 /** A field that is left out keeps its value. A schedule replaces the period, and a period the schedule. */
-export interface CheckUpdate extends Partial<CheckTexts> {
+export interface CheckUpdate extends Partial<CheckTexts>, Partial<Omit<GivenSpec, 'jobArea'>> {
   readonly slug?: string
   /** A client of healthchecks' API gave an empty slug: the check keeps its own. */
   readonly slugLeftEmpty?: true
   readonly periodSeconds?: number
   readonly schedule?: string
   readonly timeZone?: string
-  readonly graceSeconds?: number
-  readonly maxRuntimeSeconds?: number | null
-  readonly warnExitCodes?: readonly number[]
-  readonly failuresBeforeDown?: number
-  readonly missesBeforeDown?: number
-  readonly remindEverySeconds?: number | null
-  readonly remindOnEachRun?: boolean
-  readonly resumeOnPing?: boolean
 }
 
 /**
@@ -80,31 +79,14 @@ export async function updateCheck(
 }
 
 function mergeSpec(stored: StoredSpec, update: CheckUpdate): StoredSpec {
-  const { periodSeconds, schedule, timeZone } = update
-  const limits = mergeLimits(stored, update)
+  const { given } = splitSpec(update)
+  const { schedule, timeZone } = update
+  // A check of the API follows no source.
+  const merged = { ...stored, ...given, jobArea: null }
   // readSpec rejects a period beside a schedule.
-  if (periodSeconds !== undefined)
-    return { ...limits, periodSeconds, schedule: schedule ?? null, timeZone: timeZone ?? null, dialect: null }
-  if (schedule !== undefined)
-    return completeSpec({ ...limits, periodSeconds: null, schedule, timeZone: timeZone ?? stored.timeZone }, 'api')
-  return { ...stored, ...limits, timeZone: timeZone ?? stored.timeZone }
-}
-
-/** All but the schedule. A check of the API follows no source. */
-function mergeLimits(stored: StoredSpec, update: CheckUpdate) {
-  const given = <Name extends keyof StoredSpec & keyof CheckUpdate>(name: Name): StoredSpec[Name] =>
-    update[name] === undefined ? stored[name] : (update[name] as StoredSpec[Name])
-  return {
-    graceSeconds: given('graceSeconds'),
-    maxRuntimeSeconds: given('maxRuntimeSeconds'),
-    warnExitCodes: given('warnExitCodes'),
-    failuresBeforeDown: given('failuresBeforeDown'),
-    missesBeforeDown: given('missesBeforeDown'),
-    remindEverySeconds: given('remindEverySeconds'),
-    remindOnEachRun: given('remindOnEachRun'),
-    resumeOnPing: given('resumeOnPing'),
-    jobArea: null,
-  }
+  if (given.periodSeconds !== undefined)
+    return { ...merged, schedule: schedule ?? null, timeZone: timeZone ?? null, dialect: null }
+  return schedule === undefined ? merged : completeSpec({ ...merged, periodSeconds: null }, 'api')
 }
 
 async function changeSpec(context: Context, { tx, record, locked }: LockedWork, stored: StoredSpec): Promise<void> {

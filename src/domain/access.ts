@@ -1,6 +1,7 @@
 /** What callers may do. */
 
 import type { Instant } from './check.ts'
+import type { Doer } from './doer.ts'
 
 export const SCOPES = ['read', 'write', 'admin'] as const
 /** Each includes those before it in SCOPES. */
@@ -34,16 +35,7 @@ export interface Actor {
 /** Who acts on whose data. Use cases that change something take one, and so have what their audit entries need. */
 export interface Principal extends Tenant, Actor {}
 
-/** Who did something to a check that people see of it: `link` for who pressed a button behind the link of a message. */
-export const DOER_KINDS = ['user', 'api_key', 'link', 'kubernetes'] as const
-export interface Doer {
-  readonly kind: (typeof DOER_KINDS)[number]
-  /** The id of the user or of the key; null for the others. */
-  readonly id: string | null
-  readonly name: string | null
-}
-
-/** The same of a caller, and of the operator. */
+/** What people see of a caller, or of the operator. */
 export function doerOf({ kind, id, name }: Actor): Doer {
   if (kind === 'user' || kind === 'api_key' || kind === 'link') return { kind, id, name }
   return { kind: 'kubernetes', id: null, name }

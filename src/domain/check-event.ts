@@ -142,6 +142,14 @@ export const NEXT = {
   paused: { success: 'paused', warn: 'paused', fail: 'paused', deadline: 'down', pause: 'paused', resume: 'new' },
 } as const satisfies Record<StoredStatus, Record<Exclude<CheckEvent['kind'], QuietKind | 'restore'>, StoredStatus>>
 
+/**
+ * Whether the runs of a source are judged: while it is suspended, a person starts them. In a pause with an end they go
+ * on as always, and alert no one.
+ */
+export function judgesRuns({ status, pause }: Pick<CheckState, 'status' | 'pause'>): boolean {
+  return status !== 'paused' || pause === null || pause.until === null
+}
+
 export function unchanged(state: CheckState): Outcome {
   return {
     state,

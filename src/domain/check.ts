@@ -3,8 +3,8 @@
  * epoch, UTC; lengths of time are milliseconds too and say so (`graceMs`).
  */
 
-import type { Doer } from './access.ts'
 import type { Cron } from './cron.ts'
+import type { Doer } from './doer.ts'
 import type { Labels } from './labels.ts'
 import { RUN_MEMORY_MS } from './limits.ts'
 
@@ -203,6 +203,11 @@ export interface Flip {
   readonly reason: FlipReason
   /** When it became true: a missed ping is dated at its deadline, not at its detection. */
   readonly at: Instant
+}
+
+/** False of an entry that only says what was counted, or what our own downtime hid. */
+export function isChange({ from, to }: Pick<Flip, 'from' | 'to'>): boolean {
+  return from !== to
 }
 
 /** The status that people see. `now` at or past due is still `late` until the evaluator has written the flip. */

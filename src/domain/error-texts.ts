@@ -8,10 +8,14 @@ import { toOneLine } from './plain-text.ts'
 /** The names of a HeartbeatCheck. Null: of a resource that is not known. */
 type Resource = { readonly cluster: string; readonly namespace: string; readonly name: string } | null
 
-/** Who decides about a pause that is asked for. `cronJob`: its name, where it decides. */
+/**
+ * Who decides about a pause that is asked for. `isUntil`: the annotation of the resource pauses it until a time.
+ * `cronJob`: its name, where it decides.
+ */
 interface Suspend {
   readonly asked: 'pause' | 'resume'
   readonly is: boolean
+  readonly isUntil: boolean
   readonly cronJob: string | undefined
 }
 
@@ -85,10 +89,12 @@ export function nameOfResource(resource: Resource): string {
   return `HeartbeatCheck ${resource.namespace}/${resource.name} in cluster ${resource.cluster}`
 }
 
-const describeSuspend = ({ is, cronJob }: Suspend): string =>
-  cronJob === undefined
+function describeSuspend({ is, isUntil, cronJob }: Suspend): string {
+  if (isUntil) return 'has the annotation heartbeat-operator.io/paused-until; change or remove it there'
+  return cronJob === undefined
     ? `sets spec.suspend to ${is}; change or remove it there`
     : `follows the CronJob ${cronJob}; change spec.suspend of the CronJob`
+}
 
 const describeLone = (checks: number): string =>
   checks === 1

@@ -80,7 +80,7 @@ export interface Notice {
   /** What the recipients knew. */
   readonly from: StoredStatus | null
   readonly to: StoredStatus
-  /** Only of check.up: when its incident began. */
+  /** Of check.up and of a reminder: when the incident began. */
   readonly downSince: Instant | null
   /** Only of check.flapping: how often the check changed within the window. */
   readonly flips: number | null
@@ -198,13 +198,15 @@ function toFacts(
   { reason, at, from, to, downSince = null, flips = null, gap = null, reminder }: Happened,
   detectedAt: Instant,
 ): EventFacts {
+  // A check that is notified again is down still.
+  const downUntil = reminder === undefined ? at : detectedAt
   return {
     reason,
     occurred_at: toIso(at),
     detected_at: toIso(detectedAt),
     status: to,
     previous_status: from,
-    down_for_seconds: downSince === null ? null : Math.max(0, Math.round((at - downSince) / 1_000)),
+    down_for_seconds: downSince === null ? null : Math.max(0, Math.round((downUntil - downSince) / 1_000)),
     flips,
     ...(reminder === undefined ? {} : { reminder }),
     gap: gap === null ? null : { started_at: toIso(gap.startedAt), ended_at: toIso(gap.endedAt) },

@@ -5,7 +5,16 @@
  */
 
 import { type CheckSpec, type CheckState, type Completion, type Instant, isOpen, type Run } from './check.ts'
-import { type CheckEvent, type Completed, flipped, type JobEnd, NEXT, type Outcome, unchanged } from './check-event.ts'
+import {
+  type CheckEvent,
+  type Completed,
+  flipped,
+  type JobEnd,
+  judgesRuns,
+  NEXT,
+  type Outcome,
+  unchanged,
+} from './check-event.ts'
 import { nextSlot } from './cron.ts'
 import { recentChanges } from './flapping.ts'
 import { latest } from './instant.ts'
@@ -84,7 +93,7 @@ export function endRun(spec: CheckSpec, state: CheckState, event: Completed, now
     changes: recentChanges(state, now),
   }
   if (isHistory(state, at)) return { ...unchanged(counted), durationMs }
-  const isJudged = spec.awaits === 'start' && state.status === 'paused' && kind === 'fail'
+  const isJudged = spec.awaits === 'start' && state.status === 'paused' && judgesRuns(state) && kind === 'fail'
   const counts: Counts = state.status === 'paused' && !isJudged ? state : countCompletion(state, kind)
   const after = isJudged ? 'down' : NEXT[state.status][kind]
   const to = isBelow(spec, state, event, counts) ? state.status : after
@@ -197,8 +206,8 @@ export function abandonRun(
   const runs = runsAfter(state, run, { at: at ?? now, now })
   const closed = { ...state, runs, pingsTotal: state.pingsTotal + (at === null ? 0 : 1) }
   const to = NEXT[state.status].deadline
-  if (overran === undefined || to === state.status || isHistory(state, overran.at) || isPast(state, overran))
-    return unchanged(closed)
+  const isIgnored = overran === undefined || to === state.status || !judgesRuns(state)
+  if (isIgnored || isHistory(state, overran.at) || isPast(state, overran)) return unchanged(closed)
   const flippedAt = Math.max(state.since, Math.min(overran.at, now))
   const missed = { ...closed, ...countMiss(state) }
   if (missed.consecutiveMisses < spec.missesBeforeDown)

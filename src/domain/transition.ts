@@ -13,28 +13,27 @@ import {
   type Pause,
   type Run,
 } from './check.ts'
-import { type CheckEvent, type Completed, flipped, isCompleted, NEXT, type Outcome, unchanged } from './check-event.ts'
+import {
+  type CheckEvent,
+  type Completed,
+  flipped,
+  isCompleted,
+  judgesRuns,
+  NEXT,
+  type Outcome,
+  unchanged,
+} from './check-event.ts'
 import { countFlip, type Damped, recentChanges, settle, UNDAMPED } from './flapping.ts'
 import { abandonRun, endRun, refitFollowed, runsInPause, startRun } from './followed.ts'
 import { latest } from './instant.ts'
 import { addHistory, arrivalOf, flipNotBefore, isOvertaken, isRestarted } from './late-pings.ts'
-import { HIDING_GAP_MS, LIMITS } from './limits.ts'
+import { LIMITS } from './limits.ts'
 import { durationOf, isKept, refitRuns } from './open-runs.ts'
+import { spare } from './own-downtime.ts'
 import { remind, reminderDueAt } from './reminders.ts'
-import {
-  type Expectation,
-  expectAfterCompletion,
-  expectAfterExcuse,
-  expectFromNow,
-  expectWhileDown,
-  NOTHING_EXPECTED,
-  toleranceAt,
-} from './schedule.ts'
+import { expectAfterCompletion, expectFromNow, expectWhileDown, NOTHING_EXPECTED, toleranceAt } from './schedule.ts'
 import { type Counts, countCompletion, countMiss, isBelow, NO_COUNTS, reachedBy } from './thresholds.ts'
 import { countWarning } from './warning.ts'
-
-/** Clients retry for about this long after a downtime, whatever the grace time. */
-const RETRY_MS = 60_000
 
 /** The state of a check that is created at `now`. Nothing is expected before its first ping, unless it is armed. */
 export function newState(now: Instant): CheckState {
@@ -61,8 +60,8 @@ export function newState(now: Instant): CheckState {
 }
 
 /** The earliest time at which the check goes down if nothing happens; null when nothing is expected. */
-export function deadlineOf(state: Pick<CheckState, 'status' | 'dueAt' | 'runs'>): Instant | null {
-  if (NEXT[state.status].deadline === state.status) return null
+export function deadlineOf(state: Pick<CheckState, 'status' | 'dueAt' | 'runs' | 'pause'>): Instant | null {
+  if (NEXT[state.status].deadline === state.status || !judgesRuns(state)) return null
   let deadline = state.dueAt
   for (const { deadlineAt } of state.runs) {
     if (deadlineAt !== null && (deadline === null || deadlineAt < deadline)) deadline = deadlineAt
@@ -219,7 +218,9 @@ function pause(spec: CheckSpec, state: CheckState, pause: Pause | null, now: Ins
 function resume(spec: CheckSpec, state: CheckState, at: Instant): Outcome {
   const to = NEXT[state.status].resume
   if (to === state.status) return unchanged(state)
-  return flipped({ ...state, ...NO_COUNTS, ...expectFromNow(spec, at) }, to, 'resumed', at)
+  // Of a source that went on, a run that took too long in the pause is known to be open still.
+  const runs = spec.awaits === 'start' ? runsInPause(spec, state, at) : state.runs
+  return flipped({ ...state, ...NO_COUNTS, runs, ...expectFromNow(spec, at) }, to, 'resumed', at)
 }
 
 function acknowledge(state: CheckState, acknowledged: Acknowledgement | null, now: Instant): Outcome {
@@ -343,45 +344,6 @@ function rearm(spec: CheckSpec, state: CheckState, reason: 'missed' | 'overran',
       : state.runs.filter((run) => !isOver(run))
   const isScheduled = state.status === 'paused' || state.dueAt !== null
   return { ...state, runs, ...(isScheduled ? {} : expectFromNow(spec, deadline)) }
-}
-
-/**
- * Our own downtime is never the job's fault (design, section 4, "Own downtime"). Applying a gap a second time changes nothing. A gap of
- * a minute or more in the window of an expected completion may have hidden it: that interval is excused. Every gap since the last
- * completion gives clients time to retry.
- */
-function spare(spec: CheckSpec, state: CheckState, gaps: readonly Gap[]): { state: CheckState; outage: Gap | null } {
-  let expectation: Expectation = state
-  let runs = state.runs
-  let outage: Gap | null = null
-  for (const gap of gaps) {
-    const retriedBy = gap.endedAt + Math.max(spec.graceMs, RETRY_MS)
-    // A gap that ended before the last completion, or before the check was armed, hid nothing.
-    const isAwaited = gap.endedAt > Math.max(state.since, state.lastPingAt ?? state.since)
-    if (isAwaited && isHidden(spec, expectation, gap)) {
-      expectation = postpone(expectation, expectAfterExcuse(spec, expectation.expectedAt!, gap.endedAt))
-      outage = gap
-    }
-    if (isAwaited && expectation.dueAt !== null && gap.startedAt <= expectation.dueAt) {
-      expectation = { expectedAt: expectation.expectedAt, dueAt: Math.max(expectation.dueAt, retriedBy) }
-    }
-    runs = runs.map((run) => {
-      const isTouched = run.deadlineAt !== null && gap.endedAt > run.startedAt && gap.startedAt <= run.deadlineAt
-      return isTouched ? { ...run, deadlineAt: Math.max(run.deadlineAt, retriedBy) } : run
-    })
-  }
-  return { state: { ...state, expectedAt: expectation.expectedAt, dueAt: expectation.dueAt, runs }, outage }
-}
-
-/** An excuse never moves a deadline to an earlier time. */
-function postpone(from: Expectation, to: Expectation): Expectation {
-  if (from.dueAt === null || to.dueAt === null) return to
-  return { expectedAt: to.expectedAt, dueAt: Math.max(from.dueAt, to.dueAt) }
-}
-
-function isHidden(spec: CheckSpec, { expectedAt, dueAt }: Expectation, gap: Gap): boolean {
-  if (expectedAt === null || dueAt === null || gap.endedAt - gap.startedAt < HIDING_GAP_MS) return false
-  return gap.startedAt <= dueAt && gap.endedAt >= expectedAt - toleranceAt(spec, expectedAt)
 }
 
 /** The state under a changed spec. No check goes down because of a changed spec: no deadline is before now + grace. */

@@ -3,7 +3,7 @@
  * that the history does not reach, and our own gaps: a check is not down because we were.
  */
 
-import type { Flip, Gap, Instant, StoredStatus } from './check.ts'
+import { type Flip, type Gap, type Instant, isChange, type StoredStatus } from './check.ts'
 
 /** An interval in which a check had one status. */
 export interface StatusSpan {
@@ -31,7 +31,7 @@ export function statusSpans({ flips, state, completeFrom }: StatusHistory, now: 
     if (to > from) spans.push({ status, from, to })
   }
   let before: { status: StoredStatus; at: Instant } | null = null
-  for (const flip of flips.filter(({ reason }) => reason !== 'outage').reverse()) {
+  for (const flip of flips.filter(isChange).reverse()) {
     // A missed ping is dated at its deadline, which a gap or a changed spec may have moved; no span is negative.
     const at = Math.min(now, Math.max(flip.at, before?.at ?? flip.at))
     if (before === null) {

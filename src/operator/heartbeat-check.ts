@@ -1,7 +1,7 @@
 /** The HeartbeatCheck in the operator: its names, its types, and how its specification is read. */
 
 import type { GivenSpec } from '../checks/find-checks.ts'
-import { completeSpec, DEFAULT_TIME_ZONE, NO_SPEC, readSpec } from '../checks/read-spec.ts'
+import { completeSpec, DEFAULT_TIME_ZONE, NO_SPEC, readSpec, splitSpec } from '../checks/read-spec.ts'
 import type { CheckTexts } from '../domain/check.ts'
 import { AppError, describeError } from '../domain/errors.ts'
 import { limitLabels } from '../domain/labels.ts'
@@ -44,7 +44,8 @@ export interface PublishTarget extends PublishedTarget {
 export interface Follows extends SourceRef {
   readonly graceSeconds: number | null
   readonly maxRuntimeSeconds: number | null
-  readonly warnExitCodes: readonly number[]
+  /** How its runs are judged, without defaults. */
+  readonly judging: Partial<GivenSpec>
 }
 
 /** What a HeartbeatCheck declares, with defaults. */
@@ -98,10 +99,10 @@ export function readHeartbeatCheck({ metadata, spec }: HeartbeatCheck): ReadResu
   }
 }
 
-function readFollows({ sourceRef, graceSeconds, maxRuntimeSeconds, warnExitCodes }: SpecOutput): Follows | null {
+function readFollows({ sourceRef, ...spec }: SpecOutput): Follows | null {
   if (sourceRef === undefined) return null
-  const limits = { graceSeconds: graceSeconds ?? null, maxRuntimeSeconds: maxRuntimeSeconds ?? null }
-  return { ...sourceRef, ...limits, warnExitCodes: inOrder(warnExitCodes) }
+  const { graceSeconds = null, maxRuntimeSeconds = null, ...judging } = givenOf(spec)
+  return { ...sourceRef, graceSeconds, maxRuntimeSeconds, judging }
 }
 
 /** Where the specification wants the URL, also while the rest of the specification makes no sense. Null: nowhere. */
@@ -122,28 +123,17 @@ export function publishesNothing({ publish, sourceRef }: HeartbeatCheckSpec): bo
   return publish == null ? sourceRef != null : publish.kind === 'None'
 }
 
-const inOrder = (codes: readonly number[] = []) => codes.toSorted((a, b) => a - b)
+function givenOf(spec: SpecOutput): Partial<GivenSpec> {
+  const { given } = splitSpec(spec)
+  const { warnExitCodes } = given
+  return warnExitCodes === undefined ? given : { ...given, warnExitCodes: warnExitCodes.toSorted((a, b) => a - b) }
+}
 
 /** Returns what is wrong, in words, for a schedule that makes no sense. */
 function readStoredSpec(spec: SpecOutput): GivenSpec | string {
-  const {
-    periodSeconds = null,
-    schedule = null,
-    timeZone,
-    graceSeconds = 0,
-    maxRuntimeSeconds = null,
-    warnExitCodes = [],
-  } = spec
-  const zone = schedule === null ? null : (timeZone ?? DEFAULT_TIME_ZONE)
-  const stored = {
-    ...NO_SPEC,
-    periodSeconds,
-    schedule,
-    timeZone: zone,
-    graceSeconds,
-    maxRuntimeSeconds,
-    warnExitCodes: inOrder(warnExitCodes),
-  }
+  const given = givenOf(spec)
+  const timeZone = given.schedule === undefined ? null : (given.timeZone ?? DEFAULT_TIME_ZONE)
+  const stored = { ...NO_SPEC, graceSeconds: 0, ...given, timeZone }
   try {
     const read = readSpec(completeSpec(stored, 'kubernetes'))
     return spec.graceSeconds === undefined ? { ...stored, graceSeconds: graceSecondsFor(read.schedule) } : stored

@@ -35,6 +35,8 @@ export const CHECK_NAME_ANNOTATION = `${GROUP}/check-name`
 export const ADOPT_ANNOTATION = `${GROUP}/adopt`
 /** On a HeartbeatCheck: the id of a check of the API that it adopts. */
 export const ADOPT_CHECK_ANNOTATION = `${GROUP}/adopt-check-id`
+/** On a HeartbeatCheck: the time until which its check is paused. */
+export const PAUSED_UNTIL_ANNOTATION = `${GROUP}/paused-until`
 /** On a HeartbeatCheck: any new value requests a reconcile now. */
 export const RECONCILE_ANNOTATION = `${GROUP}/reconcile-requested-at`
 /** On a Lease: the id of the installation whose controllers hold it. */

@@ -22,7 +22,7 @@ import { skipHistory } from '../../store/history/reported-flips.ts'
 import { makeAlertsDue } from '../../store/outbox/alerts.ts'
 import type { Queryable } from '../../store/postgres/database.ts'
 import { addCheck, findFreeSlug } from '../add-check.ts'
-import { TURNED } from '../pause-resume.ts'
+import { actOfPause } from '../pause-resume.ts'
 import { type Abouts, aboutPause, actOn, actsOfChange, applyEvents } from '../with-locked-check.ts'
 import { originOf } from './place.ts'
 import type { Change, Creation, Declaration } from './plan.ts'
@@ -115,5 +115,8 @@ export function actsOfDeclaration(check: StoredCheck, { check: before, events }:
 }
 
 export function actsOfEvents(check: StoredCheck, events: readonly CheckEvent[]): Act[] {
-  return events.flatMap(({ kind }) => (kind === 'pause' || kind === 'resume' ? [actOn(check, TURNED[kind])] : []))
+  return events.flatMap((event) => {
+    if (event.kind === 'pause') return [actOfPause(check, event.pause)]
+    return event.kind === 'resume' ? [actOn(check, 'check.resumed')] : []
+  })
 }

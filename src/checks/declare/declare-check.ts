@@ -23,9 +23,11 @@ import {
   type Declaration,
   isOnlyRelocated,
   NOTHING_THERE,
+  type PausedUntil,
   type Plan,
   plan,
   type Rejection,
+  readPause,
   rejectOther,
 } from './plan.ts'
 import { bury } from './retire-check.ts'
@@ -62,8 +64,13 @@ export interface DeclaredSource {
   readonly limitFrom: string | null
 }
 
-export interface GivenDeclaration extends Omit<Declaration, 'spec' | 'wasPublished' | 'isLost'> {
+export interface GivenDeclaration extends Omit<Declaration, 'spec' | 'pausedUntil' | 'wasPublished' | 'isLost'> {
   readonly spec: GivenSpec
+  /**
+   * Until when the check is paused, unless it is suspended; a time that has passed pauses nothing. `kept`: as long as
+   * its resource pauses it now. Default: null.
+   */
+  readonly pausedUntil?: PausedUntil
   /** Null: nothing. Left out: what it is known to follow. */
   readonly source?: DeclaredSource | null
   /** For a resource without a check: reads the public id in the URL that it has published. Left out: it has none. */
@@ -93,9 +100,10 @@ export async function declareCheck(context: Context, declaration: GivenDeclarati
 
 async function declareAlone(context: Context, { findPublicId, ...declaration }: GivenDeclaration): Promise<Declared> {
   const spec = completeSpec(declaration.spec, 'kubernetes')
-  const wanted: Declaration = { ...declaration, spec, wasPublished: findPublicId !== undefined }
-  const { resource } = wanted
+  const { resource } = declaration
   const check = await findDeclaredCheck(context.database, resource)
+  const pause = readPause(declaration, check?.state ?? null, check?.kubernetesSuspend ?? null, context.clock.now())
+  const wanted: Declaration = { ...declaration, ...pause, spec, wasPublished: findPublicId !== undefined }
   if (check !== null && !isOfFormerNamespace(check, wanted)) {
     const guess = plan({ ...NOTHING_THERE, check }, wanted)
     // Without a lock only these are certain: the check is as declared, must not move, or has another id than the one to

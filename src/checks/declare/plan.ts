@@ -266,7 +266,9 @@ function planChange(
   const { suspend, isPublished = true } = wanted
   if (isPublished) events.push(...planArming(check.state, suspend))
   if (suspend === true) events.push(...planPause(check, wanted, kind === 'change' && wanted.mayRun === true))
-  else if (suspend === null && isTimedHere(check)) events.push({ kind: 'resume' })
+  else if (suspend === null && pausedHereUntil(check.state, check.kubernetesSuspend) !== null)
+    // What the resource has paused until a time it resumes when the time is taken away.
+    events.push({ kind: 'resume' })
   if (!isRedescribed && !isRelocated && !isRescheduled && events.length === 0) return { kind: 'nothing', check }
   return { kind, check, isMoved, isRedescribed, isRescheduled, isRelocated, origin, events }
 }
@@ -277,7 +279,7 @@ function planChange(
  */
 function planPause({ state, kubernetesSuspend }: StoredCheck, wanted: Declaration, mayRun: boolean): CheckEvent[] {
   const { status, pause } = state
-  const hasRun = mayRun && kubernetesSuspend === true
+  const hasRun = mayRun && kubernetesSuspend === true && wanted.pausedUntil == null
   const isAsWanted = status === 'paused' && (pause?.until ?? null) === (wanted.pausedUntil ?? null)
   if (isAsWanted || (hasRun && status === 'down')) return []
   return [{ kind: 'pause', pause: pauseOf(wanted), ...(hasRun ? { isSilent: true } : {}) }]
@@ -287,9 +289,25 @@ function pauseOf({ resource, pausedUntil = null }: Declaration): Pause {
   return { by: doerOf(controllerOf(resource.cluster)), until: pausedUntil, comment: null }
 }
 
-/** Whether the resource has paused the check until a time: what it has paused it resumes when that time is taken away. */
-function isTimedHere({ state: { status, pause }, kubernetesSuspend }: StoredCheck): boolean {
-  return status === 'paused' && kubernetesSuspend === true && pause !== null && pause.until !== null
+/** Until when the resource has paused the check; null: it has not, or without an end. */
+function pausedHereUntil({ status, pause }: CheckState, kubernetesSuspend: boolean | null): Instant | null {
+  return status === 'paused' && kubernetesSuspend === true && pause !== null ? pause.until : null
+}
+
+/** `kept`: as long as the resource pauses the check now. */
+export type PausedUntil = Instant | 'kept' | null
+
+/** What a resource declares of pauses. A pause that has ended is none, by our clock or by that of the check's history. */
+export function readPause(
+  { suspend, pausedUntil = null }: { readonly suspend: boolean | null; readonly pausedUntil?: PausedUntil },
+  state: CheckState | null,
+  kubernetesSuspend: boolean | null,
+  now: Instant,
+): Required<Pick<Declaration, 'suspend' | 'pausedUntil'>> {
+  const known = state === null ? null : pausedHereUntil(state, kubernetesSuspend)
+  const until = pausedUntil === 'kept' ? known : pausedUntil
+  const isAhead = until !== null && until > Math.max(now, state?.since ?? now)
+  return suspend !== true && isAhead ? { suspend: true, pausedUntil: until } : { suspend, pausedUntil: null }
 }
 
 function rejectMove({ id }: StoredCheck): Plan {

@@ -70,7 +70,8 @@ async function detachFromSource(
   if (isFollowing) await saveSource(tx, key, null)
   // A schedule that cannot be read has nothing to expect.
   if (locked.spec === null) return []
-  const isPaused = isFollowing && NEXT[state.status].pause !== state.status
+  const goesOn = NEXT[state.status].pause !== state.status || state.pause?.until != null
+  const isPaused = isFollowing && goesOn
   const events: readonly CheckEvent[] = [{ kind: 'update' }, ...(isPaused ? [{ kind: 'pause' } as const] : [])]
   await applyEvents(tx, { ...locked, spec: readSpec(detached) }, events, context)
   return events

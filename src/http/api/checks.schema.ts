@@ -1,7 +1,7 @@
 import { z } from 'zod'
-import { DOER_KINDS } from '../../domain/access.ts'
 import { COMPLETIONS, MANAGERS, SHOWN_STATUSES, STATUS_REASONS, TAGS } from '../../domain/check.ts'
 import { CHECK_SORTS } from '../../domain/check-order.ts'
+import { DOER_KINDS } from '../../domain/doer.ts'
 import { rule } from '../../domain/errors.ts'
 import {
   isLabelName,
@@ -71,9 +71,9 @@ const FAILURES_BEFORE_DOWN = 'So many failures in a row take the check down. A s
 const MISSES_BEFORE_DOWN = 'So many intervals in a row without a run that ended in time take the check down.'
 const threshold = () => field.integerWithin(LIMITS.threshold)
 const REMIND_EVERY =
-  'While the check is down, check.down is sent again each time these seconds have passed, but to an alertmanager channel. Null: never.'
+  'Seconds after which check.down is sent again, time after time, while the check is down; not to channels whose service repeats by itself. Null: never.'
 const REMIND_ON_EACH_RUN =
-  'While the check is down, check.down is sent again at each further run that fails or is missed.'
+  'True: while the check is down, check.down is sent again at each further run that fails or is missed.'
 
 const LABELS_RULE = `must be an object of at most ${LABELS.max} labels`
 const labels = () =>
@@ -172,7 +172,10 @@ explainUnknown(CheckUpdate, {
 export const PauseBody = z
   .strictObject({
     until: field.moment().optional().meta({ format: 'date-time', description: 'When the check resumes by itself.' }),
-    for_seconds: field.integerWithin(LIMITS.pauseSeconds).optional().meta({ description: 'The same, from now on.' }),
+    for_seconds: field
+      .integerWithin(LIMITS.pauseSeconds)
+      .optional()
+      .meta({ description: 'Seconds after which the check resumes by itself.' }),
     comment: field.comment().nullable().optional(),
   })
   .meta({ id: 'PauseBody', description: 'Without an end the pause lasts until the check is resumed.' })

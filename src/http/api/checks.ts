@@ -4,7 +4,8 @@ import type { z } from 'zod'
 import { acknowledgeCheck as acknowledge, endAcknowledgement } from '../../checks/acknowledge.ts'
 import { createCheck as create, type NewCheck as New } from '../../checks/create-check.ts'
 import { type CheckRecord, getCheck as get, listChecks as list, type PlacedCheck } from '../../checks/find-checks.ts'
-import { pauseCheck as pause, resumeCheck as resume } from '../../checks/pause-resume.ts'
+import { type PauseInput, pauseCheck as pause, resumeCheck as resume } from '../../checks/pause-resume.ts'
+import { NO_SPEC, splitSpec } from '../../checks/read-spec.ts'
 import { removeCheck as remove } from '../../checks/remove-check.ts'
 import { type CheckUpdate as Update, updateCheck as update } from '../../checks/update-check.ts'
 import { type Caller, includesScope } from '../../domain/access.ts'
@@ -132,22 +133,13 @@ function readPlace(cursor: string | undefined, sort: CheckSort): CheckPlace | nu
 /** What the verbs take of a body that is not checked yet. They throw as `parsePart` does. */
 export const readNewCheck = (body: unknown): New => toNewCheck(parsePart('body', NewCheck, body))
 export const readCheckUpdate = (body: unknown): Update => inCamelCase(parsePart('body', CheckUpdate, body))
+export const readPause = (body: unknown): PauseInput => inCamelCase(parsePart('body', PauseBody, body))
 
 /** A contradiction is passed on: the verb rejects it. */
 function toNewCheck(body: z.output<typeof NewCheck>): New {
-  const { schedule = null, timeZone = null, graceSeconds, maxRuntimeSeconds = null, ...others } = inCamelCase(body)
-  const standard = schedule === null ? LIMITS.periodSeconds.default : null
-  const { periodSeconds = standard, warnExitCodes = [], resumeOnPing = false, ...more } = others
-  const {
-    failuresBeforeDown = 1,
-    missesBeforeDown = 1,
-    remindEverySeconds = null,
-    remindOnEachRun = false,
-    ...fields
-  } = more
-  const thresholds = { failuresBeforeDown, missesBeforeDown, remindEverySeconds, remindOnEachRun }
-  const limits = { graceSeconds, maxRuntimeSeconds, warnExitCodes, ...thresholds, jobArea: null, resumeOnPing }
-  return { ...fields, spec: { periodSeconds, schedule, timeZone, ...limits } }
+  const { given, others } = splitSpec(inCamelCase(body))
+  const periodSeconds = given.schedule === undefined ? LIMITS.periodSeconds.default : null
+  return { ...others, spec: { ...NO_SPEC, periodSeconds, ...given } }
 }
 
 function toShown(check: CheckRecord, { context, caller, pingUrl }: Api & { readonly caller: Caller }) {

@@ -37,6 +37,7 @@ const NEW_CHECK = {
   grace_seconds: 1_800,
   max_runtime_seconds: 3_600,
   warn_exit_codes: [3],
+  remind_every_seconds: 86_400,
 }
 
 const CHECK = {
@@ -58,17 +59,25 @@ const CHECK = {
   managed_by: 'api',
   public_id: PUBLIC_ID,
   ping_url: `https://ping.example.com/ping/${PUBLIC_ID}`,
+  failures_before_down: 1,
+  misses_before_down: 1,
+  remind_on_each_run: false,
   resume_on_ping: false,
   channels: null,
   flapping: false,
   acknowledged: null,
   last_start_at: '2026-11-21T02:00:00.000Z',
   last_duration_ms: 93_512,
+  consecutive_failures: 1,
+  consecutive_misses: 0,
+  pause: null,
   pings_total: 38,
   created_at: '2026-11-02T09:15:00.000Z',
   updated_at: '2026-11-02T09:15:00.000Z',
   kubernetes: null,
 }
+
+const PAUSED_AT = '2026-11-21T20:45:00.000Z'
 
 const PING = {
   id: PING_ID,
@@ -180,8 +189,11 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
       status_since: CHECK.created_at,
       status_reason: 'created',
       last_ping_at: null,
+      last_outcome: null,
+      last_success_at: null,
       last_start_at: null,
       last_duration_ms: null,
+      consecutive_failures: 0,
       pings_total: 0,
     },
   },
@@ -190,12 +202,27 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
     body: { name: 'Shop backup', schedule: '0 2 * * *', time_zone: 'Europe/Berlin', grace_seconds: 1_800 },
     response: { ...CHECK, period_seconds: null, schedule: '0 2 * * *', time_zone: 'Europe/Berlin' },
   },
-  pauseCheck: { response: { ...CHECK, status: 'paused', status_reason: 'paused' } },
+  pauseCheck: {
+    body: { for_seconds: 14_400, comment: 'The databases move to another node.' },
+    response: {
+      ...CHECK,
+      status: 'paused',
+      status_since: PAUSED_AT,
+      status_reason: 'paused',
+      pause: {
+        by: { kind: 'user', id: USER_ID, name: 'ada@example.com' },
+        at: PAUSED_AT,
+        until: '2026-11-22T00:45:00.000Z',
+        comment: 'The databases move to another node.',
+      },
+    },
+  },
   resumeCheck: {
     response: {
       ...CHECK,
       status: 'new',
       status_reason: 'resumed',
+      consecutive_failures: 0,
       expected_at: '2026-11-23T02:01:33.512Z',
       due_at: '2026-11-23T02:31:33.512Z',
     },

@@ -68,7 +68,10 @@ export const Flip = field.shape('Flip', {
   id: field.id(),
   at: field.instant('When it became true: a missed ping is dated at its deadline.'),
   from: z.enum(STATUSES).nullable().meta({ description: 'Null for the first.' }),
-  to: z.enum(STATUSES),
+  to: z.enum(STATUSES).meta({
+    description:
+      'The same as `from` of an entry that changes no status: an interval without a run that ended in time and that does not take the check down, or one that the service could not judge.',
+  }),
   reason: z.enum(FLIP_REASONS),
   ping_id: field.idOrNull('The ping that caused it.'),
   detail: field.stringOrNull(
@@ -106,7 +109,7 @@ export const getPingBody = endpoint({
 export const listFlips = listEndpoint({
   list: 'flips',
   entry: Flip,
-  summary: 'List the changes of status of a check, newest first',
+  summary: 'List the changes of status of a check, newest first, with what was counted and changed none',
   params: CheckParams,
   query: FlipListQuery,
   async read({ context, caller, params, query: { since, until } }, piece) {

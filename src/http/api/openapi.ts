@@ -129,10 +129,7 @@ function describeWebhook(operationId: string): Json {
       schema: { type: 'string' },
       example: examples.WEBHOOK_HEADER_EXAMPLES[name as keyof typeof WEBHOOK_HEADERS],
     })),
-    requestBody: {
-      required: true,
-      content: asJson(WebhookPayload, examples.WEBHOOK_EXAMPLE),
-    },
+    requestBody: { required: true, content: asJson(WebhookPayload, examples.WEBHOOK_EXAMPLE) },
     responses: {
       '2XX': {
         description: 'The event is delivered. Any other response, or none within 10 seconds, counts as a failure.',

@@ -10,6 +10,7 @@ import { checkFormRoutes } from './pages/checks/check-form.ts'
 import { checkPingRoutes } from './pages/checks/check-pings.ts'
 import { howRoutes } from './pages/checks/how.ts'
 import { checksRoutes } from './pages/checks/list.ts'
+import { pauseRoutes } from './pages/checks/pause.ts'
 import { deliveriesRoutes } from './pages/deliveries.ts'
 import { logInRoutes } from './pages/login.ts'
 import { serviceRoutes } from './pages/service.ts'
@@ -27,6 +28,7 @@ export const PAGES: readonly PageRoute[] = [
   ...serviceRoutes,
   ...checkActionRoutes,
   ...acknowledgeRoutes,
+  ...pauseRoutes,
   ...checkPingRoutes,
   // Last: `/checks/{id}` would match other paths of checks.
   ...checkRoutes,

@@ -175,12 +175,17 @@ function toCheck(monitor: Monitor, pushToken: string, known: Known): SourceCheck
   const retries = maxRetries * (monitor.retry_interval || interval)
   const grace = Math.max(retries, DRIFT.seconds, Math.ceil(interval * DRIFT.share))
   const active = sleeping === null
-  if (maxRetries > 0)
-    notes.push(`a push of status=down alarms at once: its retries (${maxRetries}) count for pushes that do not come`)
+  // A push of status=down counts as a retry there; for one that does not come the grace time stands for the retries.
+  const failuresBeforeDown = Math.min(maxRetries + 1, LIMITS.threshold.max)
+  if (failuresBeforeDown <= maxRetries)
+    notes.push(`${failuresBeforeDown} pushes of status=down alarm, and not one after ${maxRetries} retries`)
   if (windows.length > 0) notes.push(`is without its maintenance windows (${windows.join(', ')})`)
   if (notifications.length > 0)
     notes.push(`is without its notifications (${notifications.join(', ')}): it notifies all channels of the project`)
-  if (monitor.resend_interval) notes.push('is without its resend interval: an alarm is sent once')
+  // That many intervals.
+  const resends = (monitor.resend_interval ?? 0) * interval
+  const remindEverySeconds =
+    resends === 0 ? null : fitSeconds(resends, LIMITS.remindEverySeconds, 'time until an alarm is sent again', notes)
   if (sleeping !== null && sleeping !== monitor)
     notes.push(`is paused, as its group ${sleeping.name || sleeping.id} is: it has no group here, so resume it alone`)
   return {
@@ -198,6 +203,8 @@ function toCheck(monitor: Monitor, pushToken: string, known: Known): SourceCheck
       ...NO_SPEC,
       periodSeconds: fitSeconds(interval, LIMITS.periodSeconds, 'interval', notes),
       graceSeconds: fitSeconds(grace, LIMITS.graceSeconds, 'time for retries', notes),
+      failuresBeforeDown,
+      remindEverySeconds,
     },
     armed: active,
     past: { isUp: false, isPaused: !active, lastPingAt: null, lastDurationMs: null },

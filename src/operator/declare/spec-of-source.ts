@@ -111,15 +111,15 @@ function readSchedule(jobArea: string, source: Source, zone: string, follows: Fo
 function toSpec(
   jobArea: string,
   source: Source | null,
-  { graceSeconds, maxRuntimeSeconds, warnExitCodes }: Follows,
+  { graceSeconds, maxRuntimeSeconds, judging }: Follows,
   schedule: Exclude<SourceSchedule, { fault: string }> | typeof NO_SCHEDULE,
 ): GivenSpec {
   return {
     ...NO_SPEC,
+    ...judging,
     ...schedule,
     graceSeconds: graceSeconds ?? FOLLOWED_DEFAULTS.graceSeconds,
     maxRuntimeSeconds: maxRuntimeSeconds ?? longestRun(source),
-    warnExitCodes,
     jobArea,
   }
 }

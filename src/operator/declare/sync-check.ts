@@ -16,6 +16,7 @@ import { creatorOf } from '../opt-in/plan.ts'
 import { findPublishedUrls } from '../publish/publish.ts'
 import { publicIdsIn } from '../publish/published-object.ts'
 import { hasRequest } from '../reconcile/reconcile-request.ts'
+import { readPausedUntil } from '../schema/paused-until.ts'
 import type { Service } from '../service.ts'
 import { Stalled, toStalled } from '../status/stalled.ts'
 import { type SourceOptions, specOfSource } from './spec-of-source.ts'
@@ -95,6 +96,7 @@ export async function syncCheck(
       ...textsOf(declaration),
       ...declaration.ofSource,
       spec: declaration.spec,
+      pausedUntil: readPausedUntil(object).pausedUntil,
       suspend: declaration.suspend,
       isPublished: false,
       isNew: object.status === undefined,

@@ -22,6 +22,7 @@ import { type HeartbeatCheck, type PublishTarget, publishesNothing } from '../he
 import { ownershipOf } from '../ownership/ownership.ts'
 import { createTakeover, type TakeoverOptions } from '../ownership/takeover.ts'
 import { createPublisher, type PublisherOptions } from '../publish/publish.ts'
+import { readPausedUntil } from '../schema/paused-until.ts'
 import type { Service } from '../service.ts'
 import { createReporter, type SyncFindings } from '../status/report.ts'
 import { Stalled } from '../status/stalled.ts'
@@ -122,7 +123,8 @@ export function createReconcile(options: ReconcilerOptions): Reconcile {
       const isTakeover = ownershipOf(object, claims).kind === 'takeover'
       reportChange(object, change, isTakeover, target)
       const dropped = describeDroppedLabels(declaration)
-      if (dropped !== null) recordEvent(object, 'Warning', dropped)
+      const { warning } = readPausedUntil(object)
+      for (const one of [dropped, warning]) if (one !== null) recordEvent(object, 'Warning', one)
       signal.throwIfAborted()
       object = await takeover.claim(key, object, declared)
       const { uid, generation } = object.metadata

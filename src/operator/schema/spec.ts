@@ -137,6 +137,26 @@ const warnExitCodes = setOf(warnExitCode, {
   description: `Exit codes with which the job is done, but a person should look at it, at most ${LIMITS.warnExitCodes}; with sourceRef, exit codes of the container that failed. check.warned is sent instead of check.down. Default: none, for restic for example [3]`,
 })
 
+const failuresBeforeDown = integer({
+  ...LIMITS.threshold,
+  description: `So many failures in a row take the check down, ${LIMITS.threshold.min} to ${LIMITS.threshold.max}; a success or a warning ends the row. Default: 1. Example: 3`,
+})
+
+const missesBeforeDown = integer({
+  ...LIMITS.threshold,
+  description: `So many intervals in a row without a run that ended in time take the check down, ${LIMITS.threshold.min} to ${LIMITS.threshold.max}. Default: 1. Example: 2`,
+})
+
+const remindEverySeconds = integer({
+  ...LIMITS.remindEverySeconds,
+  description: `Seconds after which check.down is sent again, time after time, while the check is down, ${LIMITS.remindEverySeconds.min} to ${LIMITS.remindEverySeconds.max}. Default: it is not. Example for each day: 86400`,
+})
+
+const remindOnEachRun = z.boolean('must be true or false').meta({
+  description:
+    'true sends check.down again at each further run that fails or is missed while the check is down, for a job that runs rarely. Default: false',
+})
+
 const suspend = z.boolean('must be true or false').meta({
   description:
     'true pauses the check, which then sends no alerts. While the field is set, to true or false, the dashboard and the API cannot pause or resume the check. Default: not set',
@@ -170,6 +190,10 @@ const fields = z.object(
     graceSeconds: graceSeconds.optional(),
     maxRuntimeSeconds: maxRuntimeSeconds.optional(),
     warnExitCodes: warnExitCodes.optional(),
+    failuresBeforeDown: failuresBeforeDown.optional(),
+    missesBeforeDown: missesBeforeDown.optional(),
+    remindEverySeconds: remindEverySeconds.optional(),
+    remindOnEachRun: remindOnEachRun.optional(),
     suspend: suspend.optional(),
     project: project.optional(),
     sourceRef: sourceRef.optional().meta({

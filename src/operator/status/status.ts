@@ -274,8 +274,11 @@ function describeJob(
     }
     case 'down':
       return explainDown(describeDown(downReason, toTime(state.since), isFollowing(spec)), downDetail)
-    case 'paused':
-      return up('Unknown', 'Suspended', 'the check is paused: nothing is expected of the job')
+    case 'paused': {
+      const until = state.pause?.until ?? null
+      const end = until === null ? '' : ` until ${toTime(until)}`
+      return up('Unknown', 'Suspended', `the check is paused${end}: nothing is expected of the job`)
+    }
   }
 }
 

@@ -7,6 +7,7 @@ import {
   type Instant,
   isFlapping,
   isRunning,
+  type Pause,
   type Run,
   type ShownStatus,
   STATUSES,
@@ -47,7 +48,7 @@ export interface ExportedCheck
 /** An instant as a number: to parse one costs twice as much, and every check has four. */
 const MS = (at: string) => `(date_part('epoch', ${at}) * 1000)::int8`
 /** Where a row has the labels. */
-const LABELS = 17
+const LABELS = 18
 const NO_LABELS: readonly (string | null)[] = []
 
 const NAMESPACE = `coalesce(c.kubernetes_namespace, '')`
@@ -77,7 +78,7 @@ export async function readCheckSeries(
             case when s.status = ${statusCode('down')} then s.reason end,
             j.last_run ->> 'outcome', s.status, ${MS('s.last_ping_at')}, ${MS('s.last_success_at')}, s.last_duration_ms,
             ${MS('s.expected_at')}, ${MS('s.due_at')}, s.runs, s.notified, s.period_seconds, s.grace_seconds,
-            s.last_outcome is not distinct from ${pingTypeCode('warn')}
+            s.last_outcome is not distinct from ${pingTypeCode('warn')}, s.pause
             ${labelNames.map((_, index) => `, c.labels ->> $${2 + index}::text`).join('')}
           from checks c join projects p on p.id = c.project_id join check_states s on s.check_key = c.key
             left join cron_jobs j on j.check_key = c.key
@@ -100,6 +101,7 @@ function toExported(row: readonly unknown[], labels: number, now: Instant): Expo
     dueAt: row[11] as Instant | null,
     runs: (row[12] as readonly Run[] | null) ?? [],
     notified: STATUSES[row[13] as number] ?? null,
+    pause: row[17] as Pause | null,
   }
   return {
     namespace: row[0] as string,

@@ -86,7 +86,7 @@ export interface LastDown {
 /** What the newest flip of a check to `down` says; null: the history has none. */
 export async function findLastDown(tx: Queryable, key: number): Promise<LastDown | null> {
   const { rows } = await tx.query<LastDown>(
-    'select detail, job from flips where check_key = $1 and to_status = $2 order by id desc limit 1',
+    'select detail, job from flips where check_key = $1 and to_status = $2 and from_status is distinct from to_status order by id desc limit 1',
     [key, STATUSES.indexOf('down')],
   )
   return rows[0] ?? null

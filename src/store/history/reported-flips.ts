@@ -10,12 +10,13 @@ import { FLIP_COLUMNS, type FlipRecord, type FlipRow, toFlip } from './flips.ts'
 /** Of more flips between two reports only the newest are reported. */
 const MAX_FLIPS = 100
 
-/** Flips and outages of a check after the reported one, oldest first. */
+/** Flips and outages of a check after the reported one, oldest first. A miss that changed no status is none. */
 export async function listUnreportedFlips(tx: Queryable, key: number): Promise<FlipRecord[]> {
   const { rows } = await tx.query<FlipRow>({
     name: 'list_unreported_flips',
     text: `select ${FLIP_COLUMNS} from flips f
       where f.check_key = $1 and f.id > coalesce((select r.flip_id from reported_flips r where r.check_key = $1), '${FIRST_ID}')
+        and (f.from_status is distinct from f.to_status or f.reason = 'outage')
       order by f.id desc limit $2`,
     values: [key, MAX_FLIPS],
   })

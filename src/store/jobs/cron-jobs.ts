@@ -59,7 +59,7 @@ export async function findFollowedFacts(
     text: `select j.last_run as "lastRun", case when f.to_status = $2 and f.reason = $3 then f.detail end as detail
       from (values ($1::int8)) c (key)
       left join cron_jobs j on j.check_key = c.key
-      left join lateral (select to_status, reason, detail from flips where check_key = c.key and reason <> 'outage' order by id desc limit 1) f on true`,
+      left join lateral (select to_status, reason, detail from flips where check_key = c.key and from_status is distinct from to_status order by id desc limit 1) f on true`,
     values: [key, statusCode(state.status), state.reason],
   })
   return rows[0]!

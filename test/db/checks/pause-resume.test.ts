@@ -57,7 +57,6 @@ describe('pausing', () => {
       pause: { by: doerOf(tenant), until: null, comment: null },
       acknowledged: null,
       downNotifiedAt: null,
-      acknowledged: null,
       reminders: 0,
     })
     expect(await getCheck(fixture.context, tenant, check.id)).toEqual(paused)

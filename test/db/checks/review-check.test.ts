@@ -58,6 +58,13 @@ describe('a review', () => {
     ])
     expect(found.durations).toEqual({ count: 2, medianMs: 2 * MINUTE, p95Ms: 3 * MINUTE, longestMs: 3 * MINUTE })
     expect(found.cause).toMatchObject({ type: 'fail', createdAt: NOW + HOUR + 11 * MINUTE })
+    // A miss that was only counted is no cause.
+    await fixture.database.query(
+      `insert into flips (id, check_key, at, detected_at, from_status, to_status, reason)
+        select 'ffffffff-ffff-7fff-bfff-ffffffffffff', key, now(), now(), 2, 2, 'missed' from checks where id = $1`,
+      [check.id],
+    )
+    expect((await review(check.id)).cause).toEqual(found.cause)
     expect(found.lastText).toMatchObject({ ping: { type: 'success' }, text: { size: 11, isTruncated: false } })
     expect(found.uptimes[0]).toMatchObject({
       days: 7,

@@ -39,7 +39,8 @@ async function run(file: string, given: { project?: string; isDryRun?: boolean }
 
 async function stored() {
   const { rows } = await fixture.database.query<{ name: string; publicId: string } & Record<string, unknown>>(
-    `select c.name, c.slug, c.description, c.tags, c.public_id as "publicId", s.period_seconds as period, s.grace_seconds as grace, s.status, s.due_at as "dueAt"
+    `select c.name, c.slug, c.description, c.tags, c.public_id as "publicId", s.period_seconds as period, s.grace_seconds as grace, coalesce(s.failures_before_down, 1) as failures,
+        s.remind_every_seconds as reminds, s.status, s.due_at as "dueAt"
       from checks c join check_states s on s.check_key = c.key where c.project_id = $1 order by c.key`,
     [tenant.project],
   )
@@ -70,9 +71,7 @@ it('push monitors become checks: interval, retries, tags, and whether they are a
     dueAt: NOW + 3_960_000,
   })
   expect(sleeping).toMatchObject({ name: 'Sleeping', description: 'since May', status: 3, dueAt: null })
-  expect(lines[0]).toMatch(
-    /^Nightly backup +made +a push of status=down alarms at once: its retries \(3\) .*; tags are left out: not a tag$/,
-  )
+  expect(lines[0]).toMatch(/^Nightly backup +made +tags are left out: not a tag$/)
 })
 
 it.each([
@@ -93,23 +92,47 @@ it.each([
   },
 )
 
+it.each([
+  [0, 1, /^One +made$/],
+  [3, 4, /^One +made$/],
+  [99, 100, /^One +made$/],
+  [100, 100, /^One +made +100 pushes of status=down alarm, and not one after 100 retries$/],
+])('%i retries of a push of status=down are a threshold of %i failures', async (maxretries, failures, line) => {
+  const { lines } = await run(write([{ name: 'One', maxretries }]).file)
+  expect(await stored()).toMatchObject([{ failures }])
+  expect(lines[0]).toMatch(line)
+})
+
+it.each([
+  [60, 0, null, /^One +made$/],
+  [60, 5, 300, /^One +made$/],
+  [60, 4, 300, /^One +made +the time until an alarm is sent again of 240 s becomes 300 s$/],
+  [86_400, 30, 2_592_000, /^One +made$/],
+  [86_400, 31, 2_592_000, /^One +made +the time until an alarm is sent again of 2678400 s becomes 2592000 s$/],
+])(
+  'of an interval of %i s with a resend interval of %i it reminds every %s s',
+  async (interval, resendInterval, reminds, line) => {
+    const { lines } = await run(write([{ name: 'One', interval, resendInterval }]).file)
+    expect(await stored()).toMatchObject([{ reminds }])
+    expect(lines[0]).toMatch(line)
+  },
+)
+
 it('what is left out of a monitor is in its row', async () => {
   const monitors: KumaMonitor[] = [
     { name: 'Plain' },
     { name: 'Windows', maintenance: ['Sunday night', 'Move'] },
-    { name: 'Resends', resendInterval: 3 },
     { name: 'Group', type: 'group', active: false, pushToken: null },
-    { name: 'Inner', parent: 4 },
-    { name: 'Paused', parent: 4, active: false },
+    { name: 'Inner', parent: 3 },
+    { name: 'Paused', parent: 3, active: false },
     { name: 'Silent', type: 'group', pushToken: null, maintenance: ['Backups', 'Its own'], notifies: ['Mails'] },
-    { name: 'Member', parent: 7, maintenance: ['Its own'] },
+    { name: 'Member', parent: 6, maintenance: ['Its own'] },
     { name: 'Notifies', notifies: ['Pager', 'Mails'] },
   ]
   const { lines } = await run(write(monitors, { notifications: ['Mails', 'Pager'] }).file)
   expect(lines).toEqual([
     expect.stringMatching(/^Plain +made$/),
     expect.stringMatching(/^Windows +made +is without its maintenance windows \(Sunday night, Move\)$/),
-    expect.stringMatching(/^Resends +made +is without its resend interval: an alarm is sent once$/),
     expect.stringMatching(/^Group +left out +/),
     expect.stringMatching(/^Inner +made +is paused, as its group Group is: .* resume it alone$/),
     expect.stringMatching(/^Paused +made$/),
@@ -120,7 +143,7 @@ it('what is left out of a monitor is in its row', async () => {
     ),
     expect.stringMatching(/^notification Mails +left out +/),
     expect.stringMatching(/^notification Pager +left out +/),
-    'made 7, there already 0, refused 0, left out 4',
+    'made 6, there already 0, refused 0, left out 4',
   ])
 })
 

@@ -52,6 +52,20 @@ describe('the unreported flips of a check', () => {
     expect(await unreported(check.key)).toEqual(['missed'])
   })
 
+  it('leave out a miss that changed no status, and have an outage', async () => {
+    await reportAll(check.key)
+    for (const [id, reason] of [
+      ['e', 'missed'],
+      ['f', 'outage'],
+    ])
+      await t.database.query(
+        `insert into flips (id, check_key, at, detected_at, from_status, to_status, reason)
+          values ($2, $1, now(), now(), 1, 1, $3)`,
+        [check.key, `ffffffff-ffff-7fff-bfff-fffffffffff${id}`, reason],
+      )
+    expect(await unreported(check.key)).toEqual(['outage'])
+  })
+
   it('are the newest hundred when there are more', async () => {
     for (let i = 0; i < 51; i += 1) {
       await t.pinged(check, 'fail', NOW + 2 * i)

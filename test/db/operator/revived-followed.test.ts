@@ -3,6 +3,7 @@
 import { expect, it, vi } from 'vitest'
 import { type Declaration, declareCheck } from '../../../src/checks/declare/declare-check.ts'
 import { recordJobs } from '../../../src/checks/jobs/record-jobs.ts'
+import { findFollowedFacts } from '../../../src/store/jobs/cron-jobs.ts'
 import { DAY, HOUR, MINUTE, SECOND } from '../../support/builders.ts'
 import { cronSpec, NOW, pruneAll } from '../checks/fixture.ts'
 import { cronJobOf, eventsOf, failAt, flipsOf, reportOf, successAt } from '../jobs/fixture.ts'
@@ -30,6 +31,17 @@ async function addDown() {
 it('a check that was down is down again, in the same incident, which the next success closes', async () => {
   const { key, id } = await addDown()
   t.clock.time = NOW + 2 * MINUTE
+  // A miss that was only counted is not why it is down.
+  await t.database.query(
+    `insert into flips (id, check_key, at, detected_at, from_status, to_status, reason, detail)
+      select 'ffffffff-ffff-7fff-bfff-ffffffffffff', $1, now(), now(), 2, 2, 'missed', 'another run'`,
+    [key],
+  )
+  const { state } = (await t.read())!
+  expect(await findFollowedFacts(t.database, { key, state })).toMatchObject({ detail: DETAIL })
+  expect(await findFollowedFacts(t.database, { key, state: { ...state, reason: 'missed' } })).toMatchObject({
+    detail: null,
+  })
   await t.retire()
   const removed = 'its HeartbeatCheck was deleted, and the check with it'
   const restored = `as before its HeartbeatCheck was deleted: ${DETAIL}`
@@ -39,6 +51,7 @@ it('a check that was down is down again, in the same incident, which the next su
   ])
   t.clock.time = LATER
   const { check, change } = await declare()
+  await t.database.query('delete from flips where from_status = to_status')
   expect([change, check.id, check.state]).toMatchObject([
     'revived',
     id,

@@ -43,6 +43,10 @@ describe('creating a check', () => {
       time_zone: null,
       max_runtime_seconds: null,
       warn_exit_codes: [],
+      failures_before_down: 1,
+      misses_before_down: 1,
+      remind_every_seconds: null,
+      remind_on_each_run: false,
       resume_on_ping: false,
       channels: null,
       last_ping_at: null,
@@ -50,6 +54,9 @@ describe('creating a check', () => {
       last_success_at: null,
       last_start_at: null,
       last_duration_ms: null,
+      consecutive_failures: 0,
+      consecutive_misses: 0,
+      pause: null,
       pings_total: 0,
       created_at: expect.stringMatching(ISO),
       updated_at: expect.stringMatching(ISO),
@@ -354,28 +361,5 @@ describe('removing a check', () => {
     expect([second.status, second.body]).toEqual([404, { error: 'check not found', code: 'not_found' }])
     const { body } = await api.client.get(`/checks?project_id=${project}`)
     expect(body).toEqual({ checks: [], next_cursor: null })
-  })
-})
-
-describe.each(['POST', 'PATCH'])('pausing and resuming by %s', (method) => {
-  it('answers with the full check, as often as it is called, and ignores a body', async () => {
-    const { id, public_id } = await created({ period_seconds: 60, grace_seconds: 30 })
-    await api.ping(public_id)
-    const act = (name: string, options = {}) => api.client.call(method, `/checks/${id}/${name}`, options)
-    for (const options of [{}, { json: { until: 1 } }, { body: 'x', headers: { 'content-type': 'text/plain' } }]) {
-      const { status, body } = await act('pause', options)
-      expect({ status, body }).toMatchObject({
-        status: 200,
-        body: { id, status: 'paused', expected_at: null, due_at: null },
-      })
-    }
-    expect(await act('resume', { key: api.keys.read })).toMatchObject({ status: 403 })
-    for (let call = 0; call < 2; call += 1) {
-      const { status, body } = await act('resume')
-      expect({ status, body }).toMatchObject({
-        status: 200,
-        body: { id, status: 'new', status_reason: 'resumed', due_at: expect.stringMatching(ISO) },
-      })
-    }
   })
 })

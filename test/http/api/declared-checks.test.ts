@@ -150,14 +150,16 @@ describe('why a check that follows a CronJob has its status', () => {
     expect(await report('nightly-1', fail)).toEqual(['recorded'])
     const first = '</script><script>alert("1")</script>'
     expect(await read()).toEqual(['down', expect.stringContaining(first), expect.stringContaining(first)])
-    // An entry about an outage changes no status.
-    await api.database.query(
-      `insert into flips (id, check_key, at, detected_at, from_status, to_status, reason)
-        select 'ffffffff-ffff-7fff-bfff-ffffffffffff', $1, now(), now(), 2, 2, 'outage'`,
-      [check.key],
-    )
-    expect((await read())[1]).toContain(first)
-    await api.database.query(`delete from flips where reason = 'outage'`)
+    // An entry about an outage, or about a miss while the check is down, changes no status.
+    for (const reason of ['outage', 'missed']) {
+      await api.database.query(
+        `insert into flips (id, check_key, at, detected_at, from_status, to_status, reason, detail)
+          select 'ffffffff-ffff-7fff-bfff-ffffffffffff', $1, now(), now(), 2, 2, $2, 'of another run'`,
+        [check.key, reason],
+      )
+      expect((await read())[1]).toContain(first)
+      await api.database.query(`delete from flips where from_status = to_status`)
+    }
     await report('nightly-2', { type: 'success', at: at + 2, durationMs: null })
     expect(await read()).toEqual(['up', null, null])
     check = await declare({ spec, suspend: true, pauseDetail: 'the CronJob nightly is suspended' })

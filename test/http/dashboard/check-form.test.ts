@@ -51,6 +51,10 @@ describe('the form of a new check', () => {
       ['labels', 'Labels'],
       ['max_runtime_seconds', 'Maximum run time'],
       ['warn_exit_codes', 'Exit codes of a warning'],
+      ['failures_before_down', 'Failures before it is down'],
+      ['misses_before_down', 'Misses before it is down'],
+      ['remind_every_seconds', 'Remind every'],
+      ['remind_on_each_run', 'Remind of each run'],
     ]) {
       expect(text).toContain(`<label for="${name}">${label}</label>`)
       expect(text).toMatch(new RegExp(`id="${name}" name="${name}" aria-describedby="${name}-meaning"`))
@@ -104,6 +108,10 @@ describe('the form of a new check', () => {
     ['grace', { grace_seconds: '1h30m' }, { grace_seconds: 5_400 }],
     ['maximum run time', { max_runtime_seconds: '2 h' }, { max_runtime_seconds: 7_200 }],
     ['exit codes of a warning', { warn_exit_codes: ' 24, 3 ' }, { warn_exit_codes: [3, 24] }],
+    ['failures before it is down', { failures_before_down: ' 3 ' }, { failures_before_down: 3, misses_before_down: 1 }],
+    ['misses before it is down', { misses_before_down: '2' }, { failures_before_down: 1, misses_before_down: 2 }],
+    ['reminders', { remind_every_seconds: '1 day' }, { remind_every_seconds: 86_400, remind_on_each_run: false }],
+    ['reminders of runs', { remind_on_each_run: 'on' }, { remind_every_seconds: null, remind_on_each_run: true }],
     ['armed', { armed: 'on' }, { due_at: expect.any(String) }],
   ])('takes %s', async (what, fields, expected) =>
     expect(await create({ name: `With ${what}`, ...fields })).toMatchObject(expected),
@@ -157,6 +165,19 @@ describe('the form of a new check', () => {
     ['period_seconds', { period_seconds: 'often' }, 'Every must be a length of time such as 15 min or 1h30m.'],
     ['grace_seconds', { grace_seconds: '-1' }, 'Grace must be a length of time such as 15 min or 1h30m.'],
     ['max_runtime_seconds', { max_runtime_seconds: '0' }, 'Maximum run time must be from 1 second to 365 days.'],
+    ...['failures', 'misses'].flatMap((what) =>
+      ['0', '101', '2.5', 'two'].map((count): [string, Record<string, string>, string] => [
+        `${what}_before_down`,
+        { [`${what}_before_down`]: count },
+        `${what === 'misses' ? 'Misses' : 'Failures'} before it is down must be an integer from 1 to 100.`,
+      ]),
+    ),
+    ['remind_every_seconds', { remind_every_seconds: '4 min' }, 'Remind every must be from 5 minutes to 30 days.'],
+    [
+      'remind_every_seconds',
+      { remind_every_seconds: 'daily' },
+      'Remind every must be a length of time such as 15 min or 1h30m.',
+    ],
     ...['3 x', '0', '256', '3 3', '3;24'].map((warn_exit_codes): [string, Record<string, string>, string] => [
       'warn_exit_codes',
       { warn_exit_codes },
@@ -305,6 +326,10 @@ describe('the form of a change', () => {
       labels: 'b=2',
       max_runtime_seconds: '1h',
       warn_exit_codes: '3',
+      failures_before_down: '3',
+      misses_before_down: '2',
+      remind_every_seconds: '6 h',
+      remind_on_each_run: 'on',
       description: '',
     })
     expect([status, location]).toEqual([303, `/checks/${id}?done=check-saved`])
@@ -315,13 +340,36 @@ describe('the form of a change', () => {
       description: null,
       max_runtime_seconds: 3_600,
       warn_exit_codes: [3],
+      failures_before_down: 3,
+      misses_before_down: 2,
+      remind_every_seconds: 21_600,
+      remind_on_each_run: true,
       schedule: '0 2 * * *',
       time_zone: 'Europe/Berlin',
       grace_seconds: 5_400,
     })
-    expect(await editForm(id)).toMatchObject({ warn_exit_codes: '3' })
+    expect(await editForm(id)).toMatchObject({
+      warn_exit_codes: '3',
+      failures_before_down: '3',
+      misses_before_down: '2',
+      remind_every_seconds: '6 hours',
+      remind_on_each_run: 'on',
+    })
     await edit(id, { max_runtime_seconds: '', warn_exit_codes: '' })
-    expect(await stored(id)).toMatchObject({ max_runtime_seconds: null, warn_exit_codes: [] })
+    expect(await stored(id)).toMatchObject({ max_runtime_seconds: null, warn_exit_codes: [], failures_before_down: 3 })
+    await edit(id, {
+      failures_before_down: '',
+      misses_before_down: '',
+      remind_every_seconds: '',
+      remind_on_each_run: '',
+    })
+    expect(await stored(id)).toMatchObject({
+      failures_before_down: 1,
+      misses_before_down: 1,
+      remind_every_seconds: null,
+      remind_on_each_run: false,
+    })
+    expect(await editForm(id)).toMatchObject({ failures_before_down: '', misses_before_down: '' })
   })
 
   it('changes a period into a schedule and back', async () => {

@@ -1,5 +1,6 @@
 import { beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { uniqueKeyOf } from '../../../src/http/healthchecks/unique-key.ts'
+import { evaluate } from '../../support/evaluate.ts'
 import { startTestApi } from '../../support/service.ts'
 import { use } from '../../support/use.ts'
 import { addProject, callerOf, type Project } from './support.ts'
@@ -92,6 +93,20 @@ describe('flips', () => {
     expect(await flips('?seconds=5')).toEqual([down])
     expect(await flips('?seconds=0')).toEqual([down, up])
     expect(await flips('?seconds=31536000')).toEqual([down, up])
+  })
+
+  it('have no miss that was only counted', async () => {
+    const { id, public_id } = await api.addCheck({
+      project_id: project.id,
+      period_seconds: 60,
+      grace_seconds: 0,
+      misses_before_down: 2,
+    })
+    await api.ping(public_id)
+    api.moveClock(61_000)
+    await evaluate(api, id)
+    expect((await api.client.get(`/checks/${id}/flips`)).body.flips).toHaveLength(3)
+    expect((await call('GET', `v3/checks/${public_id}/flips/`)).body.flips).toMatchObject([{ up: 1 }])
   })
 
   it('have no step between a pause and the completion that ends it', async () => {

@@ -105,6 +105,11 @@ const TIMES: readonly RuleCase[] = [
     (code) => withCodes([3, code]),
     'spec.warnExitCodes[1]',
   ),
+  ...bounds('spec.failuresBeforeDown', LIMITS.threshold, (failuresBeforeDown) => withPeriod({ failuresBeforeDown })),
+  ...bounds('spec.missesBeforeDown', LIMITS.threshold, (missesBeforeDown) => withPeriod({ missesBeforeDown })),
+  ...bounds('spec.remindEverySeconds', LIMITS.remindEverySeconds, (remindEverySeconds) =>
+    withPeriod({ remindEverySeconds }),
+  ),
   longest('spec.schedule', LIMITS.scheduleLength, (spaces) => scheduled(`0 2 * * *${spaces.slice(9)}`), ' '),
   aCase(
     'spec.schedule',

@@ -57,6 +57,11 @@ describe('the text of an event', () => {
     ],
     [`is down. No run started in time: it was due at ${AT}`, aFlipEvent({ check: BY_CRON_JOB })],
     [
+      `is still down after 3 d. No ping came in time: it was due at ${AT}`,
+      aFlipEvent({ facts: { reminder: 1, down_for_seconds: 259_200 } }),
+    ],
+    [`is still down. The job reported a failure at ${AT}`, aFlipEvent({ facts: { ...FAILED, reminder: 12 } })],
+    [
       `is late. A run should have started at ${AT}; its grace time is running`,
       aFlipEvent({ ...LATE, check: BY_CRON_JOB }),
     ],

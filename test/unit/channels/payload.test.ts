@@ -122,6 +122,12 @@ describe('the body of a webhook', () => {
     })
   })
 
+  it('has the number of a reminder, and no such field elsewhere', () => {
+    const still = aFlipEvent({ facts: { previous_status: 'down', down_for_seconds: 3_600, reminder: 2 } })
+    expect(JSON.parse(renderPayload(still, links)).data).toMatchObject({ down_for_seconds: 3_600, reminder: 2 })
+    expect(JSON.parse(renderPayload(down, links)).data).not.toHaveProperty('reminder')
+  })
+
   it('of a test is a message', () => {
     expect(JSON.parse(renderPayload(aTestEvent, links))).toEqual({
       version: 1,
@@ -238,6 +244,7 @@ describe('the OpenAPI document', () => {
       'check.down after an empty ping',
       anEvent('missed', 'down', { lastPing: aLastPing({ exit_code: null, duration_ms: null, body: null } as never) }),
     ],
+    ['a reminder', anEvent('failed', 'down', { facts: { ...down.facts, down_for_seconds: 60, reminder: 1 } })],
     ['check.up', anEvent('recovered', 'up')],
     ['check.paused', anEvent('paused', 'paused')],
     ['check.resumed', anEvent('resumed', 'new')],

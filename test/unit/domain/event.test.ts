@@ -2,7 +2,14 @@
 
 import { expect, it } from 'vitest'
 import type { Flip } from '../../../src/domain/check.ts'
-import { type CheckEventType, contextOf, eventOf, lateEvent, type Notice } from '../../../src/domain/event.ts'
+import {
+  type CheckEventType,
+  contextOf,
+  eventOf,
+  lateEvent,
+  type Notice,
+  noticeEvent,
+} from '../../../src/domain/event.ts'
 import { toIso } from '../../../src/domain/instant.ts'
 import { aSpec, DAY, HOUR, MINUTE, NOON, SECOND } from '../../support/builders.ts'
 
@@ -46,6 +53,25 @@ it.each([
   const notice: Notice = { ...flip, type: 'check.up', downSince: NOON - downMs, flips: null }
   const event = eventOf(flip, { notice, detectedAt, gap: null })
   expect(event).toMatchObject({ type: 'check.up', data: { ...facts, status: 'up', down_for_seconds: seconds } })
+})
+
+it('a reminder says how long the check is down until it is sent, whatever it is about', () => {
+  const notice: Notice = {
+    type: 'check.down',
+    reason: 'failed',
+    at: NOON,
+    from: 'down',
+    to: 'down',
+    downSince: NOON - HOUR,
+    flips: null,
+    reminder: 2,
+  }
+  expect(noticeEvent(notice, detectedAt).data).toMatchObject({
+    reason: 'failed',
+    occurred_at: toIso(NOON),
+    down_for_seconds: 3_660,
+    reminder: 2,
+  })
 })
 
 it('a first success has no event', () => {

@@ -19,7 +19,7 @@ const PAUSED = flip(NOON + 6 * HOUR, 'up', 'paused', 'paused')
 
 /** Of flips in the order of time. */
 function spansOf(flips: Flip[], now: number, completeFrom: number | null = null) {
-  const last = flips.filter(({ reason }) => reason !== 'outage').at(-1)
+  const last = flips.filter(({ from, to }) => from !== to).at(-1)
   const state = { status: last?.to ?? 'up', since: last?.at ?? NOON } as const
   return statusSpans({ flips: [...flips].reverse(), state, completeFrom }, now)
 }
@@ -38,9 +38,12 @@ describe('the spans of a status', () => {
     ])
   })
 
-  it('an outage is no change', () => {
-    const outage = flip(NOON + 2 * HOUR, 'up', 'up', 'outage')
-    expect(spansOf([CREATED, FIRST, outage], NOON + 3 * HOUR)).toEqual(spansOf([CREATED, FIRST], NOON + 3 * HOUR))
+  it.each(['outage', 'missed', 'overran'] as const)('an entry that changes no status is no change: %s', (reason) => {
+    const up = flip(NOON + 2 * HOUR, 'up', 'up', reason)
+    const down = flip(NOON + 4 * HOUR + 1, 'down', 'down', reason)
+    const flips = [CREATED, FIRST, DOWN]
+    expect(spansOf([CREATED, FIRST, up, DOWN, down], NOON + 5 * HOUR)).toEqual(spansOf(flips, NOON + 5 * HOUR))
+    expect(measure([CREATED, FIRST, up, DOWN, down], NOON + 5 * HOUR).downs).toBe(1)
   })
 
   it('the status before the oldest flip is known as far back as no flip was pruned', () => {

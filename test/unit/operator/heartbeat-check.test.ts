@@ -56,6 +56,10 @@ describe('reading a HeartbeatCheck', () => {
         graceSeconds: 0,
         maxRuntimeSeconds: 7_200,
         warnExitCodes: [24, 3],
+        failuresBeforeDown: 2,
+        missesBeforeDown: 3,
+        remindEverySeconds: 86_400,
+        remindOnEachRun: true,
         suspend: false,
         project: 'payments',
         deletionPolicy: 'Retain',
@@ -75,6 +79,10 @@ describe('reading a HeartbeatCheck', () => {
         graceSeconds: 0,
         maxRuntimeSeconds: 7_200,
         warnExitCodes: [3, 24],
+        failuresBeforeDown: 2,
+        missesBeforeDown: 3,
+        remindEverySeconds: 86_400,
+        remindOnEachRun: true,
       },
       suspend: false,
       project: 'payments',
@@ -116,12 +124,23 @@ describe('reading a HeartbeatCheck', () => {
         name: 'backup',
         graceSeconds: null,
         maxRuntimeSeconds: null,
-        warnExitCodes: [],
       },
       publish: null,
     })
-    const { follows } = declare({ sourceRef, graceSeconds: 0, maxRuntimeSeconds: 60, warnExitCodes: [24, 3] })
-    expect(follows).toMatchObject({ graceSeconds: 0, maxRuntimeSeconds: 60, warnExitCodes: [3, 24] })
+    expect(declare({ sourceRef }).follows).toMatchObject({ judging: {} })
+    const judging = { failuresBeforeDown: 2, remindOnEachRun: true }
+    const { follows } = declare({
+      sourceRef,
+      graceSeconds: 0,
+      maxRuntimeSeconds: 60,
+      warnExitCodes: [24, 3],
+      ...judging,
+    })
+    expect(follows).toMatchObject({
+      graceSeconds: 0,
+      maxRuntimeSeconds: 60,
+      judging: { warnExitCodes: [3, 24], ...judging },
+    })
   })
 
   it('publishes the ping URL beside a sourceRef where spec.publish is given', () => {

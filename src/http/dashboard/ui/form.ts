@@ -71,7 +71,11 @@ ${meaning === undefined ? '' : html`<small id="${id}-meaning">${meaning}</small>
 }
 
 /** A line. `more`: attributes. */
-export function text(more: Part = '', autocomplete = 'off', type: 'text' | 'email' | 'date' = 'text'): Control {
+export function text(
+  more: Part = '',
+  autocomplete = 'off',
+  type: 'text' | 'email' | 'date' | 'datetime-local' = 'text',
+): Control {
   return (attributes, value) =>
     html`<input type="${type}" ${attributes} value="${value}" autocomplete="${autocomplete}"${more}>`
 }

@@ -2,10 +2,10 @@
 
 import type { DeliveryRecord } from '../../../channels/find-deliveries.ts'
 import type { CheckRecord } from '../../../checks/find-checks.ts'
-import type { Doer } from '../../../domain/access.ts'
 import {
   type Acknowledgement,
   type CheckState,
+  type Flip,
   type FlipReason,
   type Instant,
   isFlapping,
@@ -13,6 +13,7 @@ import {
   type ShownStatus,
   shownStatus,
 } from '../../../domain/check.ts'
+import type { Doer } from '../../../domain/doer.ts'
 import type { CheckEventType, EventType } from '../../../domain/event.ts'
 import { FLAPPING } from '../../../domain/limits.ts'
 import { toOneLine } from '../../../domain/plain-text.ts'
@@ -21,6 +22,7 @@ import type { BarOutcome } from '../../../domain/survey.ts'
 import { deadlineOf } from '../../../domain/transition.ts'
 import { type Html, html, isolated } from '../html.ts'
 import { badge } from '../icons.ts'
+import { commentWords, pauseWords } from './incident-words.ts'
 import { ago, type ClockWords, inWords, roughly } from './time-words.ts'
 
 export const STATUS_WORDS: Readonly<Record<ShownStatus, string>> = {
@@ -108,7 +110,10 @@ const REASONS: Readonly<Record<FlipReason, ReasonWords>> = {
     flip: 'the job reported a success',
   },
   paused: {
-    why: ({ isManaged }) => `${isManaged ? 'it was paused or suspended' : 'it was paused'}, and sends no notification`,
+    why: ({ state: { pause }, isManaged, clock }) =>
+      pause === null
+        ? `${isManaged ? 'it was paused or suspended' : 'it was paused'}, and sends no notification`
+        : `it was paused ${pauseWords(pause, clock)}, and sends no notification${commentWords(pause)}`,
     row: ['paused '],
     flip: 'paused',
   },
@@ -144,8 +149,10 @@ const FOLLOWED: Readonly<Record<FlipReason, ReasonWords>> = {
   recovered: { ...REASONS.recovered, why: () => 'a run succeeded after it was down', flip: 'a run succeeded' },
   paused: {
     ...REASONS.paused,
-    why: ({ followed }) =>
-      `${followed?.detail ?? 'its CronJob is suspended or does not exist, or it was paused'}; it sends no notification`,
+    why: (facts) =>
+      facts.state.pause?.until == null
+        ? `${facts.followed?.detail ?? 'its CronJob is suspended or does not exist, or it was paused'}; it sends no notification`
+        : REASONS.paused.why(facts),
   },
   resumed: { ...REASONS.resumed, why: () => 'it was resumed, and no run has ended since' },
   outage: { ...NOT_KNOWN, flip: 'this service could record no runs, so it is not known whether the job ran' },
@@ -169,11 +176,25 @@ export function rowWords(
 ): Html {
   if (status === 'late') return html`expected ${ago(state.expectedAt!, now)}`
   const { row } = state.reason === null ? NOT_KNOWN : reasonsOf(spec.jobArea !== null)[state.reason]
-  return html`${row[0]}${ago(state.since, now)}${row[1]}`
+  const { pause } = state
+  const end = pause === null || pause.until === null ? '' : html`, resumes ${ago(pause.until, now)}`
+  return html`${row[0]}${ago(state.since, now)}${row[1]}${end}${pause === null ? '' : commentWords(pause)}`
 }
 
-/** Why a status changed. */
-export const flipWords = (reason: FlipReason, isFollowed: boolean): string => reasonsOf(isFollowed)[reason].flip
+/** Why a status changed, or what was only counted. */
+export function flipWords({ reason, from, to }: Pick<Flip, 'reason' | 'from' | 'to'>, isFollowed: boolean): string {
+  const words = reasonsOf(isFollowed)[reason].flip
+  if (from !== to || reason === 'outage') return words
+  return to === 'down'
+    ? `${words}, while the check was down`
+    : `${words}; it was counted, and the check is not down yet`
+}
+
+/** The change of a status, or a word for what changed none. */
+export function flipBadge({ reason, from, to }: Pick<Flip, 'reason' | 'from' | 'to'>): Html {
+  if (reason === 'outage') return badge('new', 'Not known')
+  return from === to ? badge('late', reason === 'missed' ? 'Missed' : 'Took too long') : statusBadge(to)
+}
 
 /** How a run ended, or a deadline without one. */
 export const OUTCOME_WORDS: Readonly<Record<RunOutcome | BarOutcome, string>> = {
@@ -208,6 +229,9 @@ export function nextSentence({
   const deadline = deadlineOf(state)
   const by = deadline === null ? null : `${clock(deadline)} (${inWords(deadline, now)})`
   const isFollowed = followed !== null
+  const end = state.pause?.until ?? null
+  if (status === 'paused' && end !== null)
+    return `It resumes by itself at ${clock(end)} (${inWords(end, now)}). Until then ${isFollowed ? 'its runs are recorded, and alert no one' : 'nothing is expected, and pings are kept'}.`
   if (status === 'paused')
     return isFollowed
       ? 'No run is expected until it is resumed. If a run that a person starts fails or takes too long, the check is down.'

@@ -1,5 +1,12 @@
 import { describe, expect, it } from 'vitest'
-import { type Declaration, type Facts, NOTHING_THERE, plan, planArming } from '../../../../src/checks/declare/plan.ts'
+import {
+  type Declaration,
+  type Facts,
+  NOTHING_THERE,
+  plan,
+  planArming,
+  readPause,
+} from '../../../../src/checks/declare/plan.ts'
 import { NO_SPEC } from '../../../../src/checks/read-spec.ts'
 import { NO_TEXTS } from '../../../../src/domain/check.ts'
 import { newState } from '../../../../src/domain/transition.ts'
@@ -43,6 +50,9 @@ const aCheck = (given: Partial<StoredCheck> = {}): StoredCheck => ({
   ...given,
 })
 const FOLLOWED = { ...SPEC, jobArea: 'default' }
+const BY = { kind: 'kubernetes', id: null, name: 'default' } as const
+const pauseUntil = (until: number | null) => ({ kind: 'pause', pause: { by: BY, until, comment: null } })
+const PAUSE = pauseUntil(null)
 const UNPUBLISHED = { isPublished: false } as const
 const ofTheApi = { managedBy: 'api', kubernetes: null } as const
 
@@ -129,7 +139,7 @@ describe('a check that comes back', () => {
     ['one that its recipients know as down', {}, {}, false],
     ['one that follows a CronJob: the pause at its deletion was notified', { spec: FOLLOWED }, {}, true],
   ])('suspended is %s, and the pause is silent or not', (_, given, tombstone, isSilent) => {
-    expect(eventsOf({ ...given, suspend: true }, tombstone).at(-1)).toEqual({ kind: 'pause', isSilent })
+    expect(eventsOf({ ...given, suspend: true }, tombstone).at(-1)).toEqual({ ...PAUSE, isSilent })
   })
 })
 
@@ -199,17 +209,12 @@ describe('a check whose source is suspended, while a person may start a run of i
       'is paused without a word once a run has succeeded',
       { kubernetesSuspend: true },
       {},
-      [{ kind: 'pause', isSilent: true }],
+      [{ ...PAUSE, isSilent: true }],
     ],
-    ['so is one that is new', { ...NEW, kubernetesSuspend: true }, {}, [{ kind: 'pause', isSilent: true }]],
+    ['so is one that is new', { ...NEW, kubernetesSuspend: true }, {}, [{ ...PAUSE, isSilent: true }]],
     ['stays down once a run has failed', { ...DOWN, kubernetesSuspend: true }, {}, []],
-    [
-      'is paused when it is suspended, also while it is down',
-      { ...DOWN, kubernetesSuspend: false },
-      {},
-      [{ kind: 'pause' }],
-    ],
-    ['is paused where nobody may', { ...DOWN, kubernetesSuspend: true }, { mayRun: false }, [{ kind: 'pause' }]],
+    ['is paused when it is suspended, also while it is down', { ...DOWN, kubernetesSuspend: false }, {}, [PAUSE]],
+    ['is paused where nobody may', { ...DOWN, kubernetesSuspend: true }, { mayRun: false }, [PAUSE]],
   ])('%s', (_, stored, given, events) => {
     const planned = plan(facts({ check: aCheck(stored) }), declaration({ suspend: true, mayRun: true, ...given }))
     expect('events' in planned ? planned.events : []).toEqual(events)
@@ -333,5 +338,79 @@ describe('a declaration is rejected', () => {
   ])('%s', (_, given, known, code, message) => {
     const field = message === 'project not found' ? {} : { field: 'adoptId' }
     expect(plan(facts(known), declaration(given))).toEqual({ kind: 'reject', code, message, ...field })
+  })
+})
+
+describe('a time until which a resource pauses its check', () => {
+  const UNTIL = NOON + 1_000
+  const pausedTo = (until: number | null) =>
+    aState({
+      status: 'paused',
+      reason: 'paused',
+      since: NOON - 1,
+      dueAt: null,
+      pause: { by: BY, until, comment: null },
+    })
+  const read = (
+    given: Parameters<typeof readPause>[0],
+    state = aState({ since: NOON - 1 }),
+    suspended: boolean | null = null,
+  ) => readPause(given, state, suspended, NOON)
+  const none = (suspend: boolean | null) => ({ suspend, pausedUntil: null })
+  const until = (time: number) => ({ suspend: true, pausedUntil: time })
+
+  it.each([null, false])('suspends a check until then, if spec.suspend is %s', (suspend) => {
+    expect(read({ suspend, pausedUntil: NOON + 1 })).toEqual(until(NOON + 1))
+    expect(read({ suspend, pausedUntil: NOON })).toEqual(none(suspend))
+    expect(read({ suspend })).toEqual(none(suspend))
+    expect(readPause({ suspend, pausedUntil: NOON + 1 }, null, null, NOON)).toEqual(until(NOON + 1))
+  })
+
+  it('has no effect beside spec.suspend', () => {
+    for (const pausedUntil of [UNTIL, 'kept', null] as const)
+      expect(read({ suspend: true, pausedUntil }, pausedTo(UNTIL), true)).toEqual(none(true))
+  })
+
+  it('has passed once the history of the check says so, whatever our clock says', () => {
+    expect(read({ suspend: null, pausedUntil: UNTIL }, aState({ status: 'new', since: UNTIL }))).toEqual(none(null))
+    expect(read({ suspend: null, pausedUntil: UNTIL }, aState({ since: UNTIL - 1 }))).toEqual(until(UNTIL))
+  })
+
+  it('is kept as long as the resource pauses the check', () => {
+    const kept = { suspend: null, pausedUntil: 'kept' } as const
+    expect(read(kept, pausedTo(UNTIL), true)).toEqual(until(UNTIL))
+    expect(read(kept, pausedTo(NOON), true)).toEqual(none(null))
+    expect(read(kept, pausedTo(UNTIL), null)).toEqual(none(null))
+    expect(read(kept, pausedTo(null), true)).toEqual(none(null))
+    expect(read(kept)).toEqual(none(null))
+  })
+
+  const planned = (check: Partial<StoredCheck>, wanted: Partial<Declaration>) => {
+    const decided = plan(facts({ check: aCheck(check) }), declaration(wanted))
+    return 'events' in decided ? decided.events : decided.kind
+  }
+
+  it('pauses, is moved, and is the same the second time', () => {
+    expect(planned({}, until(UNTIL))).toEqual([pauseUntil(UNTIL)])
+    const paused = { state: pausedTo(UNTIL), kubernetesSuspend: true }
+    expect(planned(paused, until(UNTIL))).toBe('nothing')
+    expect(planned(paused, until(UNTIL + 1))).toEqual([pauseUntil(UNTIL + 1)])
+    expect(planned(paused, none(true))).toEqual([pauseUntil(null)])
+    expect(planned({ state: pausedTo(null), kubernetesSuspend: true }, until(UNTIL))).toEqual([pauseUntil(UNTIL)])
+  })
+
+  it('resumes when it is taken away, but nothing that others paused', () => {
+    const paused = { state: pausedTo(UNTIL), kubernetesSuspend: true }
+    expect(planned(paused, none(null))).toEqual([{ kind: 'resume' }])
+    expect(planned(paused, none(false))).toEqual([{ kind: 'resume' }])
+    expect(planned({ state: pausedTo(null), kubernetesSuspend: true }, none(null))).toEqual([])
+    expect(planned({ state: pausedTo(UNTIL) }, none(null))).toBe('nothing')
+  })
+
+  it('pauses a check that a run of its suspended source took down', () => {
+    const down = { state: aState({ status: 'down', reason: 'failed' }), kubernetesSuspend: true, spec: FOLLOWED }
+    const followed = { spec: FOLLOWED, mayRun: true }
+    expect(planned(down, { ...followed, ...none(true) })).toBe('nothing')
+    expect(planned(down, { ...followed, ...until(UNTIL) })).toEqual([pauseUntil(UNTIL)])
   })
 })

@@ -40,6 +40,15 @@ it('exit codes of a warning are written as a list, and left out where there are 
   expect(of([])).not.toContain('warnExitCodes')
 })
 
+it('thresholds and reminders are written where they differ from their defaults', () => {
+  const of = (given: object) => renderHeartbeatCheck({ ...TEXTS, kubernetes, spec: { ...spec, ...given } })
+  expect(of({})).not.toMatch(/BeforeDown|remind/)
+  const given = { failuresBeforeDown: 3, missesBeforeDown: 2, remindEverySeconds: 300, remindOnEachRun: true }
+  expect(of(given)).toContain(
+    '  failuresBeforeDown: 3\n  missesBeforeDown: 2\n  remindEverySeconds: 300\n  remindOnEachRun: true\n',
+  )
+})
+
 const render = (name: string, resource: string) =>
   renderHeartbeatCheck({ ...TEXTS, kubernetes: { ...kubernetes, name: resource }, name, spec })
 

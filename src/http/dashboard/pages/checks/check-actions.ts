@@ -1,7 +1,7 @@
-/** Pause, resume and delete a check. */
+/** Resume and delete a check, and what leads to its pause (pause.ts). */
 
 import { getCheck, type StoredCheck } from '../../../../checks/find-checks.ts'
-import { pauseCheck, resumeCheck } from '../../../../checks/pause-resume.ts'
+import { resumeCheck } from '../../../../checks/pause-resume.ts'
 import { removeCheck } from '../../../../checks/remove-check.ts'
 import { type Html, html } from '../../html.ts'
 import { icon } from '../../icons.ts'
@@ -11,7 +11,6 @@ import { ago } from '../../words/time-words.ts'
 import { declarerOf, kubectl, type Resource, renderCommand, resourceWords } from './check-kubernetes.ts'
 
 export const checkActionRoutes = [
-  act('/checks/{id}/pause', 'write', pauseCheck, (id) => `/checks/${id}`, 'check-paused'),
   act('/checks/{id}/resume', 'write', resumeCheck, (id) => `/checks/${id}`, 'check-resumed'),
   page('/checks/{id}/delete', 'write', confirmDelete),
   act('/checks/{id}/delete', 'write', removeCheck, '/checks', 'check-deleted'),
@@ -26,8 +25,9 @@ export function renderActions(check: StoredCheck): Html {
   const turn = isPaused
     ? html`<form method="post" action="/checks/${id}/resume"><button type="submit">${icon('running')} Resume</button></form>`
     : html`<form method="post" action="/checks/${id}/pause"><button type="submit" class="secondary">${icon('paused')} Pause</button></form>`
+  const until = html`<a class="button secondary outline" href="/checks/${id}/pause">${isPaused ? 'Change the pause' : 'Pause until …'}</a>`
   return html`<nav class="buttons compact" aria-label="Actions">
-${isSuspendSet ? '' : turn}
+${isSuspendSet ? '' : html`${turn} ${until}`}
 ${spec.jobArea === null ? html`<a class="button secondary outline" href="/checks/${id}/how">How to ping</a>` : ''}
 <a class="button secondary outline" href="/checks/${id}/edit">${resource === null ? 'Edit' : 'Settings'}</a>
 <a class="button secondary outline" href="/checks/${id}/delete">Delete</a>
@@ -36,6 +36,9 @@ ${isSuspendSet ? explainSuspend(check, resource) : ''}`
 }
 
 function explainSuspend(check: StoredCheck, resource: Resource): Html {
+  if (check.kubernetesSuspend === true && check.state.pause?.until != null)
+    return html`<p>${resourceWords(resource)} pauses it by the annotation <code>heartbeat-operator.io/paused-until</code>. To resume it now, take the annotation away:</p>
+${renderCommand('suspend-command', `${kubectl('annotate', 'heartbeatcheck', resource)} heartbeat-operator.io/paused-until-`)}`
   const wanted = check.kubernetesSuspend !== true
   const patch = `-p '{"spec":{"suspend":${wanted}}}'`
   if (check.cronJob !== undefined) {

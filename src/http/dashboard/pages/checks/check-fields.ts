@@ -46,6 +46,10 @@ const ADVANCED: readonly FieldName[] = [
   'labels',
   'max_runtime_seconds',
   'warn_exit_codes',
+  'failures_before_down',
+  'misses_before_down',
+  'remind_every_seconds',
+  'remind_on_each_run',
   'resume_on_ping',
   'armed',
 ]
@@ -88,11 +92,20 @@ ${at('tags', 'Words to group checks by, with spaces between them.', text(noWords
 ${at('labels', 'For the routes of an Alertmanager, and in events: name=value on each line.', area(3, html`${noWords} placeholder="team=payments"`))}
 ${at('max_runtime_seconds', 'How long one run may take after its start ping. The check goes down when a run takes longer. Empty: any time.')}
 ${at('warn_exit_codes', 'With one of these the job is done, and a person should look at it: a warning instead of a failure. With spaces between them, such as 3 24.', text(noWords))}
+${at('failures_before_down', 'So many failures in a row take the check down, such as 3. Empty: the first one does.')}
+${at('misses_before_down', 'So many intervals in a row without a run that ended in time take the check down. Empty: the first one does.')}
+${at('remind_every_seconds', 'While the check is down, its channels are notified again each time this has passed, such as 1 day. Empty: they are not.')}
+${options.isReadOnly ? '' : at('remind_on_each_run', 'For a job that runs rarely: while the check is down, its channels are notified again at each further run that fails or is missed.', choice(REMIND))}
 ${options.isReadOnly ? '' : at('resume_on_ping', 'With its next ping: a success or a fail resumes a paused check, and counts.', choice(PAUSE_ENDS))}
 ${options.channels === undefined ? '' : renderChannels(options.channels, options)}
 ${isNew ? renderArmed(values) : ''}
 </details>`
 }
+
+const REMIND = [
+  ['', 'no'],
+  ['on', 'yes'],
+] as const
 
 const PAUSE_ENDS = [
   ['', 'when it is resumed'],

@@ -5,12 +5,11 @@ import type { CheckReview } from '../../../../checks/review-check.ts'
 import type { Instant } from '../../../../domain/check.ts'
 import type { PastRun } from '../../../../domain/runs.ts'
 import { type Html, html, isolated } from '../../html.ts'
-import { badge } from '../../icons.ts'
 import type { Request } from '../../page.ts'
 import { renderDurations } from '../../plots/durations.ts'
 import { DRAWN_RUNS, renderTimeline } from '../../plots/run-timeline.ts'
 import { section, table } from '../../ui/parts.ts'
-import { flipWords, OUTCOME_WORDS, shareWords, statusBadge } from '../../words/status-words.ts'
+import { flipBadge, flipWords, OUTCOME_WORDS, shareWords } from '../../words/status-words.ts'
 import { type ClockWords, clockOf, durationWords, whenOf } from '../../words/time-words.ts'
 import { deliveryList } from '../deliveries.ts'
 
@@ -96,8 +95,8 @@ export function renderFlips({ check, flips, hasOlderFlips, now }: CheckReview): 
   const isFollowed = check.spec.jobArea !== null
   const list = html`<ol class="rows flips">
 ${shown.map(
-  ({ at, to, reason, pingId, detail = null }) =>
-    html`<li>${reason === 'outage' ? badge('new', 'Not known') : statusBadge(to)} <span class="grow">${flipWords(reason, isFollowed)}${detail === null ? '' : html`: ${isolated(detail)}`}${
+  ({ at, pingId, detail = null, ...flip }) =>
+    html`<li>${flipBadge(flip)} <span class="grow">${flipWords(flip, isFollowed)}${detail === null ? '' : html`: ${isolated(detail)}`}${
       pingId === null
         ? ''
         : html` (<a href="/checks/${check.id}/pings/${pingId}">${isFollowed ? 'report' : 'ping'}</a>)`

@@ -2,7 +2,7 @@
 
 import type { CheckRecord } from '../../../../checks/find-checks.ts'
 import type { CheckReview } from '../../../../checks/review-check.ts'
-import type { Instant } from '../../../../domain/check.ts'
+import { type Instant, isChange } from '../../../../domain/check.ts'
 import type { LastRun, RunOutcome } from '../../../../domain/last-run.ts'
 import { type Html, html, isolated } from '../../html.ts'
 import { copyButton, facts, section } from '../../ui/parts.ts'
@@ -57,7 +57,7 @@ ${canCopy ? copyButton(id, 'the command') : ''}</div>`
 
 /** A command about one object. */
 export function kubectl(
-  act: 'delete' | 'describe' | 'patch',
+  act: 'annotate' | 'delete' | 'describe' | 'patch',
   kind: 'heartbeatcheck' | 'cronjob' | 'job',
   { namespace, name }: Pick<Resource, 'namespace' | 'name'>,
 ): string {
@@ -72,7 +72,7 @@ export function followedOf({ check, flips }: Pick<CheckReview, 'check' | 'flips'
 
 /** The Job of the last change, if that takes too long or blocks others, and has not ended. */
 function stuckOf({ state, cronJob }: CheckRecord, flips: CheckReview['flips']): StuckJob | null {
-  const job = flips.find(({ reason }) => reason !== 'outage')?.job ?? null
+  const job = flips.find(isChange)?.job ?? null
   if (state.status !== 'down' || job === null) return null
   // A missed run names the Job that waits and has not started, or the Job that blocks it. A Job that took too long may
   // have ended since, or may have been replaced.

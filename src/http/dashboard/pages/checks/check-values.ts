@@ -23,6 +23,10 @@ export const LABELS = {
   labels: 'Labels',
   max_runtime_seconds: 'Maximum run time',
   warn_exit_codes: 'Exit codes of a warning',
+  failures_before_down: 'Failures before it is down',
+  misses_before_down: 'Misses before it is down',
+  remind_every_seconds: 'Remind every',
+  remind_on_each_run: 'Remind of each run',
   resume_on_ping: 'A pause ends',
   channels: 'Channels',
   armed: 'Expect the first ping from now on',
@@ -64,6 +68,7 @@ export function valuesOfCheck(check: CheckRecord): Values {
   const { projectId, name, slug, description, tags, labels, channels, spec } = check
   const { periodSeconds, schedule, timeZone, graceSeconds, maxRuntimeSeconds } = spec
   const length = (seconds: number | null) => (seconds === null ? '' : spellDuration(seconds))
+  const ofMany = (count: number) => (count === 1 ? '' : `${count}`)
   return {
     ...NO_VALUES,
     project_id: projectId,
@@ -80,6 +85,10 @@ export function valuesOfCheck(check: CheckRecord): Values {
     grace_seconds: length(graceSeconds),
     max_runtime_seconds: length(maxRuntimeSeconds),
     warn_exit_codes: spec.warnExitCodes.join(' '),
+    failures_before_down: ofMany(spec.failuresBeforeDown),
+    misses_before_down: ofMany(spec.missesBeforeDown),
+    remind_every_seconds: length(spec.remindEverySeconds),
+    remind_on_each_run: spec.remindOnEachRun ? 'on' : '',
     resume_on_ping: spec.resumeOnPing ? 'on' : '',
     channels: channels === null ? ALL_CHANNELS : toText(channels),
   }
@@ -112,8 +121,11 @@ export function toBody(values: Values, changed: ReadonlySet<FieldName> | null): 
     labels,
     ...lengths,
     max_runtime_seconds: lengths.max_runtime_seconds ?? none,
-    // What is no number stays a text: the API rejects it.
-    warn_exit_codes: splitTags(values.warn_exit_codes).map((code) => (/^\d+$/.test(code) ? Number(code) : code)),
+    warn_exit_codes: splitTags(values.warn_exit_codes).map(toNumber),
+    failures_before_down: toNumber(values.failures_before_down.trim() || '1'),
+    misses_before_down: toNumber(values.misses_before_down.trim() || '1'),
+    remind_every_seconds: lengths.remind_every_seconds ?? none,
+    remind_on_each_run: values.remind_on_each_run !== '',
     // The zone goes with a schedule; beside a period the field has its default.
     time_zone: schedule === '' ? undefined : values.time_zone.trim() || DEFAULT_ZONE,
     schedule: schedule || undefined,
@@ -133,6 +145,11 @@ export function toBody(values: Values, changed: ReadonlySet<FieldName> | null): 
   if (schedule === '' && values.period_seconds.trim() === '')
     faults.period_seconds = `${LABELS.period_seconds} or ${LABELS.schedule} must be given.`
   return { body, faults }
+}
+
+/** What is no number stays a text: the API rejects it. */
+function toNumber(text: string): number | string {
+  return /^\d+$/.test(text) ? Number(text) : text
 }
 
 /** Twice the same is a fault of the API's body, so it stays. */
@@ -169,6 +186,7 @@ const LENGTHS = {
   period_seconds: LIMITS.periodSeconds,
   grace_seconds: LIMITS.graceSeconds,
   max_runtime_seconds: LIMITS.maxRuntimeSeconds,
+  remind_every_seconds: LIMITS.remindEverySeconds,
 } as const
 type LengthName = keyof typeof LENGTHS
 

@@ -14,6 +14,7 @@ import { type Html, html, isolated } from '../../html.ts'
 import { icon } from '../../icons.ts'
 import { type Page, page, type Request } from '../../page.ts'
 import { copyButton, crumbs, facts, section } from '../../ui/parts.ts'
+import { countSentence, reminderSentence, reminderWords, thresholdWords } from '../../words/incident-words.ts'
 import { scheduleWords } from '../../words/schedule-words.ts'
 import {
   flappingSentence,
@@ -87,7 +88,12 @@ function renderStatus(review: CheckReview, mayWrite: boolean): Html {
     open.length === 0
       ? ''
       : html`<p class="open-runs">${icon('running')} ${open.length === 1 ? 'Running' : `${open.length} runs are open, the first`} since ${clock(first)} (${durationWords(now - first)}).</p>`
-  const remarks = [flappingSentence(state), warningSentence(state)].filter((one) => one !== null)
+  const remarks = [
+    flappingSentence(state),
+    warningSentence(state),
+    countSentence(check),
+    reminderSentence(check, { now, clock }),
+  ].filter((one) => one !== null)
   const isUnused = mayWrite && facts.followed === null && state.status === 'new' && state.pingsTotal === 0
   return html`<div class="status-lines status-lines-${shownStatus(state, now)}">
 <p class="sentence" id="status"><strong>${statusSentence(facts)}</strong></p>
@@ -147,6 +153,8 @@ function renderFacts({ check, durations, now }: CheckReview): Html {
     ['Schedule', scheduleWords(spec)],
     ['Grace time', durationWords(spec.graceSeconds * 1_000)],
     ['Maximum run time', spec.maxRuntimeSeconds && durationWords(spec.maxRuntimeSeconds * 1_000)],
+    ['Down after', thresholdWords(spec)],
+    ['Reminders', reminderWords(spec)],
   ])
 }
 

@@ -21,6 +21,7 @@ const BIDI_CONTROLS = /\p{Bidi_Control}/gu
 export function renderHeartbeatCheck(check: DeclaredCheck): string {
   const { kubernetes, cronJob, name, description, tags, labels, spec } = check
   const { periodSeconds, schedule, timeZone, graceSeconds, maxRuntimeSeconds, warnExitCodes } = spec
+  const unlessOne = (count: number) => (count === 1 ? null : count)
   const source = cronJob === undefined ? null : `{kind: CronJob, name: ${yamlText(cronJob.name)}}`
   const isOwn = source === null
   const displayName = name.replace(BIDI_CONTROLS, '')
@@ -37,6 +38,10 @@ export function renderHeartbeatCheck(check: DeclaredCheck): string {
     ['graceSeconds', isOwn || graceSeconds !== FOLLOWED_DEFAULTS.graceSeconds ? graceSeconds : null],
     ['maxRuntimeSeconds', cronJob === undefined || isLimitGiven(cronJob, spec) ? maxRuntimeSeconds : null],
     ['warnExitCodes', warnExitCodes.length === 0 ? null : `[${warnExitCodes.join(', ')}]`],
+    ['failuresBeforeDown', unlessOne(spec.failuresBeforeDown)],
+    ['missesBeforeDown', unlessOne(spec.missesBeforeDown)],
+    ['remindEverySeconds', spec.remindEverySeconds],
+    ['remindOnEachRun', spec.remindOnEachRun ? 'true' : null],
   ]
   const lines = fields.filter(([, value]) => value !== null).map(([field, value]) => `  ${field}: ${value}\n`)
   const pairs = Object.entries(sortLabels(labels)).map(

@@ -17,6 +17,7 @@ import { deadlineOf } from '../../../../domain/transition.ts'
 import { type Html, html, isolated } from '../../html.ts'
 import { icon } from '../../icons.ts'
 import { renderStrip } from '../../plots/strip.ts'
+import { countWords } from '../../words/incident-words.ts'
 import { scheduleWords } from '../../words/schedule-words.ts'
 import { rowWords, statusBadge } from '../../words/status-words.ts'
 import { ago } from '../../words/time-words.ts'
@@ -55,8 +56,9 @@ function renderRow(check: SurveyedCheck, now: Instant): Html {
   const status = shownStatus(state, now)
   const hasRun = state.runs.some((run) => isRunning(run, now))
   const next = nextOf(check, status, now)
+  const counted = countWords(check)
   return html`<tr role="row" id="check-${id}" class="is-${status}">
-<td role="cell" class="check-status">${statusBadge(status)}${hasRun ? html` <span class="running">${icon('running')} Running</span>` : ''}${isFlapping(state) ? html` <span class="flapping">Flapping</span>` : ''}${status === 'down' && acknowledgementAt(state, now) !== null ? html` <span class="acknowledged">Acknowledged</span>` : ''}${state.lastOutcome === 'warn' ? html` <span class="warned">Warning</span>` : ''}
+<td role="cell" class="check-status">${statusBadge(status)}${hasRun ? html` <span class="running">${icon('running')} Running</span>` : ''}${isFlapping(state) ? html` <span class="flapping">Flapping</span>` : ''}${status === 'down' && acknowledgementAt(state, now) !== null ? html` <span class="acknowledged">Acknowledged</span>` : ''}${state.lastOutcome === 'warn' ? html` <span class="warned">Warning</span>` : ''}${counted === null ? '' : html` <span class="counted">${counted}</span>`}
 <span class="why">${whyOf(check, status, now)}</span></td>
 <th role="rowheader" scope="row" class="check-name"><a href="/checks/${id}">${isolated(name)}</a>${renderTags(tags)}</th>
 <td role="cell" class="check-place"><a href="/checks?project=${project.slug}">${isolated(project.name)}</a><span>${placeOf(check)}</span></td>
