@@ -111,6 +111,18 @@ it('a message to Matrix loses the beginning of the output, and the end of the de
   expect(message.body).toMatch(/:\n…"+\n\nAbout this check:\n"+…\n/)
 })
 
+it('a digest to Matrix names all, also with the longest texts', () => {
+  const quotes = '"'.repeat(1_024)
+  const events = manyFlipEvents(51, () => ({
+    facts: { reason: 'failed', detail: quotes },
+    check: { name: quotes.slice(-100) },
+  }))
+  const digest = renderDigest(aDigest(events), links)
+  expect(digest.body.match(/ is down: /g)).toHaveLength(50)
+  expect(digest.body).toContain('\nAnd 1 more: 1 down\n')
+  expect(Buffer.byteLength(JSON.stringify(digest))).toBeLessThanOrEqual(LIMIT)
+})
+
 it('a message to Matrix fits into an event, is well-formed and mentions nobody, whatever is in it', () => {
   const unit = fc.constantFrom('&', '<', '"', '</code>', '\\', 'x', '\n', '🔥', 'é', '漢', '@', '.', '#', 'https://')
   const text = (maxLength: number) => fc.string({ unit, minLength: maxLength / 2, maxLength })

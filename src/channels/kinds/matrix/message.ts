@@ -7,7 +7,7 @@ import type { Digest } from '../../../domain/digest.ts'
 import type { Event } from '../../../domain/event.ts'
 import { describeDigest } from '../digest-text.ts'
 import { describeEvent, type EventText } from '../event-text.ts'
-import { cutLine, fitLines, fitWords, isText } from '../fit.ts'
+import { cutLine, fitWords, isText } from '../fit.ts'
 import { type Links, type Place, placesOf } from '../kind.ts'
 import { type Block, blocksOf, disarm, escapeHtml, linesOf, MARKS } from '../message-text.ts'
 
@@ -35,17 +35,11 @@ export function renderMessage(event: Event, links: Links): MatrixMessage {
   return render(fitWords(words, (fitted) => fits(render(fitted))))
 }
 
+/** The lines of all checks that a digest names always fit. */
 export function renderDigest(digest: Digest, links: Links): MatrixMessage {
   const { tone, headline, checks, rest, note, link } = describeDigest(digest, links)
-  const render = (shown: readonly string[]) => {
-    const lines = [...shown, rest(shown.length), note].filter(isText)
-    return toMessage(`${MARKS[tone]} ${headline}`, lines, [], [{ label: 'All checks', url: link }])
-  }
-  return fitLines(
-    checks.map((check) => disarm(cutLine(check))),
-    render,
-    fits,
-  )
+  const lines = [...checks.map((check) => disarm(cutLine(check))), rest(checks.length), note].filter(isText)
+  return toMessage(`${MARKS[tone]} ${headline}`, lines, [], [{ label: 'All checks', url: link }])
 }
 
 function toMessage(
