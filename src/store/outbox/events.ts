@@ -66,7 +66,8 @@ export function insertEvents(events: readonly NewEvent[]): Statement {
           i (event_id, check_key, flip_id, type, data, at, ping_id, own_detail, own_job, suppressed)
         left join lateral (
           select case when about then detail end as detail, case when about then job end as job from (
-            select f.detail, f.job, f.reason = i.data ->> 'reason' and f.at = (i.data ->> 'occurred_at')::timestamptz as about from flips f
+            select f.detail, f.job, f.reason = i.data ->> 'reason'
+                and (i.flip_id is not null or date_trunc('milliseconds', f.at) = (i.data ->> 'occurred_at')::timestamptz) as about from flips f
             where f.check_key = i.check_key and (i.flip_id is null or f.id = i.flip_id) order by f.id desc limit 1) f) f on true
         left join lateral (
           select c.id as check_id, c.channels as chosen, p.id as project_id, p.organization_id, jsonb_strip_nulls(jsonb_build_object('description', c.description)) || jsonb_build_object(
