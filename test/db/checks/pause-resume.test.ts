@@ -55,7 +55,6 @@ describe('pausing', () => {
       consecutiveFailures: 0,
       consecutiveMisses: 0,
       pause: { by: doerOf(tenant), until: null, comment: null },
-      acknowledged: null,
       downNotifiedAt: null,
       reminders: 0,
     })

@@ -229,6 +229,7 @@ describe('the OpenAPI document', () => {
     ['check.down, missed', anEvent('missed', 'down')],
     ['check.down, failed', anEvent('failed', 'down')],
     ['check.down, overran', anEvent('overran', 'down')],
+    ['check.down of an incident', aFlipEvent({ facts: { incident_at: '2026-11-21T03:00:00.000Z' } })],
     [
       'check.down of a run of a CronJob',
       anEvent('failed', 'down', {

@@ -47,6 +47,11 @@ it.each([
   ['requests to the dashboard of one user', [`${number(edge.DASHBOARD_REQUESTS)} in a minute`]],
   ['badges of a badge key', [`${number(edge.BADGES)} in a minute`]],
   [
+    'links of messages that we have not signed',
+    [`${edge.FORGED_LINKS.address} in a minute from an address`, `${edge.FORGED_LINKS.network} from an IPv6 /56`],
+  ],
+  ['requests by the link of one check', [`${edge.LINK_REQUESTS} in a minute`]],
+  [
     'pages and changes of the dashboard at the same time',
     [
       `${PAGES.atOnce} pages are read, ${PAGES.perKey} of an organization`,
