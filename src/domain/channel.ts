@@ -13,6 +13,9 @@ export const CHANNEL_KINDS = [
   'discord',
   'googlechat',
   'pagerduty',
+  'telegram',
+  'ntfy',
+  'matrix',
   'apprise',
 ] as const
 export type ChannelKind = (typeof CHANNEL_KINDS)[number]

@@ -201,7 +201,13 @@ function compareOutcome(
 }
 
 /** What is read beside the check, such as the usual duration, does not follow from its history here. */
-function withoutContext({ last_success_at: _success, missed_runs: _missed, usual_ms: _usual, ...data }: EventFacts) {
+function withoutContext({
+  incident_at: _incident,
+  last_success_at: _success,
+  missed_runs: _missed,
+  usual_ms: _usual,
+  ...data
+}: EventFacts) {
   return data
 }
 

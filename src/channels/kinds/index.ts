@@ -16,12 +16,18 @@ import { createEmailSender } from './email/send.ts'
 import { googleChatConfig } from './googlechat/config.ts'
 import { createGoogleChatSender } from './googlechat/send.ts'
 import { defineKind, type Kind, type SenderContext } from './kind.ts'
+import { matrixConfig } from './matrix/config.ts'
+import { createMatrixSender } from './matrix/send.ts'
+import { ntfyConfig } from './ntfy/config.ts'
+import { createNtfySender } from './ntfy/send.ts'
 import { pagerdutyConfig } from './pagerduty/config.ts'
 import { createPagerdutySender } from './pagerduty/send.ts'
 import { slackConfig } from './slack/config.ts'
 import { createSlackSender } from './slack/send.ts'
 import { teamsConfig } from './teams/config.ts'
 import { createTeamsSender } from './teams/send.ts'
+import { telegramConfig } from './telegram/config.ts'
+import { createTelegramSender } from './telegram/send.ts'
 import { webhookConfig } from './webhook/config.ts'
 import { createWebhookSender } from './webhook/send.ts'
 
@@ -35,6 +41,9 @@ export const KINDS = {
   googlechat: defineKind(googleChatConfig, createGoogleChatSender),
   pagerduty: defineKind(pagerdutyConfig, createPagerdutySender),
   apprise: defineKind(appriseConfig, createAppriseSender),
+  telegram: defineKind(telegramConfig, createTelegramSender),
+  ntfy: defineKind(ntfyConfig, createNtfySender),
+  matrix: defineKind(matrixConfig, createMatrixSender),
 } satisfies Record<ChannelKind, Kind>
 
 /** A sender for each kind. */

@@ -57,6 +57,7 @@ describe('a new check', () => {
       consecutiveFailures: 0,
       consecutiveMisses: 0,
       pause: null,
+      acknowledged: null,
       downNotifiedAt: null,
       reminders: 0,
       lastSuccessAt: null,

@@ -61,6 +61,7 @@ describe('a new resource', () => {
         consecutiveFailures: 0,
         consecutiveMisses: 0,
         pause: null,
+        acknowledged: null,
         downNotifiedAt: null,
         reminders: 0,
       },

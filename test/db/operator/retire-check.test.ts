@@ -132,6 +132,7 @@ describe('a re-created resource', () => {
           consecutiveFailures: 0,
           consecutiveMisses: 0,
           pause: null,
+          acknowledged: null,
           downNotifiedAt: null,
           reminders: 0,
         },

@@ -26,6 +26,13 @@ describe('a channel that cannot work', () => {
     ['webhook', { url: 'http://10.0.0.1/x' }, 'config.url', '10.0.0.1 is a private address'],
     ['webhook', { url: 'http://0x7f000001/' }, 'config.url', '127.0.0.1 is a loopback address'],
     ['slack', { url: 'http://[::ffff:169.254.169.254]/' }, 'config.url', 'is a link-local address'],
+    ['ntfy', { topic: 'x', url: 'http://10.0.0.1' }, 'config.url', '10.0.0.1 is a private address'],
+    [
+      'matrix',
+      { homeserver: 'http://127.0.0.1:8008', room_id: '!a:b', token: 'x' },
+      'config.homeserver',
+      '127.0.0.1 is a loopback address',
+    ],
     [
       'alertmanager',
       { urls: ['http://example.com', 'http://[fd00::1]:9093'] },

@@ -109,6 +109,9 @@ describe('a channel', () => {
       ['webhook', { url: 'https://user:geheim@example.com/hook?token=geheim' }],
       ['slack', { url: 'https://hooks.slack.com/services/geheim' }],
       ['alertmanager', { urls: ['http://user:geheim@am:9093'] }],
+      ['telegram', { token: `1:${'geheim'.repeat(6)}`, chat_id: -1001234567890 }],
+      ['ntfy', { topic: 'x', url: 'https://user:geheim@ntfy.example.com', token: 'tk_geheim' }],
+      ['matrix', { homeserver: 'https://matrix.example.com', room_id: '!a:b', token: 'geheim' }],
     ]) {
       const { secret } = await make({ kind, config })
       if (secret !== undefined) secrets.push(secret)

@@ -36,6 +36,13 @@ const CONFIGS = {
   discord: { url: 'https://discord.com/api/webhooks/1/s3cret' },
   pagerduty: { routing_key: 's3cret-key', url: 'https://events.example.com/t0ken' },
   apprise: { url: 'https://u:s3cret@apprise.example.com', urls: 'pover://t0ken@s3cret' },
+  telegram: {
+    token: `123456789:${'s3cret'.repeat(6)}`,
+    chat_id: '@ops_room',
+    url: 'https://u:t0ken@telegram.example.com',
+  },
+  ntfy: { topic: 'heartbeat', url: 'https://u:s3cret@ntfy.example.com', token: 'tk_t0ken' },
+  matrix: { homeserver: 'https://u:s3cret@matrix.example.com', room_id: '!a:example.com', token: 'syt_t0ken' },
 }
 const makeChannel = async (fields: object = {}, key?: string): Promise<string> =>
   (await api.addChannel({ config: CONFIGS.webhook, ...fields }, key)).id

@@ -6,10 +6,13 @@ import { startApprise } from './apprise.ts'
 import { startDiscord } from './discord.ts'
 import { startEmail } from './email.ts'
 import { startGoogleChat } from './googlechat.ts'
+import { startMatrix } from './matrix.ts'
+import { startNtfy } from './ntfy.ts'
 import { startPagerduty } from './pagerduty.ts'
 import type { Service } from './service.ts'
 import { startSlack } from './slack.ts'
 import { startTeams } from './teams.ts'
+import { startTelegram } from './telegram.ts'
 import { startWebhook } from './webhook.ts'
 
 export const SERVICES: Readonly<Record<ChannelKind, () => Promise<Service & { readonly smtpPort?: number }>>> = {
@@ -22,4 +25,7 @@ export const SERVICES: Readonly<Record<ChannelKind, () => Promise<Service & { re
   googlechat: startGoogleChat,
   pagerduty: startPagerduty,
   apprise: startApprise,
+  telegram: startTelegram,
+  ntfy: startNtfy,
+  matrix: startMatrix,
 }

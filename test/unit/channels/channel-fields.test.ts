@@ -15,6 +15,19 @@ const PEER_RULE = `${URL_RULE}, and without ? and /api/v2/alerts at the end`
 const DISCORD_RULE = `${URL_RULE}, and without /slack at the end: remove it, or use the kind slack`
 const LABEL_RULE =
   'must have a name of at most 200 letters, digits and _ that begins with a letter or one _, and is not alertname, namespace, check, project or reason'
+const BASE_RULE = `${URL_RULE}, and without ?`
+const NTFY_RULE = `${URL_RULE}, and without ? and a path: the topic has a field of its own`
+const CHAT_RULE =
+  'must be the id of a chat, such as -1001234567890, or the @name of a public channel or group, of 4 to 32 letters, digits and _'
+const THREAD_RULE = 'must be an integer from 1 to 2147483647'
+const BOT_RULE = 'must be the token of a bot, such as 123456789:AAEx…'
+const TOPIC_RULE = 'must be 1 to 64 letters, digits, - and _'
+const PRIORITY_RULE = 'must be an integer from 1 to 5'
+const TOKEN_RULE = 'must be an access token of at most 1000 letters, digits and -, ., _, ~, +, /'
+const ROOM_RULE =
+  'must be the id of a room, which begins with !, such as !abcdefg:example.com; not an alias, which begins with #. Element shows the id in the settings of the room, under Advanced'
+const bot = { token: `123456789:${'x'.repeat(35)}`, chat_id: '@ops_room' }
+const room = { homeserver: 'https://matrix.example.com', room_id: '!abcdefg:example.com', token: 'syt_x' }
 const VALUE_RULE = 'must be text of 1 to 200 characters, without control characters'
 const longUrl = (length: number) => `https://example.com/${'x'.repeat(length - 20)}`
 const many = <T>(count: number, make: (index: number) => T) => Array.from({ length: count }, (_, index) => make(index))
@@ -64,6 +77,22 @@ describe('a new channel', () => {
       { url: 'http://apprise:8000/', key: 'k'.repeat(128), tag: `a, ${'b'.repeat(197)}` },
     ],
     ['services of 1,000 characters', 'apprise', { url: 'https://a.example', urls: `json://${'x'.repeat(1_000)}` }],
+    ['the shortest token of a bot', 'telegram', { ...bot, token: `1:${'x'.repeat(30)}` }],
+    ['the longest token of a bot', 'telegram', { ...bot, token: `${'1'.repeat(16)}:${'-_'.repeat(30)}` }],
+    ['the shortest name of a chat', 'telegram', { ...bot, chat_id: '@abcd' }],
+    ['the longest name of a chat', 'telegram', { ...bot, chat_id: `@${'a'.repeat(32)}` }],
+    ['the id of a chat as a number', 'telegram', { ...bot, chat_id: -999_999_999_999_999 }],
+    ['the id of a chat as text', 'telegram', { ...bot, chat_id: '-999999999999999' }],
+    ['the first topic', 'telegram', { ...bot, thread_id: 1 }],
+    ['the last topic', 'telegram', { ...bot, thread_id: 2_147_483_647 }],
+    ['a server below a path', 'telegram', { ...bot, url: 'https://example.com/telegram/' }],
+    ['the shortest topic', 'ntfy', { topic: '-' }],
+    ['the longest topic', 'ntfy', { topic: '_'.repeat(64) }],
+    ['a server of its own', 'ntfy', { topic: 'x', url: 'https://user:password@ntfy.example.com:8443/', priority: 1 }],
+    ['the highest priority', 'ntfy', { topic: 'x', token: `tk_${'x'.repeat(997)}`, priority: 5 }],
+    ['a room of version 12', 'matrix', { ...room, room_id: '!31hneApxJ_1o-63DmFrpeqnkFfWppnzWso1JvH3ogLM' }],
+    ['the longest id of a room', 'matrix', { ...room, room_id: `!${'x'.repeat(254)}` }],
+    ['a homeserver below a path', 'matrix', { ...room, homeserver: 'https://example.com/matrix' }],
     ['twenty recipients', 'email', { to: many(20, (index) => `user${index}@example.com`) }],
   ])('may have %s', (_, kind, config) => {
     expect(faultOf({ ...aWebhook, kind, config })).toBeUndefined()
@@ -199,6 +228,83 @@ describe('a new channel', () => {
       'config.urls',
       'must be URLs of Apprise (service://...) with commas or spaces between them: ASCII without quotes and backslashes, at most 1000 characters after the first ://',
     ]),
+    ['telegram', { chat_id: 1 }, 'config.token', 'is required'],
+    ...[
+      'x',
+      `1:${'x'.repeat(29)}`,
+      `1:${'x'.repeat(61)}`,
+      `0:${'x'.repeat(35)}`,
+      `${'1'.repeat(17)}:${'x'.repeat(35)}`,
+      `bot1:${'x'.repeat(35)}`,
+      `1:${'x'.repeat(35)}/`,
+      1,
+    ].map((token): [string, object, string, string] => ['telegram', { ...bot, token }, 'config.token', BOT_RULE]),
+    ['telegram', { token: bot.token }, 'config.chat_id', 'is required'],
+    ['telegram', { ...bot, chat_id: null }, 'config.chat_id', 'cannot be null'],
+    ...[
+      'ops_room',
+      '@abc',
+      `@${'a'.repeat(33)}`,
+      '@1abc',
+      '@ops-room',
+      '',
+      '-',
+      '1.5',
+      '1000000000000000',
+      1e15,
+      -1e15,
+      1.5,
+      true,
+    ].map((chat_id): [string, object, string, string] => [
+      'telegram',
+      { ...bot, chat_id },
+      'config.chat_id',
+      CHAT_RULE,
+    ]),
+    ...[0, 2_147_483_648, 1.5, '7'].map((thread_id): [string, object, string, string] => [
+      'telegram',
+      { ...bot, thread_id },
+      'config.thread_id',
+      THREAD_RULE,
+    ]),
+    ['telegram', { ...bot, url: 'https://example.com/?x' }, 'config.url', BASE_RULE],
+    ['telegram', { ...bot, secret: 'x' }, 'config.secret', 'is not a known field'],
+    ['ntfy', {}, 'config.topic', 'is required'],
+    ...['', '_'.repeat(65), 'a/b', 'a b', 'ä', 1].map((topic): [string, object, string, string] => [
+      'ntfy',
+      { topic },
+      'config.topic',
+      TOPIC_RULE,
+    ]),
+    ...['https://ntfy.sh/topic', 'https://ntfy.sh//', 'https://ntfy.sh?x', 'ntfy.sh'].map(
+      (url): [string, object, string, string] => ['ntfy', { topic: 'x', url }, 'config.url', NTFY_RULE],
+    ),
+    ...[0, 6, 1.5, '5'].map((priority): [string, object, string, string] => [
+      'ntfy',
+      { topic: 'x', priority },
+      'config.priority',
+      PRIORITY_RULE,
+    ]),
+    ...['', 'x'.repeat(1_001), 'a b', 'a\r\nb', 'ä'].map((token): [string, object, string, string] => [
+      'ntfy',
+      { topic: 'x', token },
+      'config.token',
+      TOKEN_RULE,
+    ]),
+    ['ntfy', { topic: 'x', token: null }, 'config.token', 'cannot be null'],
+    ['matrix', { ...room, homeserver: 'matrix.example.com' }, 'config.homeserver', BASE_RULE],
+    ['matrix', { ...room, homeserver: 'https://example.com/?x' }, 'config.homeserver', BASE_RULE],
+    ...[
+      '#room:example.com',
+      '@user:example.com',
+      '!',
+      `!${'x'.repeat(255)}`,
+      '!a b:example.com',
+      '!ä:example.com',
+      1,
+    ].map((room_id): [string, object, string, string] => ['matrix', { ...room, room_id }, 'config.room_id', ROOM_RULE]),
+    ['matrix', { ...room, token: 'a b' }, 'config.token', TOKEN_RULE],
+    ['matrix', { ...room, token: undefined }, 'config.token', 'is required'],
     ['email', { to: [] }, 'config.to', 'must be a list of 1 to 20 e-mail addresses'],
     ['email', { to: 'a@example.com' }, 'config.to', 'must be a list of 1 to 20 e-mail addresses'],
     [

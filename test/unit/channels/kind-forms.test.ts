@@ -19,6 +19,9 @@ const EXAMPLES = {
   discord: { url: 'https://discord.com/api/webhooks/1/x' },
   pagerduty: { routing_key: 'k'.repeat(32), severity: 'info', url: 'https://events.example.com/' },
   apprise: { url: 'https://apprise.example.com', key: 'ops', tag: 'a, b' },
+  telegram: { token: `1:${'x'.repeat(35)}`, chat_id: '@ops_room', thread_id: 7, url: 'https://telegram.example.com' },
+  ntfy: { topic: 'heartbeat', url: 'https://ntfy.example.com', token: 'tk_x', priority: 5 },
+  matrix: { homeserver: 'https://matrix.example.com', room_id: '!a:example.com', token: 'syt_x' },
 }
 
 describe.each(CHANNEL_KINDS)('the form of the kind %s', (kind) => {

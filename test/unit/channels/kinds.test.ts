@@ -4,8 +4,11 @@ import type { DiscordSettings } from '../../../src/channels/kinds/discord/config
 import type { EmailSettings } from '../../../src/channels/kinds/email/config.ts'
 import type { GoogleChatSettings } from '../../../src/channels/kinds/googlechat/config.ts'
 import { KINDS } from '../../../src/channels/kinds/index.ts'
+import type { MatrixSettings } from '../../../src/channels/kinds/matrix/config.ts'
+import type { NtfySettings } from '../../../src/channels/kinds/ntfy/config.ts'
 import type { SlackSettings } from '../../../src/channels/kinds/slack/config.ts'
 import type { TeamsSettings } from '../../../src/channels/kinds/teams/config.ts'
+import type { TelegramSettings } from '../../../src/channels/kinds/telegram/config.ts'
 import type { WebhookSettings } from '../../../src/channels/kinds/webhook/config.ts'
 
 type Settings =
@@ -16,6 +19,9 @@ type Settings =
   | DiscordSettings
   | TeamsSettings
   | GoogleChatSettings
+  | TelegramSettings
+  | NtfySettings
+  | MatrixSettings
 
 const secrets = [{ secret: 'whsec_stored', expiresAt: null }]
 const webhook = (url: string): WebhookSettings => ({ kind: 'webhook', url, secrets })
@@ -76,6 +82,41 @@ describe('the config that is shown', () => {
   })
 })
 
+describe('the config with a server and a token', () => {
+  it.each<[Settings, object]>([
+    [
+      { kind: 'telegram', token: '1:geheim', chat_id: -1001, thread_id: 7, url: 'https://u:geheim@tg.example.com/bot' },
+      { token: '…', chat_id: -1001, thread_id: 7, url: 'https://…@tg.example.com/bot' },
+    ],
+    [
+      { kind: 'telegram', token: '1:geheim', chat_id: '@ops' },
+      { token: '…', chat_id: '@ops' },
+    ],
+    [
+      { kind: 'ntfy', topic: 'ops', url: 'https://u:geheim@ntfy.example.com', token: 'tk_geheim', priority: 5 },
+      { topic: 'ops', url: 'https://…@ntfy.example.com', token: '…', priority: 5 },
+    ],
+    [{ kind: 'ntfy', topic: 'ops' }, { topic: 'ops' }],
+    [
+      { kind: 'matrix', homeserver: 'https://u:geheim@matrix.example.com', room_id: '!a:b', token: 'geheim' },
+      { homeserver: 'https://…@matrix.example.com', room_id: '!a:b', token: '…' },
+    ],
+  ])('%j is shown without secrets, and has no field that it does not have', (settings, shown) => {
+    expect(show(settings)).toStrictEqual(shown)
+    expect(KINDS[settings.kind].config.shown.parse(shown)).toStrictEqual(shown)
+    expect(toSettings(settings.kind, shown, settings)).toStrictEqual(settings)
+  })
+
+  it.each<[Settings, string]>([
+    [{ kind: 'telegram', token: '1:x', chat_id: 1 }, 'https://api.telegram.org'],
+    [{ kind: 'telegram', token: '1:x', chat_id: 1, url: 'http://10.0.0.1' }, 'http://10.0.0.1'],
+    [{ kind: 'ntfy', topic: 'x' }, 'https://ntfy.sh'],
+    [{ kind: 'ntfy', topic: 'x', url: 'http://10.0.0.1' }, 'http://10.0.0.1'],
+  ])('%j sends to %s', (settings, url) => {
+    expect(KINDS[settings.kind].config.urlsOf(settings)).toEqual([{ url, field: 'url' }])
+  })
+})
+
 describe('a config that is sent back as it was shown', () => {
   const stored: Settings[] = [
     webhook('https://user:geheim@example.com/hook?token=geheim'),
@@ -89,6 +130,9 @@ describe('a config that is sent back as it was shown', () => {
     { kind: 'discord', url: 'https://discord.com/api/webhooks/1/geheim' },
     { kind: 'teams', url: 'https://x.environment.api.powerplatform.com:443/invoke?sv=1.0&sig=geheim' },
     { kind: 'googlechat', url: 'https://chat.googleapis.com/v1/spaces/AAAA/messages?key=geheim&token=geheim' },
+    { kind: 'telegram', token: '1:geheim', chat_id: '@ops', url: 'https://tg.example.com' },
+    { kind: 'ntfy', topic: 'ops', token: 'tk_geheim' },
+    { kind: 'matrix', homeserver: 'https://matrix.example.com', room_id: '!a:b', token: 'geheim' },
   ]
 
   it.each(stored)('keeps the stored settings: $kind', (settings) => {
@@ -113,6 +157,14 @@ describe('a config that is sent back as it was shown', () => {
     ['teams', { url: 'https://evil.example/…' }, 'url', stored[5]!],
     ['googlechat', { url: 'https://evil.example/…' }, 'url', stored[6]!],
     ['alertmanager', { urls: ['http://am-0:9093', 'http://…@evil:9093'] }, 'urls.1', stored[2]!],
+    // A token is kept at its own server only: nobody can lead it to another one.
+    ['telegram', { token: '…', chat_id: '@ops', url: 'https://evil.example' }, 'token', stored[7]!],
+    ['telegram', { token: '…', chat_id: '@ops' }, 'token', stored[7]!],
+    ['telegram', { token: '…', chat_id: '@ops' }, 'token', null],
+    ['ntfy', { topic: 'ops', token: '…', url: 'https://evil.example' }, 'token', stored[8]!],
+    ['ntfy', { topic: 'ops', url: 'https://…@evil.example' }, 'url', stored[8]!],
+    ['matrix', { homeserver: 'https://evil.example', room_id: '!a:b', token: '…' }, 'token', stored[9]!],
+    ['matrix', { homeserver: 'https://…@evil.example', room_id: '!a:b', token: '…' }, 'homeserver', stored[9]!],
   ] as const)('with a change is rejected: %s %j', (kind, config, field, settings) => {
     const message = 'must be written out: … stands for what is not shown, and the rest is not as it was'
     expect(() => toSettings(kind, config, settings)).toThrow(

@@ -42,15 +42,25 @@ const operations = ROUTES.map(({ id, method, path, endpoint }) => ({
 }))
 
 /** Opaque, or a language of their own: a schema cannot say which texts are valid. */
-const VALID_TEXTS: readonly [isMeant: (schema: JsonSchema) => boolean, texts: fc.Arbitrary<string>][] = [
-  [({ pattern = '' }) => pattern.includes('://'), fc.webUrl({ withQueryParameters: false })],
+const VALID_TEXTS: readonly [
+  isMeant: (schema: JsonSchema) => boolean,
+  texts: (schema: JsonSchema) => fc.Arbitrary<string>,
+][] = [
+  [({ pattern = '' }) => pattern.includes('://'), urlsOf],
   [
     ({ pattern = '' }) => pattern.includes('{51,71}'),
-    fc.constant(
-      `list.${Buffer.from(`1763700000000123.${'0199aaaa-0000-7000-8000-00000000000a'}`).toString('base64url')}`,
-    ),
+    () =>
+      fc.constant(
+        `list.${Buffer.from(`1763700000000123.${'0199aaaa-0000-7000-8000-00000000000a'}`).toString('base64url')}`,
+      ),
   ],
 ]
+
+/** Without a path where the schema allows none. */
+function urlsOf({ pattern = '' }: JsonSchema): fc.Arbitrary<string> {
+  const allowed = new RegExp(pattern, 'u')
+  return fc.webUrl({ withQueryParameters: false }).map((url) => (allowed.test(url) ? url : new URL(url).origin))
+}
 
 function arbitraryOf(schema: JsonSchema): fc.Arbitrary<unknown> {
   const { $ref, anyOf, oneOf = anyOf, type, properties, additionalProperties } = schema
@@ -85,7 +95,7 @@ function arbitraryOf(schema: JsonSchema): fc.Arbitrary<unknown> {
 
 function textOf(schema: JsonSchema): fc.Arbitrary<string> {
   const { format, pattern, minLength = 0, maxLength = 5_000 } = schema
-  const valid = VALID_TEXTS.find(([isMeant]) => isMeant(schema))?.[1]
+  const valid = VALID_TEXTS.find(([isMeant]) => isMeant(schema))?.[1](schema)
   if (valid !== undefined) return valid
   if (format === 'uuid') return fc.uuid()
   if (format === 'date-time')

@@ -1,0 +1,36 @@
+/** The words of an event as lines and blocks, for the kinds whose messages are one text: Telegram, ntfy and Matrix. Plain text without mark-up. */
+
+import type { EventText, Tone } from './event-text.ts'
+import { isText } from './fit.ts'
+
+/** Before a headline where there are no colours. */
+export const MARKS: Readonly<Record<Tone, string>> = { failure: '🔴', warning: '🟡', success: '🟢', info: '🔵' }
+
+/** What chats make links and mentions of: `@name`, `#room`, `$USD`, `/command`, `https://`, `example.com`, `+1202`. */
+const LINKED = /[@#$](?=[\p{L}\p{N}_])|(?<![\p{L}\p{N}_/])\/(?=[\p{L}\p{N}_])|:(?=\/\/)|\.(?=[\p{L}\p{N}])|\+(?=\d)/gu
+
+/** With a zero-width space in what a chat would make a link or a mention of: names, and reasons that quote a cluster, are untrusted. */
+export function disarm(text: string): string {
+  return text.replace(LINKED, '$&\u200b')
+}
+
+const ESCAPES: Readonly<Record<string, string>> = { '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;' }
+
+export const escapeHtml = (text: string) => text.replace(/[&<>"]/g, (character) => ESCAPES[character]!)
+
+/** What follows the headline, a line each: why, since when, what is known, where. */
+export function linesOf({ reason, facts, location }: EventText): string[] {
+  return [reason, ...facts, location].filter(isText)
+}
+
+export interface Block {
+  readonly title: string
+  readonly text: string
+}
+
+/** What follows the lines: texts of several lines. */
+export function blocksOf({ output, description }: EventText): Block[] {
+  return [output, description === null ? null : { title: 'About this check', text: description }].flatMap((block) =>
+    block === null ? [] : [{ title: `${block.title}:`, text: block.text }],
+  )
+}
