@@ -185,7 +185,7 @@ export const AcknowledgeBody = z
     for_seconds: field
       .integerWithin(LIMITS.acknowledgeSeconds)
       .optional()
-      .meta({ description: 'How long it holds. Left out: until the incident ends.' }),
+      .meta({ description: 'Seconds for which it holds. Left out: until the incident ends.' }),
     comment: field.comment().nullable().optional(),
   })
   .meta({ id: 'AcknowledgeBody' })
