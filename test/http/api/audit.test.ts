@@ -25,6 +25,11 @@ const newest = async (query = '') => (await entries(`?limit=1${query}`))[0]!
 const make = async (path: string, json: object) => (await api.client.post(path, json)).body
 
 const aCheck = async () => `/checks/${(await api.addCheck({ name: 'Backup' })).id}`
+const aDownCheck = async () => {
+  const { id, public_id } = await api.addCheck({ name: 'Backup' })
+  await api.ping(public_id, { type: 'fail', exitCode: 1 })
+  return `/checks/${id}`
+}
 const aChannel = async (fields = {}) => {
   const config = { url: 'https://example.com/hooks/T0CKEN?key=s3cret' }
   return `/channels/${(await make('/channels', { kind: 'webhook', name: 'Pager', config, ...fields })).id}`
@@ -74,6 +79,12 @@ const CALLS: Record<string, () => Promise<[path: string, json?: object | undefin
   'POST /checks': async () => ['/checks', { project_id: api.project, name: 'Backup' }],
   'PATCH /checks/{id}': async () => [await aCheck(), { grace_seconds: 60 }],
   'DELETE /checks/{id}': async () => [await aCheck()],
+  'POST /checks/{id}/acknowledge': async () => [`${await aDownCheck()}/acknowledge`],
+  'DELETE /checks/{id}/acknowledge': async () => {
+    const path = `${await aDownCheck()}/acknowledge`
+    await api.client.post(path)
+    return [path]
+  },
   'POST /checks/{id}/pause': async () => [`${await aCheck()}/pause`],
   'POST /checks/{id}/resume': async () => {
     const path = await aCheck()

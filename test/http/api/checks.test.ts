@@ -56,6 +56,7 @@ describe('creating a check', () => {
       last_duration_ms: null,
       consecutive_failures: 0,
       consecutive_misses: 0,
+      acknowledged: null,
       pause: null,
       pings_total: 0,
       created_at: expect.stringMatching(ISO),
