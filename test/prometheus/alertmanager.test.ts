@@ -83,6 +83,7 @@ describe('the Alertmanager of the installation', () => {
         summary: `${name} is down`,
         description: expect.stringMatching(/^The job reported a failure with exit code 3 at /),
         body: 'rsync: connection unexpectedly closed\nexit 3',
+        acknowledge_url: expect.stringContaining(`${new URL(app.apiUrl).origin}/ack/`),
       })
       expect(alert.generatorURL).toBe(`${new URL(app.apiUrl).origin}/checks/${id}`)
       const lifeMs = Date.parse(alert.endsAt) - Date.now()
