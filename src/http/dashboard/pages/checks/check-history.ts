@@ -63,7 +63,7 @@ export function renderHistory(review: CheckReview): Html {
   const when = whenOf(check, now)
   const figure = html`<figure>${timeline}
 <figcaption class="muted">The last ${shown.length === 1 ? 'run' : `${shown.length} runs`}, and below them the status. Times are UTC.
-<span class="keys"><span class="key run-success"></span> succeeded <span class="key run-warn"></span> ended with a warning <span class="key run-fail"></span> failed <span class="key run-unfinished"></span> not finished</span></figcaption></figure>
+<span class="keys"><span class="key run-success"></span> succeeded</span> <span class="keys"><span class="key run-warn"></span> ended with a warning</span> <span class="keys"><span class="key run-fail"></span> failed</span> <span class="keys"><span class="key run-unfinished"></span> not finished</span></figcaption></figure>
 <details id="runs-table"><summary>Runs as a table</summary>
 <div class="scroll">${table<PastRun>(
     [
