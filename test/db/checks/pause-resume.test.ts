@@ -55,6 +55,7 @@ describe('pausing', () => {
       consecutiveFailures: 0,
       consecutiveMisses: 0,
       pause: { by: doerOf(tenant), until: null, comment: null },
+      acknowledged: null,
       downNotifiedAt: null,
       reminders: 0,
     })
