@@ -133,6 +133,8 @@ function quoteResponse({ headers, text }: HttpResponse, secrets: readonly string
   if (/html/i.test(headers['content-type'] ?? '') || /^\s*</.test(text)) return ''
   let line = joinLines(text)
   for (const secret of secrets) line = line.replaceAll(secret, '…')
+  // The credential of a message, which its receiver may repeat (auth/incident-tokens.ts).
+  line = line.replace(/\/ack\/[\w-]+/g, '/ack/…')
   return toQuote(line)
 }
 

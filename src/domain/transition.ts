@@ -211,7 +211,8 @@ function isFollowed({ awaits }: CheckSpec, { job }: { readonly job?: unknown }):
 
 function pause(spec: CheckSpec, state: CheckState, pause: Pause | null, now: Instant): Outcome {
   if (state.status === 'paused') return unchanged({ ...state, pause })
-  const next = { ...state, ...NOTHING_EXPECTED, runs: runsInPause(spec, state, now), pause }
+  // The incident is no longer one to have in hand: those that keep incidents end theirs.
+  const next = { ...state, ...NOTHING_EXPECTED, runs: runsInPause(spec, state, now), pause, acknowledged: null }
   return flipped(next, NEXT[state.status].pause, 'paused', now)
 }
 
@@ -328,14 +329,24 @@ function expire(spec: CheckSpec, state: CheckState, gaps: readonly Gap[], now: I
   const at = Math.max(deadline, state.since)
   const missed = { ...spared, ...countMiss(state) }
   if (state.status === 'down' || missed.consecutiveMisses < spec.missesBeforeDown)
-    return { ...unchanged(rearm(spec, missed, reason, deadline)), outage, counted: { reason, at } }
-  const next = { ...missed, ...expectWhileDown(spec, rearm(spec, missed, reason, deadline), at) }
+    return { ...unchanged(rearm(spec, missed, reason, deadline, now)), outage, counted: { reason, at } }
+  const next = { ...missed, ...expectWhileDown(spec, rearm(spec, missed, reason, deadline, now), at) }
   return { ...flipped(next, NEXT[state.status].deadline, reason, at), outage }
 }
 
 /** The state after an interval that counts as missed, with the next one expected. */
-function rearm(spec: CheckSpec, state: CheckState, reason: 'missed' | 'overran', deadline: Instant): CheckState {
-  if (reason === 'missed') return { ...state, ...expectFromNow(spec, state.expectedAt!) }
+function rearm(
+  spec: CheckSpec,
+  state: CheckState,
+  reason: 'missed' | 'overran',
+  deadline: Instant,
+  now: Instant,
+): CheckState {
+  if (reason === 'missed') {
+    // While the check is down one miss stands for all that passed meanwhile: after a long gap of ours one reminder is sent.
+    const from = state.status === 'down' ? Math.max(state.expectedAt!, now - spec.graceMs) : state.expectedAt!
+    return { ...state, ...expectFromNow(spec, from) }
+  }
   const isOver = ({ deadlineAt }: Run) => deadlineAt !== null && deadlineAt <= deadline
   // The end of a Job is reported all the same; of a run that pings report nothing more may come.
   const runs =

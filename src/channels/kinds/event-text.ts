@@ -108,7 +108,10 @@ function describeChange(event: NotifiedCheck): Pick<EventText, 'change' | 'reaso
     case 'check.flapping':
       return { change: ' is flapping', reason: explainFlapping(event, at) }
     case 'check.warned':
-      return { change: ' ended with a warning', reason: explainWarning(event, at) }
+      return {
+        change: event.facts.previous_status === 'down' ? ' is up again, with a warning' : ' ended with a warning',
+        reason: explainWarning(event, at),
+      }
     case 'check.late':
       return { change: ' is late', reason: `${explainLate(event, at)}; its grace time is running` }
     case 'check.unknown': {

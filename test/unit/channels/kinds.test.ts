@@ -89,8 +89,8 @@ describe('the config with a server and a token', () => {
       { token: '…', chat_id: -1001, thread_id: 7, url: 'https://…@tg.example.com/bot' },
     ],
     [
-      { kind: 'telegram', token: '1:geheim', chat_id: '@ops' },
-      { token: '…', chat_id: '@ops' },
+      { kind: 'telegram', token: '1:geheim', chat_id: '@ops_team' },
+      { token: '…', chat_id: '@ops_team' },
     ],
     [
       { kind: 'ntfy', topic: 'ops', url: 'https://u:geheim@ntfy.example.com', token: 'tk_geheim', priority: 5 },
@@ -130,7 +130,7 @@ describe('a config that is sent back as it was shown', () => {
     { kind: 'discord', url: 'https://discord.com/api/webhooks/1/geheim' },
     { kind: 'teams', url: 'https://x.environment.api.powerplatform.com:443/invoke?sv=1.0&sig=geheim' },
     { kind: 'googlechat', url: 'https://chat.googleapis.com/v1/spaces/AAAA/messages?key=geheim&token=geheim' },
-    { kind: 'telegram', token: '1:geheim', chat_id: '@ops', url: 'https://tg.example.com' },
+    { kind: 'telegram', token: '1:geheim', chat_id: '@ops_team', url: 'https://tg.example.com' },
     { kind: 'ntfy', topic: 'ops', token: 'tk_geheim' },
     { kind: 'matrix', homeserver: 'https://matrix.example.com', room_id: '!a:b', token: 'geheim' },
   ]
@@ -158,9 +158,9 @@ describe('a config that is sent back as it was shown', () => {
     ['googlechat', { url: 'https://evil.example/…' }, 'url', stored[6]!],
     ['alertmanager', { urls: ['http://am-0:9093', 'http://…@evil:9093'] }, 'urls.1', stored[2]!],
     // A token is kept at its own server only: nobody can lead it to another one.
-    ['telegram', { token: '…', chat_id: '@ops', url: 'https://evil.example' }, 'token', stored[7]!],
-    ['telegram', { token: '…', chat_id: '@ops' }, 'token', stored[7]!],
-    ['telegram', { token: '…', chat_id: '@ops' }, 'token', null],
+    ['telegram', { token: '…', chat_id: '@ops_team', url: 'https://evil.example' }, 'token', stored[7]!],
+    ['telegram', { token: '…', chat_id: '@ops_team' }, 'token', stored[7]!],
+    ['telegram', { token: '…', chat_id: '@ops_team' }, 'token', null],
     ['ntfy', { topic: 'ops', token: '…', url: 'https://evil.example' }, 'token', stored[8]!],
     ['ntfy', { topic: 'ops', url: 'https://…@evil.example' }, 'url', stored[8]!],
     ['matrix', { homeserver: 'https://evil.example', room_id: '!a:b', token: '…' }, 'token', stored[9]!],

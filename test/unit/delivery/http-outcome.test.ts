@@ -380,5 +380,7 @@ describe('what a service says beyond its status', () => {
   it('is quoted without the secrets of the request', async () => {
     const outcome = await ask({ text: 'unknown key t0ken' }, { secrets: ['t0ken'] })
     expect(errorOf(outcome)).toBe('api.test responded 400: unknown key …')
+    const link = await ask({ text: 'bad: https://heartbeat.example.com/ack/AaIkTzw6_-x?y' }, {})
+    expect(errorOf(link)).toBe('api.test responded 400: bad: https://heartbeat.example.com/ack/…?y')
   })
 })

@@ -168,6 +168,16 @@ describe('at each further run', () => {
     expect(story.state()).toMatchObject({ status: 'down', consecutiveMisses: 3, dueAt: NOON + 4 * HOUR + 5 * MINUTE })
   })
 
+  it.each(['completion', 'start'] as const)('after a long gap of ours is one reminder: awaits %s', (awaits) => {
+    const spec = aSpec({ awaits, remindsOnEachRun: true })
+    const story = createStory(spec)
+    story.apply(fail)
+    story.at(NOON + 7 * DAY)
+    story.pass(0)
+    expect(story.notified).toEqual(['down', 1])
+    expect(story.state().dueAt).toBeGreaterThan(NOON + 7 * DAY)
+  })
+
   it('that is missed is dated at its deadline', () => {
     const story = createStory(each)
     story.apply(fail)

@@ -24,6 +24,17 @@ const CHAT_RULE = rule(
   'must be the id of a chat, such as -1001234567890, or the @name of a public channel or group, of 4 to 32 letters, digits and _',
 )
 
+/** Of a request and of a response: generators of clients know a union by its members. */
+const chatId = z
+  .union(
+    [
+      z.string(CHAT_RULE).regex(/^(?:@[A-Za-z][A-Za-z0-9_]{3,31}|-?[0-9]{1,15})$/, CHAT_RULE),
+      z.int(CHAT_RULE).min(-MAX_ID, CHAT_RULE).max(MAX_ID, CHAT_RULE),
+    ],
+    CHAT_RULE,
+  )
+  .meta({ description: 'The id of the chat, or the @name of a public channel or group.' })
+
 export const telegramConfig: KindConfig<TelegramSettings, TelegramConfig, TelegramConfig> = {
   title: 'Telegram',
   purpose: 'A message of your bot in a Telegram group, channel or private chat.',
@@ -66,21 +77,13 @@ export const telegramConfig: KindConfig<TelegramSettings, TelegramConfig, Telegr
       'must be the token of a bot, such as 123456789:AAEx…',
       'The token of the bot, from @BotFather',
     ),
-    chat_id: z
-      .union(
-        [
-          z.string(CHAT_RULE).regex(/^(?:@[A-Za-z][A-Za-z0-9_]{3,31}|-?[0-9]{1,15})$/, CHAT_RULE),
-          z.int(CHAT_RULE).min(-MAX_ID, CHAT_RULE).max(MAX_ID, CHAT_RULE),
-        ],
-        CHAT_RULE,
-      )
-      .meta({ description: 'The id of the chat, or the @name of a public channel or group.' }),
+    chat_id: chatId,
     thread_id: integer(1, 2_147_483_647, 'The id of a topic, in a group with topics.').optional(),
     url: serverUrl(`Your own Bot API server. Default: ${TELEGRAM_URL}`).optional(),
   }),
   shown: z.object({
     token: z.string(),
-    chat_id: z.union([z.string(), z.int()]),
+    chat_id: chatId,
     thread_id: z.int().optional(),
     url: z.string().optional(),
   }),

@@ -11,6 +11,10 @@ alter table check_states
   add column consecutive_misses integer,
   add column pause jsonb;
 
+-- Incidents that are open: their recipients were notified once.
+update check_states set down_notified_at = since
+  where status = 2 and incident_since is not null and notified is null;
+
 comment on column check_states.failures_before_down is 'null: 1';
 comment on column check_states.misses_before_down is 'null: 1';
 comment on column check_states.down_notified_at is 'when the recipients were last notified that the check is down';
