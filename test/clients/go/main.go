@@ -70,7 +70,7 @@ func main() {
 		names = append(names, check.Name)
 	}
 
-	paused, err := api.PauseCheckWithResponse(ctx, check.Id)
+	paused, err := api.PauseCheckWithResponse(ctx, check.Id, heartbeat.PauseCheckJSONRequestBody{})
 	must(err)
 
 	var body heartbeat.NewChannel
