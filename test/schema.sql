@@ -123,6 +123,7 @@ create table check_states (
   consecutive_misses integer,
   pause jsonb,
   acknowledged jsonb,
+  repeats jsonb,
   constraint check_states_check_key_fkey FOREIGN KEY (check_key) REFERENCES checks(key) ON DELETE CASCADE,
   constraint check_states_dialect CHECK ((dialect = ANY (ARRAY['cron'::text, 'kubernetes'::text]))),
   constraint check_states_grace CHECK (((grace_seconds >= 0) AND (grace_seconds <= 31536000))),

@@ -186,11 +186,11 @@ class Row {
       addFlip({ from: before.status, to: before.status, reason: 'outage', at: outage.endedAt }, null, outage)
     if (flip !== null) addFlip(flip, notice ?? withheld, null, withheld === null ? null : 'flapping')
     if (counted !== null) addFlip({ from: before.status, to: before.status, ...counted }, null, null)
-    if (warned !== null) addEvent(noticeEvent(warned, now), { pingId, about })
+    if (warned !== null) addEvent(noticeEvent(warned, now), { pingId, about, suppressed: outcome.warnedHeldBy })
     // The flip has the words of the run that took the check down, a further run its own.
     if (reminder !== null) {
       const isOfFurther = reminder.at !== outcome.state.since
-      const suppressed = outcome.isAcknowledged ? 'acknowledged' : null
+      const suppressed = outcome.reminderHeldBy
       addEvent(noticeEvent(reminder, now), { pingId, about: isOfFurther ? about : undefined, suppressed })
     }
     if (acknowledged !== null) addEvent(noticeEvent(acknowledged, now))

@@ -30,7 +30,7 @@ export const NO_SPEC: GivenSpec = {
 export function splitSpec<Fields extends object>(
   fields: Fields,
 ): { readonly given: Partial<GivenSpec>; readonly others: Omit<Fields, keyof GivenSpec> } {
-  const isOfSpec = ([name]: [string, unknown]) => name in NO_SPEC
+  const isOfSpec = ([name]: [string, unknown]) => Object.hasOwn(NO_SPEC, name)
   const entries = Object.entries(fields)
   return {
     given: Object.fromEntries(entries.filter(isOfSpec)),

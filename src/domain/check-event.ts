@@ -116,11 +116,12 @@ export interface Outcome {
   readonly withheld: Notice | null
   /** What they are to know because the check has stopped flapping: only of a deadline, before its flip, and without one. */
   readonly settled: Notice | null
-  /** What they are to know of a warning, after the flip. */
+  /** What they are to know of a warning, after the flip, and why that is not sent; null: it is. */
   readonly warned: Notice | null
-  /** What they are notified again of a check that is down. `isAcknowledged`: a person has it, so it is not sent. */
+  readonly warnedHeldBy: 'flapping' | null
+  /** What they are notified again of a check that is down, and why that is not sent; null: it is. */
   readonly reminder: Notice | null
-  readonly isAcknowledged: boolean
+  readonly reminderHeldBy: 'acknowledged' | 'flapping' | null
   /** Of an acknowledgement that begins: for those that keep incidents. */
   readonly acknowledged: Notice | null
   /** An interval without a run that ended in time which does not change the status. */
@@ -162,8 +163,9 @@ export function unchanged(state: CheckState): Outcome {
     withheld: null,
     settled: null,
     warned: null,
+    warnedHeldBy: null,
     reminder: null,
-    isAcknowledged: false,
+    reminderHeldBy: null,
     acknowledged: null,
     counted: null,
   }

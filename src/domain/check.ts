@@ -142,6 +142,8 @@ export interface Run {
   readonly deadlineAt: Instant | null
   /** Only of a Job: the slot that it is for, or a later one that was satisfied when it started. */
   readonly slotAt?: Instant
+  /** It took too long, and its interval counts as missed (thresholds.ts), whenever it ends. */
+  readonly isCounted?: true
   /** Only of a Job: its container sent a fail or a warning itself, and no success since. Then the Job's own success or warning is a log. */
   readonly isOverruled?: true
 }
@@ -188,6 +190,8 @@ export interface CheckState {
   readonly acknowledged: Acknowledgement | null
   /** How many reminders of this incident were sent. */
   readonly reminders: number
+  /** When the last warnings and reminders of runs were notified, oldest first (repeats.ts). */
+  readonly repeats: readonly Instant[]
   /** When the last of the warnings since the last other completion was notified; null: none was (warning.ts). */
   readonly warnedAt: Instant | null
 }

@@ -94,7 +94,7 @@ export function endRun(spec: CheckSpec, state: CheckState, event: Completed, now
   }
   if (isHistory(state, at)) return { ...unchanged(counted), durationMs }
   const isJudged = spec.awaits === 'start' && state.status === 'paused' && judgesRuns(state) && kind === 'fail'
-  const counts: Counts = state.status === 'paused' && !isJudged ? state : countCompletion(state, kind)
+  const counts: Counts = state.status === 'paused' && !isJudged ? state : countCompletion(state, kind, run)
   const after = isJudged ? 'down' : NEXT[state.status][kind]
   const to = isBelow(spec, state, event, counts) ? state.status : after
   const isBefore = job !== undefined && isPast(state, job)

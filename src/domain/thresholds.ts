@@ -3,16 +3,28 @@
  * a check down. Below a threshold nothing flips and nothing is sent.
  */
 
-import type { CheckSpec, CheckState, Completion, DownReason } from './check.ts'
+import type { CheckSpec, CheckState, Completion, DownReason, Run } from './check.ts'
 
 export type Counts = Pick<CheckState, 'consecutiveFailures' | 'consecutiveMisses'>
 type Thresholds = Pick<CheckSpec, 'failuresBeforeDown' | 'missesBeforeDown'>
 
 export const NO_COUNTS: Counts = { consecutiveFailures: 0, consecutiveMisses: 0 }
 
-/** A fail is a run that ended, and perhaps in time: only a success or a warning ends a row of fails. */
-export function countCompletion({ consecutiveFailures }: Counts, kind: Completion): Counts {
-  return kind === 'fail' ? { consecutiveFailures: consecutiveFailures + 1, consecutiveMisses: 0 } : NO_COUNTS
+/**
+ * Only a success or a warning ends a row of fails. A run that ended in time ends a row of misses, and so does a recovery; a
+ * run that took too long has not ended in time, whatever its end is.
+ */
+export function countCompletion(
+  { status, consecutiveFailures, consecutiveMisses }: Counts & Pick<CheckState, 'status'>,
+  kind: Completion,
+  run: Pick<Run, 'isCounted'> | undefined,
+): Counts {
+  const hasRecovered = kind !== 'fail' && status === 'down'
+  const isInTime = run?.isCounted !== true || hasRecovered
+  return {
+    consecutiveFailures: kind === 'fail' ? consecutiveFailures + 1 : 0,
+    consecutiveMisses: isInTime ? 0 : consecutiveMisses,
+  }
 }
 
 export function countMiss({ consecutiveFailures, consecutiveMisses }: Counts): Counts {

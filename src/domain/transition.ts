@@ -5,6 +5,7 @@
 
 import {
   type Acknowledgement,
+  acknowledgementAt,
   type CheckSpec,
   type CheckState,
   type Gap,
@@ -23,6 +24,7 @@ import {
   type Outcome,
   unchanged,
 } from './check-event.ts'
+import type { Notice } from './event.ts'
 import { countFlip, type Damped, recentChanges, settle, UNDAMPED } from './flapping.ts'
 import { abandonRun, endRun, refitFollowed, runsInPause, startRun } from './followed.ts'
 import { latest } from './instant.ts'
@@ -31,6 +33,7 @@ import { LIMITS } from './limits.ts'
 import { durationOf, isKept, refitRuns } from './open-runs.ts'
 import { spare } from './own-downtime.ts'
 import { remind, reminderDueAt } from './reminders.ts'
+import { limitRepeats } from './repeats.ts'
 import { expectAfterCompletion, expectFromNow, expectWhileDown, NOTHING_EXPECTED, toleranceAt } from './schedule.ts'
 import { type Counts, countCompletion, countMiss, isBelow, NO_COUNTS, reachedBy } from './thresholds.ts'
 import { countWarning } from './warning.ts'
@@ -55,6 +58,7 @@ export function newState(now: Instant): CheckState {
     downNotifiedAt: null,
     reminders: 0,
     acknowledged: null,
+    repeats: [],
     warnedAt: null,
   }
 }
@@ -63,8 +67,8 @@ export function newState(now: Instant): CheckState {
 export function deadlineOf(state: Pick<CheckState, 'status' | 'dueAt' | 'runs' | 'pause'>): Instant | null {
   if (NEXT[state.status].deadline === state.status || !judgesRuns(state)) return null
   let deadline = state.dueAt
-  for (const { deadlineAt } of state.runs) {
-    if (deadlineAt !== null && (deadline === null || deadlineAt < deadline)) deadline = deadlineAt
+  for (const { deadlineAt, isCounted } of state.runs) {
+    if (isCounted !== true && deadlineAt !== null && (deadline === null || deadlineAt < deadline)) deadline = deadlineAt
   }
   return deadline
 }
@@ -89,22 +93,27 @@ export function transition(spec: CheckSpec, state: CheckState, event: CheckEvent
   const outcome = decideAt(spec, state, event, now)
   const isEvaluated = event.kind === 'deadline' && state.notified !== null
   const damped = outcome.flip === null && !isEvaluated ? outcome : damp(state, event, outcome, now)
-  return addReminder(spec, state, damped, now)
+  return limitRepeats(addReminder(spec, state, damped, now), now)
 }
 
 /** Adds the reminder that is due, and when the recipients were last notified that the check is down. */
 function addReminder(spec: CheckSpec, before: CheckState, outcome: Outcome, now: Instant): Outcome {
   const { state, notice, settled, counted } = outcome
   if (state.incidentSince === null) return { ...outcome, state: endIncident(state) }
-  if (notice?.type === 'check.down' || settled?.type === 'check.down')
-    return { ...outcome, state: { ...state, downNotifiedAt: now } }
+  if (notice?.type === 'check.down' || settled?.type === 'check.down') {
+    // Acknowledged while it flapped: who keeps incidents has one of it from now on.
+    const isInHand = state.status === 'down' && acknowledgementAt(state, now) !== null
+    const acknowledged = isInHand ? acknowledgedNotice(state, now) : outcome.acknowledged
+    return { ...outcome, state: { ...state, downNotifiedAt: now }, acknowledged }
+  }
   if (before.status !== 'down') return outcome
   const hasFailed = state.consecutiveFailures > before.consecutiveFailures
   const failed = hasFailed ? ({ reason: 'failed', at: state.lastPingAt! } as const) : null
   const due = remind(spec, state, counted ?? failed, now)
   if (due === null) return outcome
   const { reminded, reminder, isAcknowledged } = due
-  return { ...outcome, state: { ...state, ...reminded }, reminder, isAcknowledged }
+  const reminderHeldBy = isAcknowledged ? 'acknowledged' : null
+  return { ...outcome, state: { ...state, ...reminded }, reminder, reminderHeldBy }
 }
 
 /** What is known of an incident ends with it. That of a check that flaps is acknowledged while it is down. */
@@ -229,8 +238,12 @@ function acknowledge(state: CheckState, acknowledged: Acknowledgement | null, no
   const next = unchanged({ ...state, acknowledged })
   // Who keeps the incident is notified once. What was not notified as down is no incident there.
   if (acknowledged === null || before !== null || incidentSince === null || status !== 'down') return next
+  return { ...next, acknowledged: acknowledgedNotice(state, now) }
+}
+
+function acknowledgedNotice({ status, incidentSince }: CheckState, at: Instant): Notice {
   const facts = { from: status, to: status, downSince: incidentSince, flips: null }
-  return { ...next, acknowledged: { ...facts, type: 'check.acknowledged', reason: 'acknowledged', at: now } }
+  return { ...facts, type: 'check.acknowledged', reason: 'acknowledged', at }
 }
 
 /** A threshold that is changed to the count or below it takes the check down. */
@@ -267,7 +280,7 @@ function complete(spec: CheckSpec, state: CheckState, event: Completed, now: Ins
   const lastSuccessAt = event.kind === 'fail' ? state.lastSuccessAt : now
   const pingsTotal = state.pingsTotal + 1
   const changes = recentChanges(state, now)
-  const counts: Counts = state.status === 'paused' ? state : countCompletion(state, event.kind)
+  const counts: Counts = state.status === 'paused' ? state : countCompletion(state, event.kind, run)
   const { consecutiveFailures, consecutiveMisses } = counts
   const to = isBelow(spec, state, event, counts) ? state.status : NEXT[state.status][event.kind]
   const { counted, warned } = countWarning(state, { kind: event.kind, to, at: now })
@@ -295,8 +308,11 @@ function start(spec: CheckSpec, state: CheckState, runId: string | null, now: In
   const started = { ...seen, runs: [...others, run] }
   // From now on the run's own deadline replaces the schedule, until a completion sets the next expectation.
   const isInTime = state.dueAt === null || now < state.dueAt
-  // While the check is down no deadline of a run counts.
   if (isWatched && isInTime && state.status !== 'down') return unchanged({ ...started, ...NOTHING_EXPECTED })
+  // While the check is down no deadline of a run counts: the next miss waits for the run, but for no second one that begins.
+  const isAlone = others.every((other) => !isOpen(other, now))
+  if (isWatched && isInTime && isAlone && state.dueAt !== null)
+    return unchanged({ ...started, dueAt: Math.max(state.dueAt, deadlineAt!) })
   // Only the first start arms: a job that starts each day and never completes must not postpone its own deadline for ever.
   if (state.status === 'new' && state.dueAt === null) return unchanged({ ...started, ...expectFromNow(spec, now) })
   return unchanged(started)
@@ -348,11 +364,9 @@ function rearm(
     return { ...state, ...expectFromNow(spec, from) }
   }
   const isOver = ({ deadlineAt }: Run) => deadlineAt !== null && deadlineAt <= deadline
-  // The end of a Job is reported all the same; of a run that pings report nothing more may come.
-  const runs =
-    spec.awaits === 'start'
-      ? state.runs.map((run) => (isOver(run) ? { ...run, deadlineAt: null } : run))
-      : state.runs.filter((run) => !isOver(run))
+  // The Job of a run still runs, until its end is reported.
+  const end = spec.awaits === 'start' ? { deadlineAt: null } : {}
+  const runs = state.runs.map((run) => (isOver(run) ? { ...run, ...end, isCounted: true as const } : run))
   const isScheduled = state.status === 'paused' || state.dueAt !== null
   return { ...state, runs, ...(isScheduled ? {} : expectFromNow(spec, deadline)) }
 }

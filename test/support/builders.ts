@@ -70,6 +70,7 @@ export function aState(overrides: Partial<CheckState> = {}): CheckState {
     consecutiveMisses: 0,
     pause: null,
     acknowledged: null,
+    repeats: [],
     downNotifiedAt: null,
     reminders: 0,
     warnedAt: null,

@@ -69,7 +69,8 @@ export function createAckApp({
       countForged(address)
       return send(ctx, 404, renderForged())
     }
-    take(incident.checkId)
+    // Of each incident: the link of one that has ended uses up nothing of the next.
+    take(`${incident.checkId} ${incident.since}`)
     const found =
       ctx.method === 'POST'
         ? await acknowledgeByLink(context, incident, { address, ...readChoice(await readForm(ctx)) })

@@ -285,6 +285,7 @@ export const STATE = {
   consecutiveMisses: { type: 'int4', ...nullFor(0) },
   pause: { type: 'jsonb' },
   acknowledged: { type: 'jsonb' },
+  repeats: { type: 'jsonb', encode: orNull, decode: (repeats) => (repeats as readonly Instant[] | null) ?? [] },
 } as const satisfies Columns<CheckState>
 
 export interface CheckTiming {

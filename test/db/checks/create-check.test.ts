@@ -58,6 +58,7 @@ describe('a new check', () => {
       consecutiveMisses: 0,
       pause: null,
       acknowledged: null,
+      repeats: [],
       downNotifiedAt: null,
       reminders: 0,
       lastSuccessAt: null,

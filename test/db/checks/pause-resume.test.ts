@@ -56,6 +56,7 @@ describe('pausing', () => {
       consecutiveMisses: 0,
       pause: { by: doerOf(tenant), until: null, comment: null },
       acknowledged: null,
+      repeats: [],
       downNotifiedAt: null,
       reminders: 0,
     })

@@ -62,6 +62,7 @@ describe('a new resource', () => {
         consecutiveMisses: 0,
         pause: null,
         acknowledged: null,
+        repeats: [],
         downNotifiedAt: null,
         reminders: 0,
       },

@@ -133,6 +133,7 @@ describe('a re-created resource', () => {
           consecutiveMisses: 0,
           pause: null,
           acknowledged: null,
+          repeats: [],
           downNotifiedAt: null,
           reminders: 0,
         },

@@ -71,6 +71,7 @@ describe('the statement', () => {
     consecutiveMisses: mostly(0, fc.nat(3)),
     pause: fc.constant(null),
     acknowledged: fc.constant(null),
+    repeats: fc.constant([]),
   })
   const aSchedule = fc.oneof(
     fc.integer({ min: 10, max: 31_536_000 }).map((period) => ({ period, schedule: null, zone: null })),

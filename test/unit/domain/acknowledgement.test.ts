@@ -53,6 +53,15 @@ describe('an acknowledgement', () => {
     expect(outcome).toMatchObject({ acknowledged: null, state: { acknowledged: ack() } })
   })
 
+  it('of a check that flaps is notified when its recipients are notified of the failure', () => {
+    const state = { ...DOWN, incidentSince: null, downNotifiedAt: null, notified: 'up', quietAt: NOON + HOUR } as const
+    const held = transition(HOURLY, { ...state, acknowledged: ack() }, DEADLINE, NOON + HOUR)
+    expect(held).toMatchObject({ settled: { type: 'check.down' }, acknowledged: { type: 'check.acknowledged' } })
+    expect(held.state).toMatchObject({ acknowledged: ack(), downNotifiedAt: NOON + HOUR })
+    const free = transition(HOURLY, state, DEADLINE, NOON + HOUR)
+    expect(free).toMatchObject({ settled: { type: 'check.down' }, acknowledged: null })
+  })
+
   it('holds until its time, not a millisecond longer', () => {
     const state = { acknowledged: ack(NOON + HOUR) }
     expect(acknowledgementAt(state, NOON + HOUR - 1)).toEqual(state.acknowledged)
@@ -87,10 +96,10 @@ describe('a reminder', () => {
       [acknowledge(ack(NOON + 90 * MINUTE)), NOON],
       [DEADLINE, NOON + HOUR],
     ])
-    expect(first).toMatchObject({ isAcknowledged: true, reminder: { type: 'check.down', reminder: 1 } })
+    expect(first).toMatchObject({ reminderHeldBy: 'acknowledged', reminder: { type: 'check.down', reminder: 1 } })
     expect(first.state).toMatchObject({ reminders: 0, downNotifiedAt: NOON + HOUR })
     const sent = transition(HOURLY, first.state, DEADLINE, NOON + 2 * HOUR)
-    expect(sent).toMatchObject({ isAcknowledged: false, reminder: { reminder: 1 }, state: { reminders: 1 } })
+    expect(sent).toMatchObject({ reminderHeldBy: null, reminder: { reminder: 1 }, state: { reminders: 1 } })
   })
 
   it('of each run is withheld, too', () => {
@@ -103,7 +112,11 @@ describe('a reminder', () => {
       ],
       spec,
     )
-    expect(outcome).toMatchObject({ isAcknowledged: true, reminder: { reminder: 1 }, state: { reminders: 0 } })
+    expect(outcome).toMatchObject({
+      reminderHeldBy: 'acknowledged',
+      reminder: { reminder: 1 },
+      state: { reminders: 0 },
+    })
   })
 })
 
@@ -141,7 +154,7 @@ it('whatever happens, no reminder is sent while a person has the incident, and n
         state = outcome.state
         if (state.status !== 'down') heldUntil = 0
         const isReminded = outcome.reminder !== null
-        if (isReminded) expect(outcome.isAcknowledged).toBe(now < heldUntil)
+        if (isReminded) expect(outcome.reminderHeldBy === 'acknowledged').toBe(now < heldUntil)
         if (isDue && state.status === 'down' && state.notified === null && state.incidentSince !== null)
           expect(isReminded).toBe(true)
       }

@@ -74,6 +74,7 @@ describe('a late ping of a check that nothing else has changed', () => {
               incidentSince: null,
               downNotifiedAt: null,
               reminders: 0,
+              repeats: [],
             }
             expect({ ...inTheEnd, ...known }).toEqual({ ...atOnce, ...known })
           },

@@ -196,6 +196,22 @@ describe('at each further run', () => {
     expect(story.notified).toEqual(['down', 1])
   })
 
+  it('that began in time is not missed while it may run, unless another one began meanwhile', () => {
+    const spec = aSpec({ remindsOnEachRun: true, maxRuntimeMs: 2 * HOUR })
+    const story = createStory(spec)
+    story.apply(fail)
+    story.at(NOON + HOUR).apply({ kind: 'start', runId: 'a' })
+    story.pass(2 * HOUR - 1)
+    expect(story.notified).toEqual(['down'])
+    story.pass(1)
+    expect(story.notified).toEqual(['down', 1])
+    const hung = createStory(spec)
+    hung.apply(fail)
+    for (let hour = 1; hour <= 2; hour += 1) hung.at(NOON + hour * HOUR).apply({ kind: 'start', runId: `${hour}` })
+    hung.pass(HOUR)
+    expect(hung.notified).toEqual(['down', 1])
+  })
+
   it('and each hour: both are numbered through, and a run puts the hour off', () => {
     const story = createStory(
       aSpec({ schedule: { kind: 'period', periodMs: 90 * MINUTE }, remindsOnEachRun: true, remindEveryMs: HOUR }),

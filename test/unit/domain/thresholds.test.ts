@@ -147,8 +147,36 @@ describe('two misses before down', () => {
       [DEADLINE, NOON + 2 * HOUR + 10 * MINUTE],
     ])
     expect(over).toMatchObject({ flip: null, counted: { reason: 'overran', at: NOON + HOUR + 10 * MINUTE } })
-    expect(over!.state).toMatchObject({ runs: [], expectedAt: NOON + 2 * HOUR + 10 * MINUTE })
+    expect(over!.state).toMatchObject({
+      runs: [{ id: 'a', isCounted: true }],
+      expectedAt: NOON + 2 * HOUR + 10 * MINUTE,
+    })
     expect(again).toMatchObject({ flip: { to: 'down', reason: 'overran' } })
+  })
+
+  it('are not ended by a run that took too long, whenever it succeeds, but by one that ended in time', () => {
+    const limited = aSpec({ missesBeforeDown: 2, maxRuntimeMs: 30 * MINUTE })
+    const at = (hours: number, minutes = 0) => NOON + hours * HOUR + minutes * MINUTE
+    const late = [
+      [start('a'), at(1)],
+      [DEADLINE, at(1, 30)],
+      [ping('success', 'a'), at(1, 50)],
+    ] as const
+    const [, , ended] = run(limited, aState(), late)
+    expect(ended!.state).toMatchObject({ status: 'up', consecutiveMisses: 1, runs: [] })
+    const [again, over] = run(limited, ended!.state, [
+      [start('b'), at(2)],
+      [DEADLINE, at(2, 30)],
+    ])
+    expect(again!.state.consecutiveMisses).toBe(1)
+    expect(over).toMatchObject({ flip: { to: 'down', reason: 'overran' } })
+    const inTime = run(limited, ended!.state, [
+      [start('b'), at(2)],
+      [ping('success', 'b'), at(2, 20)],
+    ])
+    expect(last(inTime).state.consecutiveMisses).toBe(0)
+    const recovered = run(limited, over!.state, [[ping('success', 'b'), at(2, 50)]])
+    expect(last(recovered).state).toMatchObject({ status: 'up', consecutiveMisses: 0 })
   })
 
   it('count no interval that our own downtime hid', () => {
@@ -207,6 +235,14 @@ describe('of a check that follows a source', () => {
     )
     expect(last(outcomes)).toMatchObject({ flip: null, counted: { reason: 'overran', at: NOON + HOUR } })
     expect(last(outcomes).state).toMatchObject({ runs: [{ id: 'a', deadlineAt: null }], dueAt: NOON + HOUR + GRACE })
+    const end: CheckEvent = {
+      kind: 'success',
+      runId: 'a',
+      durationMs: null,
+      job: { at: NOON + HOUR + MINUTE, createdAt: NOON - DAY },
+    }
+    const ended = transition(spec, last(outcomes).state, end, NOON + HOUR + MINUTE)
+    expect(ended.state).toMatchObject({ status: 'up', runs: [], consecutiveMisses: 1 })
   })
 
   it('a run that its source replaced is counted', () => {

@@ -46,7 +46,7 @@ describe('a Job that ends with a warning', () => {
   ])('moves what a success moves, of a check that is %s', (_, before) => {
     const ended = (kind: Completion) => {
       const { state, flip, durationMs } = apply(before, [start('a', at(2)), end(kind, 'a', at(2, 10))])
-      return { ...state, lastOutcome: null, warnedAt: null, flip, durationMs }
+      return { ...state, lastOutcome: null, warnedAt: null, repeats: [], flip, durationMs }
     }
     expect(ended('warn')).toEqual(ended('success'))
   })

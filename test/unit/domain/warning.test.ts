@@ -21,7 +21,7 @@ it.each(STATUSES)('of a check that is %s a warning moves what a success moves', 
   const before = aState({ status, expectedAt: null, dueAt: null, lastOutcome: null })
   const after = (kind: Completion) => {
     const { state, flip } = transition(aSpec(), before, ended(kind), LATER)
-    return { ...state, lastOutcome: null, warnedAt: null, flip }
+    return { ...state, lastOutcome: null, warnedAt: null, repeats: [], flip }
   }
   expect(after('warn')).toEqual(after('success'))
 })
