@@ -51,6 +51,13 @@ it('reminders of runs are bounded, and those that are withheld have no number', 
   expect(outcomes.at(-1)!.state.reminders).toBe(FLAPPING.changes)
 })
 
+it('a reminder that a person has in hand takes no place', () => {
+  const acknowledged = { by: { kind: 'link', id: null, name: null }, at: NOON, until: null, comment: null } as const
+  const down = { status: 'down', reason: 'failed', incidentSince: NOON, downNotifiedAt: NOON } as const
+  const [outcome] = send(aSpec({ remindsOnEachRun: true }), aState({ ...down, acknowledged }), ['fail'])
+  expect(outcome).toMatchObject({ reminderHeldBy: 'acknowledged', state: { repeats: [], reminders: 0 } })
+})
+
 it('reminders by time are not counted, and are sent all the same', () => {
   const full = Array.from({ length: FLAPPING.changes }, () => NOON)
   const down = { status: 'down', reason: 'failed', incidentSince: NOON - SECOND, since: NOON - SECOND } as const

@@ -154,6 +154,17 @@ describe('two misses before down', () => {
     expect(again).toMatchObject({ flip: { to: 'down', reason: 'overran' } })
   })
 
+  it('count a run that takes too long once', () => {
+    const limited = aSpec({ missesBeforeDown: 3, maxRuntimeMs: 10 * MINUTE })
+    const [, over, again] = run(limited, aState(), [
+      [start('a'), NOON + HOUR],
+      [DEADLINE, NOON + HOUR + 10 * MINUTE],
+      [DEADLINE, NOON + HOUR + 11 * MINUTE],
+    ])
+    expect(again).toMatchObject({ counted: null, state: over!.state })
+    expect(evaluationOf(limited, over!.state)).toBe(over!.state.dueAt)
+  })
+
   it('are not ended by a run that took too long, whenever it succeeds, but by one that ended in time', () => {
     const limited = aSpec({ missesBeforeDown: 2, maxRuntimeMs: 30 * MINUTE })
     const at = (hours: number, minutes = 0) => NOON + hours * HOUR + minutes * MINUTE
@@ -175,6 +186,14 @@ describe('two misses before down', () => {
       [ping('success', 'b'), at(2, 20)],
     ])
     expect(last(inTime).state.consecutiveMisses).toBe(0)
+    const hung = {
+      ...ended!.state,
+      runs: [{ id: 'c', startedAt: at(2), deadlineAt: at(2, 30), isCounted: true as const }],
+    }
+    const missed = run(limited, hung, [[DEADLINE, at(4)]])
+    expect(last(missed)).toMatchObject({ flip: { to: 'down', reason: 'missed' } })
+    const lateEnd = run(limited, last(missed).state, [[ping('success', 'c'), at(4, 10)]])
+    expect(last(lateEnd).state).toMatchObject({ status: 'up', consecutiveMisses: 0 })
     const recovered = run(limited, over!.state, [[ping('success', 'b'), at(2, 50)]])
     expect(last(recovered).state).toMatchObject({ status: 'up', consecutiveMisses: 0 })
   })
