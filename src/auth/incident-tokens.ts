@@ -1,6 +1,6 @@
 /**
- * The credential in the link of a message: a person who has the message may acknowledge its incident, and nothing else. A
- * token names a check and the beginning of an incident. It is valid until the incident ends: a reader compares both.
+ * The credential in the link of a message: a person who has the message may acknowledge its incident, and nothing else.
+ * A token names a check and the beginning of an incident. It is valid until the incident ends: a reader compares both.
  */
 
 import { createHmac, hkdfSync, timingSafeEqual } from 'node:crypto'
@@ -38,7 +38,7 @@ export function createIncidentTokens(secretKey: Buffer, previous: readonly Buffe
       if (bytes.toString('base64url') !== token) return null
       const named = bytes.subarray(0, ID_BYTES + TIME_BYTES)
       const mac = bytes.subarray(ID_BYTES + TIME_BYTES)
-      // Each key is compared: the time shows nothing of the one that fits.
+      // Each key is compared: the time does not show which key fits.
       const fits = keys.map((key) => timingSafeEqual(macOf(key, named), mac))
       if (!fits.includes(true)) return null
       const hex = named.toString('hex', 0, ID_BYTES)

@@ -1,6 +1,7 @@
 /**
- * What a person without a log-in does by the link of a message (design, section 4, "Acknowledgement"): look at the incident that
- * the link names, and acknowledge it. Neither is limited to a tenant: the caller has read the link's token.
+ * What a person without a log-in does by the link of a message (design, section 4, "Acknowledgement"): look at the
+ * incident that the link names, and acknowledge it. Neither is limited to a tenant: the caller has read the link's
+ * token.
  */
 
 import { audited } from '../audit/audited.ts'
@@ -14,7 +15,7 @@ import { lockFound } from './with-locked-check.ts'
 
 export interface OpenIncident {
   readonly check: StoredCheck
-  /** The one that holds; null: none does. */
+  /** Null: no acknowledgement holds. */
   readonly acknowledged: Acknowledgement | null
 }
 

@@ -20,8 +20,8 @@ export interface PauseInput {
 }
 
 /**
- * From now on nothing is expected of the job, and nothing alerts; pings are still stored. The pause of a paused check is
- * replaced. Throws AppError `not_found`, `invalid_request` for an end that is not within a year from now, and
+ * From now on nothing is expected of the job, and nothing alerts; pings are still stored. The pause of a paused check
+ * is replaced. Throws AppError `not_found`, `invalid_request` for an end that is not within a year from now, and
  * `managed_by_kubernetes` while the check's resource sets spec.suspend (design, section 3.2).
  */
 export function pauseCheck(

@@ -13,8 +13,8 @@ import type { Outcome } from './outcome.ts'
 import { TargetRejected } from './targets.ts'
 
 /**
- * Reads what a service says beyond the status of its response. `outcome`: by the status alone; its `error` quotes the response
- * without secrets, `response.text` may repeat them. Returns `outcome` where the service says no more.
+ * Reads what a service says beyond the status of its response. `outcome`: by the status alone; its `error` quotes the
+ * response without secrets, `response.text` may repeat them. Returns `outcome` where the service says no more.
  */
 export type Judge = (response: HttpResponse, outcome: Outcome) => Outcome
 
@@ -69,7 +69,9 @@ export function retryIn(outcome: Outcome, ms: number): Outcome {
   return { ...outcome, retryAfterMs: Math.min(Math.max(Math.ceil(ms), 0), PATIENCE_MS) }
 }
 
-/** The outcome that no later attempt can change. `why`: what it means and what to do, without a secret and a full stop. */
+/**
+ * The outcome that no later attempt can change. `why`: what it means and what to do, without a secret and a full stop.
+ */
 export function rejectFor(outcome: Outcome, why: string): Outcome {
   const { status } = outcome
   return { kind: 'rejected', status, error: 'error' in outcome ? `${outcome.error}; ${why}` : why }

@@ -103,7 +103,8 @@ export function createOutbox(options: OutboxOptions) {
     const left = Math.max(0, maxRunning - running.size)
     const share = Math.ceil(left / channels.length)
     const wanted = channels
-      // A kind that only a newer version knows, and without its address the installation's channel, are left to other replicas.
+      // A kind that only a newer version knows, and without its address the installation's channel, are left to other
+      // replicas.
       .filter(({ id, kind }) => kind in senders && (id !== INSTALLATION_CHANNEL_ID || installationUrls.length > 0))
       // An idle channel always gets one slot, however many are held by receivers that do not respond.
       .map((row) => ({ row, free: Math.max(Math.min(slots.free(row.id), share), slots.isIdle(row.id) ? 1 : 0) }))

@@ -21,8 +21,8 @@ export const CHANNEL_KINDS = [
 export type ChannelKind = (typeof CHANNEL_KINDS)[number]
 
 /**
- * Kinds whose receivers keep an incident open until they are notified of its end. A channel of such a kind that wants `check.down`
- * gets the ends of incidents, whichever events it lists, and nothing else.
+ * Kinds whose receivers keep an incident open until they are notified of its end. A channel of such a kind that wants
+ * `check.down` gets the ends of incidents, whichever events it lists, and nothing else.
  */
 export const INCIDENT_KINDS: readonly ChannelKind[] = ['alertmanager', 'pagerduty']
 

@@ -36,12 +36,14 @@ export type CheckEvent =
    */
   | { readonly kind: 'deadline'; readonly gaps: readonly Gap[]; readonly seenUntil?: Instant }
   /**
-   * Of a check that is paused, its pause is replaced. `pause`: absent where nothing is to be said of it. `isSilent`: the
-   * check begins paused, so no recipient knew it otherwise: the flip has no event.
+   * Of a check that is paused, its pause is replaced. `pause`: absent where nothing is to be said of it. `isSilent`:
+   * the check begins paused, so no recipient knew it otherwise: the flip has no event.
    */
   | { readonly kind: 'pause'; readonly pause?: Pause; readonly isSilent?: boolean }
   | (LatePing & { readonly kind: 'resume' })
-  /** The given spec is new; the state was reached under the old one. `isSameTiming`: no deadline differs because of it. */
+  /**
+   * The given spec is new; the state was reached under the old one. `isSameTiming`: no deadline differs because of it.
+   */
   | { readonly kind: 'update'; readonly isSameTiming?: boolean }
   /** Of a check that is down: a person has it, which replaces an earlier acknowledgement; null: no longer. */
   | { readonly kind: 'acknowledge'; readonly acknowledged: Acknowledgement | null }
@@ -87,8 +89,8 @@ export interface JobEnd {
   /** A later completion is reported together with this one. Of what ended before the creation only the newest counts. */
   readonly isSuperseded?: boolean
   /**
-   * A fail or a warning of this run is stored: a success or a warning is a log then. The caller need not say it of one that the open
-   * run knows (Run.isOverruled).
+   * A fail or a warning of this run is stored: a success or a warning is a log then. The caller need not say it of one
+   * that the open run knows (Run.isOverruled).
    */
   readonly isOverruled?: boolean
 }

@@ -105,7 +105,10 @@ export interface CheckSpec {
   readonly failuresBeforeDown: number
   /** So many intervals in a row without a run that ended in time take the check down. */
   readonly missesBeforeDown: number
-  /** While the check is down, its recipients are notified again each time this has passed (reminders.ts); null: they are not. */
+  /**
+   * While the check is down, its recipients are notified again each time this has passed (reminders.ts); null: they are
+   * not.
+   */
   readonly remindEveryMs: number | null
   /** While the check is down, its recipients are notified again at each further run that fails or is missed. */
   readonly remindsOnEachRun: boolean
@@ -120,7 +123,10 @@ export interface Acknowledgement {
   readonly comment: string | null
 }
 
-/** A check, and when its incident began (`CheckState.incidentSince`, whole milliseconds): what the link of a message names. */
+/**
+ * A check, and when its incident began (`CheckState.incidentSince`, whole milliseconds): what the link of a message
+ * names.
+ */
 export interface Incident {
   readonly checkId: string
   readonly since: Instant
@@ -144,7 +150,10 @@ export interface Run {
   readonly slotAt?: Instant
   /** It took too long, and its interval counts as missed (thresholds.ts), whenever it ends. */
   readonly isCounted?: true
-  /** Only of a Job: its container sent a fail or a warning itself, and no success since. Then the Job's own success or warning is a log. */
+  /**
+   * Only of a Job: its container sent a fail or a warning itself, and no success since. Then the Job's own success or
+   * warning is a log.
+   */
   readonly isOverruled?: true
 }
 

@@ -44,8 +44,9 @@ export type NotifiedType = Exclude<EventType, 'channel.test'>
 export type EventContext = Pick<EventFacts, 'last_success_at' | 'missed_runs' | 'incident_at'>
 
 /**
- * What a person also wants to know of an event. `before`: the check before it. `outcome`: of the event, with the duration of the run that ended. Runs
- * are missed since the last success, unless a failure came after that one: then their number is not known.
+ * What a person also wants to know of an event. `before`: the check before it. `outcome`: of the event, with the
+ * duration of the run that ended. Runs are missed since the last success, unless a failure came after that one: then
+ * their number is not known.
  */
 export function contextOf(
   type: NotifiedType,
@@ -106,7 +107,9 @@ export interface EventFacts {
   readonly last_success_at?: string
   /** Of check.down: when its incident began, which its acknowledgement names. */
   readonly incident_at?: string
-  /** Of a recovery: how many runs did not come since the last report, at most MOST_MISSED; absent where none was missed. */
+  /**
+   * Of a recovery: how many runs did not come since the last report, at most MOST_MISSED; absent where none was missed.
+   */
   readonly missed_runs?: number
   /** The median of the last measured runs. Added where the event is stored; absent where none was measured. */
   readonly usual_ms?: number

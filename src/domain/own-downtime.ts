@@ -9,8 +9,8 @@ const RETRY_MS = 60_000
 
 /**
  * It is never the job's fault. Applying a gap a second time changes nothing. A gap of a minute or more in the window of
- * an expected completion may have hidden it: that interval is excused. Every gap since the last completion gives clients
- * time to retry.
+ * an expected completion may have hidden it: that interval is excused. Every gap since the last completion gives
+ * clients time to retry.
  */
 export function spare(
   spec: CheckSpec,

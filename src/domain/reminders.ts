@@ -1,6 +1,7 @@
 /**
- * Reminders (design, section 4, "Reminders"): a check that is down is notified again, after a time or at each further run that
- * fails or is missed. They are numbered through. There are none while the check flaps: its recipients know that it does.
+ * Reminders (design, section 4, "Reminders"): a check that is down is notified again, after a time or at each further
+ * run that fails or is missed. They are numbered through. There are none while the check flaps: its recipients know
+ * that it does.
  */
 
 import {
@@ -32,8 +33,8 @@ function isKnownDown({ status, incidentSince, notified, downNotifiedAt }: Remind
 }
 
 /**
- * The reminder that is due at `now`: after the time, or because a further run has failed or was missed. Null: nothing. After a long
- * gap of ours one reminder is sent, not many.
+ * The reminder that is due at `now`: after the time, or because a further run has failed or was missed. Null: nothing.
+ * After a long gap of ours one reminder is sent, not many.
  */
 export function remind(
   spec: Pick<CheckSpec, 'remindEveryMs' | 'remindsOnEachRun'>,

@@ -1,7 +1,7 @@
 /**
- * A client that has a ping URL can make a check warn, and fail while it is down, at any rate (design, section 4, "Flapping").
- * So warnings and reminders of runs are bounded as changes are: of more within the window nothing is sent. Reminders by time
- * are rare enough.
+ * A client that has a ping URL can make a check warn, and fail while it is down, at any rate (design, section 4,
+ * "Flapping"). So warnings and reminders of runs are bounded as changes are: of more within the window nothing is sent.
+ * Reminders by time are rare enough.
  */
 
 import type { Instant } from './check.ts'

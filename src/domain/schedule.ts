@@ -35,8 +35,8 @@ export function expectFromNow(spec: CheckSpec, now: Instant): Expectation {
 }
 
 /**
- * What is expected of a check that is down: the next run, if its recipients are notified of each one that is missed. `next`: what
- * would be expected of it if it was up; where that is nothing, a run is expected from `now`.
+ * What is expected of a check that is down: the next run, if its recipients are notified of each one that is missed.
+ * `next`: what would be expected of it if it was up; where that is nothing, a run is expected from `now`.
  */
 export function expectWhileDown(spec: CheckSpec, { expectedAt, dueAt }: Expectation, now: Instant): Expectation {
   if (!spec.remindsOnEachRun) return NOTHING_EXPECTED
@@ -59,7 +59,10 @@ export function expectAfterExcuse(spec: CheckSpec, expectedAt: Instant, until: I
   return expectAt(slot, graceMs)
 }
 
-/** How many of the runs after a completion at `since` should have been reported by `until` at the latest; at most `most`. */
+/**
+ * How many of the runs after a completion at `since` should have been reported by `until` at the latest; at most
+ * `most`.
+ */
 export function countDue(spec: CheckSpec, since: Instant, until: Instant, most: number): number {
   const { schedule, graceMs } = spec
   let { expectedAt } = expectAfterCompletion(spec, since)

@@ -1,6 +1,6 @@
 /**
- * Thresholds (design, section 4, "Thresholds"): how many fails, and how many intervals without a run that ended in time, take
- * a check down. Below a threshold nothing flips and nothing is sent.
+ * Thresholds (design, section 4, "Thresholds"): how many fails, and how many intervals without a run that ended in
+ * time, take a check down. Below a threshold nothing flips and nothing is sent.
  */
 
 import type { CheckSpec, CheckState, Completion, DownReason, Run } from './check.ts'
@@ -11,8 +11,8 @@ type Thresholds = Pick<CheckSpec, 'failuresBeforeDown' | 'missesBeforeDown'>
 export const NO_COUNTS: Counts = { consecutiveFailures: 0, consecutiveMisses: 0 }
 
 /**
- * Only a success or a warning ends a row of fails. A run that ended in time ends a row of misses, and so does a recovery; a
- * run that took too long has not ended in time, whatever its end is.
+ * Only a success or a warning ends a row of fails. A run that ended in time ends a row of misses, and so does a
+ * recovery; a run that took too long has not ended in time, whatever its end is.
  */
 export function countCompletion(
   { status, consecutiveFailures, consecutiveMisses }: Counts & Pick<CheckState, 'status'>,

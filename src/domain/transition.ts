@@ -309,7 +309,8 @@ function start(spec: CheckSpec, state: CheckState, runId: string | null, now: In
   // From now on the run's own deadline replaces the schedule, until a completion sets the next expectation.
   const isInTime = state.dueAt === null || now < state.dueAt
   if (isWatched && isInTime && state.status !== 'down') return unchanged({ ...started, ...NOTHING_EXPECTED })
-  // While the check is down no deadline of a run counts: the next miss waits for the run, but for no second one that begins.
+  // While the check is down no deadline of a run counts: the next miss waits for the run, but for no second one that
+  // begins.
   const isAlone = others.every((other) => !isOpen(other, now))
   if (isWatched && isInTime && isAlone && state.dueAt !== null)
     return unchanged({ ...started, dueAt: Math.max(state.dueAt, deadlineAt!) })
@@ -359,7 +360,8 @@ function rearm(
   now: Instant,
 ): CheckState {
   if (reason === 'missed') {
-    // While the check is down one miss stands for all that passed meanwhile: after a long gap of ours one reminder is sent.
+    // While the check is down one miss stands for all that passed meanwhile: after a long gap of ours one reminder is
+    // sent.
     const from = state.status === 'down' ? Math.max(state.expectedAt!, now - spec.graceMs) : state.expectedAt!
     return { ...state, ...expectFromNow(spec, from) }
   }

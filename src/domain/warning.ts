@@ -22,8 +22,8 @@ interface Completed {
 }
 
 /**
- * What a completion adds. A warning is notified if the completion before it was none, and while warnings continue one in
- * 24 hours. Nothing is notified of a paused check, and of the time before a check.
+ * What a completion adds. A warning is notified if the completion before it was none, and while warnings continue one
+ * in 24 hours. Nothing is notified of a paused check, and of the time before a check.
  */
 export function countWarning(
   { status, warnedAt }: Pick<CheckState, 'status' | 'warnedAt'>,

@@ -86,7 +86,10 @@ export function beginBody(request: IncomingMessage, limits: BodyLimits): void {
   reading.outcome.catch(() => {})
 }
 
-/** Gives the room of the body back. A handler that still waits for the body gets RequestAborted. A second call does nothing. */
+/**
+ * Gives the room of the body back. A handler that still waits for the body gets RequestAborted. A second call does
+ * nothing.
+ */
 export function endBody(request: IncomingMessage): void {
   readings.get(request)?.end()
 }

@@ -1,6 +1,6 @@
 /**
- * The management port: the API below /api/, with the badges below /badge/, the links of messages below /ack/, and the dashboard
- * everywhere else.
+ * The management port: the API below /api/, with the badges below /badge/, the links of messages below /ack/, and the
+ * dashboard everywhere else.
  */
 
 import type { IncomingMessage, RequestListener } from 'node:http'

@@ -3,8 +3,8 @@
 const ELLIPSIS = '…'
 
 /**
- * The beginning of the text, with `…` where something is missing. `pieces`: what may not be divided, such as the escape of
- * one character. `limit`: UTF-16 units.
+ * The beginning of the text, with `…` where something is missing. `pieces`: what may not be divided, such as the escape
+ * of one character. `limit`: UTF-16 units.
  */
 export function cutEnd(pieces: readonly string[], limit: number): string {
   return fits(pieces, limit) ? pieces.join('') : takeUntil(pieces, limit - ELLIPSIS.length).join('') + ELLIPSIS
@@ -30,7 +30,10 @@ function takeUntil(pieces: readonly string[], limit: number): string[] {
   return pieces.slice(0, end)
 }
 
-/** The longest of `compose(lines of the beginning)` within the limit. `compose` gets none of the lines first, and that fits. */
+/**
+ * The longest of `compose(lines of the beginning)` within the limit. `compose` gets none of the lines first, and that
+ * fits.
+ */
 export function composeLines<Line>(
   lines: readonly Line[],
   limit: number,

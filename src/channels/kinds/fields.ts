@@ -47,8 +47,8 @@ function isWebUrl(text: string): boolean {
 }
 
 /**
- * A text that is secret as a whole: `hideAll` shows it as `…`, and `reveal` keeps it where it comes back as that. `pattern`: of
- * the whole text; `error`: what the text must be.
+ * A text that is secret as a whole: `hideAll` shows it as `…`, and `reveal` keeps it where it comes back as that.
+ * `pattern`: of the whole text; `error`: what the text must be.
  */
 export function secretText(pattern: RegExp, error: string, description: string) {
   return z

@@ -16,7 +16,10 @@ export interface ConfigField {
   readonly name: string
   readonly label: string
   readonly meaning: string
-  /** `line`: text. `number`: an integer. `lines`: a list, an item on each line. `pairs`: an object, `name=value` on each line. */
+  /**
+   * `line`: text. `number`: an integer. `lines`: a list, an item on each line. `pairs`: an object, `name=value` on each
+   * line.
+   */
   readonly as: 'line' | 'number' | 'lines' | 'pairs'
   readonly example: string
   /** Its value can be a credential: a browser must not store it. */
@@ -139,8 +142,8 @@ export function linkForPeople(links: Links, checkId: string): string {
 export const ACKNOWLEDGE_PREFIX = '/ack/'
 
 /**
- * `baseUrl` returns BASE_URL, with or without a slash at its end. It is called for each link: the port can be unknown before
- * the start. `sign`: makes the token of an incident; null: no message leads to its acknowledgement.
+ * `baseUrl` returns BASE_URL, with or without a slash at its end. It is called for each link: the port can be unknown
+ * before the start. `sign`: makes the token of an incident; null: no message leads to its acknowledgement.
  */
 export function createLinks(
   baseUrl: () => string,

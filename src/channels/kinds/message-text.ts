@@ -1,4 +1,7 @@
-/** The words of an event as lines and blocks, for the kinds whose messages are one text: Telegram, ntfy and Matrix. Plain text without mark-up. */
+/**
+ * The words of an event as lines and blocks, for the kinds whose messages are one text: Telegram, ntfy and Matrix.
+ * Plain text without mark-up.
+ */
 
 import type { EventText, Tone } from './event-text.ts'
 import { isText } from './fit.ts'
@@ -9,7 +12,10 @@ export const MARKS: Readonly<Record<Tone, string>> = { failure: '🔴', warning:
 /** What chats make links and mentions of: `@name`, `#room`, `$USD`, `/command`, `https://`, `example.com`, `+1202`. */
 const LINKED = /[@#$](?=[\p{L}\p{N}_])|(?<![\p{L}\p{N}_/])\/(?=[\p{L}\p{N}_])|:(?=\/\/)|\.(?=[\p{L}\p{N}])|\+(?=\d)/gu
 
-/** With a zero-width space in what a chat would make a link or a mention of: names, and reasons that quote a cluster, are untrusted. */
+/**
+ * With a zero-width space in what a chat would make a link or a mention of: names, and reasons that quote a cluster,
+ * are untrusted.
+ */
 export function disarm(text: string): string {
   return text.replace(LINKED, '$&\u200b')
 }

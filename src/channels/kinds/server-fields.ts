@@ -44,8 +44,8 @@ export function hideServer<Fields extends Server>(fields: Fields): Fields {
 }
 
 /**
- * The URL and the token that `given` stands for. A hidden token is kept at its own server only, so that nobody can lead it to another
- * one. Throws as `reveal`. `field`: that of the URL in `config`.
+ * The URL and the token that `given` stands for. A hidden token is kept at its own server only, so that no one can lead
+ * the token to another server. Throws as `reveal`. `field`: that of the URL in `config`.
  */
 export function revealServer<Fields extends Server>(given: Fields, stored: Server | null, field = 'url'): Fields {
   const keep = (value: string | undefined) => (value === undefined ? [] : [value])

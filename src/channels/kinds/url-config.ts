@@ -1,4 +1,7 @@
-/** The config of a kind that is reached by one URL, which is its secret as a whole: Slack's incoming webhook and the like. */
+/**
+ * The config of a kind that is reached by one URL, which is its secret as a whole: Slack's incoming webhook and the
+ * like.
+ */
 
 import { z } from 'zod'
 import type { ChannelKind } from '../../domain/channel.ts'
@@ -12,7 +15,10 @@ export interface UrlSettings<Kind extends ChannelKind = ChannelKind> {
 
 type UrlConfig = Pick<UrlSettings, 'url'>
 
-/** `description`: what the URL is, for the document of the API; without a full stop. `extra`: a further condition of the URL. */
+/**
+ * `description`: what the URL is, for the document of the API; without a full stop. `extra`: a further condition of the
+ * URL.
+ */
 export function urlConfig<Kind extends ChannelKind>(
   kind: Kind,
   texts: Pick<KindConfig<UrlSettings<Kind>, UrlConfig, UrlConfig>, 'title' | 'purpose'> &

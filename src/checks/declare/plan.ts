@@ -297,7 +297,9 @@ function pausedHereUntil({ status, pause }: CheckState, kubernetesSuspend: boole
 /** `kept`: as long as the resource pauses the check now. */
 export type PausedUntil = Instant | 'kept' | null
 
-/** What a resource declares of pauses. A pause that has ended is none, by our clock or by that of the check's history. */
+/**
+ * What a resource declares of pauses. A pause that has ended is none, by our clock or by that of the check's history.
+ */
 export function readPause(
   { suspend, pausedUntil = null }: { readonly suspend: boolean | null; readonly pausedUntil?: PausedUntil },
   state: CheckState | null,

@@ -1,7 +1,7 @@
 /**
  * Fails and warnings that a container sent before the start of its Job was recorded: a short container ends within the
- * second in which its start is reported, and a controller that was away records both afterwards. The state machine could
- * not mark the run then (Run.isOverruled), so the history is asked. Pure.
+ * second in which its start is reported, and a controller that was away records both afterwards. The state machine
+ * could not mark the run then (Run.isOverruled), so the history is asked. Pure.
  */
 
 import type { Instant, Run } from '../../domain/check.ts'

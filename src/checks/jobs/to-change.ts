@@ -16,7 +16,10 @@ export interface Known {
   /** The open runs of the check, before this group. */
   readonly runs: readonly Run[]
   readonly stored: StoredRun
-  /** Its container sent a fail or a warning without the run's id, perhaps before the start was recorded, and no success since. */
+  /**
+   * Its container sent a fail or a warning without the run's id, perhaps before the start was recorded, and no success
+   * since.
+   */
   readonly isOverruledEarly: boolean
   /** The newest run that is stored, with the times that the Job has. */
   readonly lastRun: LastRun | null

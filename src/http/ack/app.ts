@@ -1,6 +1,7 @@
 /**
- * The page behind the link of a message: `/ack/<token>` (design, section 4, "Acknowledgement"). The token in the path is the
- * only credential, so no cookie and no Origin counts. A GET changes nothing: mail scanners and previews follow links.
+ * The page behind the link of a message: `/ack/<token>` (design, section 4, "Acknowledgement"). The token in the path
+ * is the only credential, so no cookie and no Origin counts. A GET changes nothing: mail scanners and previews follow
+ * links.
  */
 
 import Koa, { type Context as Call, type Middleware } from 'koa'
@@ -94,8 +95,8 @@ export function createAckApp({
 }
 
 /**
- * The returned function counts a forged link, and throws AppError `too_many_requests` for one too many. Links of ours work
- * all the same: none is found by guessing, and a guess costs no more than its signature.
+ * The returned function counts a forged link, and throws AppError `too_many_requests` for one too many. Links of ours
+ * work all the same: none is found by guessing, and a guess costs no more than its signature.
  */
 function createForgedCount(clock: Pick<Clock, 'now'>) {
   const describe = (seconds: number) => `too many links that are not valid: try again in ${seconds} s`

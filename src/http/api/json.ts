@@ -9,8 +9,8 @@ import { invalidFields } from './faults.ts'
 
 /**
  * At most 65,536 bytes. `pace` resolves when they may be parsed. Throws AppError `unsupported_media_type` (other type
- * or charset, or compressed), `too_large`, or `invalid_request`. `whenEmpty`: what an empty body stands for; undefined: it
- * is rejected.
+ * or charset, or compressed), `too_large`, or `invalid_request`. `whenEmpty`: what an empty body stands for; undefined:
+ * it is rejected.
  */
 export async function readJsonObject(
   request: IncomingMessage,

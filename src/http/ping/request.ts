@@ -50,8 +50,8 @@ const SIGNALS: ReadonlyMap<string, Signal> = new Map([
 ])
 
 /**
- * `[/ping]/<public_id>` or `[/ping]/<ping_key>/<slug>`, then `[/start|/fail|/warn|/log|/<exit code>]`, with at most one slash
- * at the end; or `/api/push/<token>`. Null for a path that names no check.
+ * `[/ping]/<public_id>` or `[/ping]/<ping_key>/<slug>`, then `[/start|/fail|/warn|/log|/<exit code>]`, with at most one
+ * slash at the end; or `/api/push/<token>`. Null for a path that names no check.
  */
 export function parsePingPath(path: string): PingPath | null {
   const start = path.startsWith(PREFIX) ? PREFIX.length : 1

@@ -81,7 +81,10 @@ const CRON_JOB = `(select jsonb_build_object('name', j.name, 'lastRun', j.last_r
 const RUN_DETAIL = `(select j.last_run ->> 'message' from cron_jobs j where j.check_key = s.check_key and j.last_run ->> 'outcome' = 'Running'
     and s.runs @> jsonb_build_array(jsonb_build_object('id', j.last_run -> 'runId')))`
 
-/** Else the detail of the last change. Only checks that follow a CronJob have one to look for, with a run in progress, or down or paused. */
+/**
+ * Else the detail of the last change. Only checks that follow a CronJob have one to look for, with a run in progress,
+ * or down or paused.
+ */
 const STATUS_DETAIL = `case when s.job_area is not null then coalesce(
     case when s.status <> ${statusCode('down')} and s.runs is not null then ${RUN_DETAIL} end,
     case when s.status in (${statusCode('down')}, ${statusCode('paused')}) then

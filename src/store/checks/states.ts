@@ -184,7 +184,10 @@ function toCronSchedule(stored: StoredSpec): Schedule | null {
   return schedule
 }
 
-/** The pings of these runs that are stored already, as `runPingKey` writes them. Read under the lock, so that none is added meanwhile. */
+/**
+ * The pings of these runs that are stored already, as `runPingKey` writes them. Read under the lock, so that none is
+ * added meanwhile.
+ */
 export async function findRunPings(
   tx: Queryable,
   runs: readonly { key: number; runId: string }[],

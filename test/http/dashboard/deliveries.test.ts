@@ -69,7 +69,9 @@ describe('/deliveries', () => {
     expect(rowOf(text, id)).toMatch(/Not sent.*the channel was muted/s)
     expect((await reader.get(`/checks/${check}`)).text).toMatch(/Not sent.*the channel was muted/s)
     await set(id, `reason = 'flapping', cause = null`)
-    expect((await reader.get('/deliveries')).text).toContain('the check was flapping: it went down and up too often')
+    expect((await reader.get('/deliveries')).text).toContain(
+      'the check was flapping: it went down and up, warned or was reminded of too often',
+    )
   })
 
   it('shows hostile names and responses as text', async () => {

@@ -1,6 +1,7 @@
 /**
- * Messages of Apprise: a title, and a body of plain text. Apprise escapes the body for services with mark-up (`text_to_html`,
- * `text_to_markdown` in apprise/conversion/format.py); mentions in chats stay what they are, so they are broken here.
+ * Messages of Apprise: a title, and a body of plain text. Apprise escapes the body for services with mark-up
+ * (`text_to_html`, `text_to_markdown` in apprise/conversion/format.py); mentions in chats stay what they are, so they
+ * are broken here.
  */
 
 import type { Digest } from '../../../domain/digest.ts'
@@ -12,8 +13,9 @@ import { describeEvent, type EventText, type Tone } from '../event-text.ts'
 import { type Links, placesOf } from '../kind.ts'
 
 /**
- * UTF-16 units of title and body together. Apprise cuts nothing unless a URL says so (`overflow_mode` in apprise/plugins/base.py), and
- * services refuse what is too long for them: Rocket.Chat takes 1,000 characters, Pushover 1,024 (their `body_maxlen`).
+ * UTF-16 units of title and body together. Apprise cuts nothing unless a URL says so (`overflow_mode` in
+ * apprise/plugins/base.py), and services refuse what is too long for them: Rocket.Chat takes 1,000 characters, Pushover
+ * 1,024 (their `body_maxlen`).
  */
 export const TEXT_LIMIT = 1_000
 /** UTF-16 units of a name, and of the line of a check in a digest. */

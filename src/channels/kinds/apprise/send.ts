@@ -1,4 +1,7 @@
-/** Apprise API (github.com/caronc/apprise-api, `apprise_api/api/views.py`): a server of the user, in front of other services. */
+/**
+ * Apprise API (github.com/caronc/apprise-api, `apprise_api/api/views.py`): a server of the user, in front of other
+ * services.
+ */
 
 import type { Judge } from '../../../delivery/http-outcome.ts'
 import { decodePercent } from '../../../runtime/percent.ts'
@@ -12,8 +15,8 @@ const NOTHING =
   'Apprise responded 204 and sent nothing: it has no configuration for the key, or knows no service of urls'
 
 /**
- * 424: a service has failed, or none has the tag. Both may pass, but services that have the message get it again with each attempt,
- * and Apprise does not say which: it is tried as long as a refusal, as is 204.
+ * 424: a service has failed, or none has the tag. Both may pass, but services that have the message get it again with
+ * each attempt, and Apprise does not say which: it is tried as long as a refusal, as is 204.
  */
 const judge: Judge = ({ status }, outcome) => {
   if (status === 204) return { kind: 'retry', status, error: NOTHING, isRefusal: true }

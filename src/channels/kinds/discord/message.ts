@@ -1,7 +1,7 @@
 /**
- * Messages for a webhook of Discord: one embed each. Its limits and mark-up: https://docs.discord.com/developers, "Message
- * Resource" (Embed Limits) and "API Reference" (Message Formatting). Title and description are Markdown: in prose untrusted text
- * is escaped, in a code block Discord parses nothing.
+ * Messages for a webhook of Discord: one embed each. Its limits and mark-up: https://docs.discord.com/developers,
+ * "Message Resource" (Embed Limits) and "API Reference" (Message Formatting). Title and description are Markdown: in
+ * prose untrusted text is escaped, in a code block Discord parses nothing.
  */
 
 import type { Digest } from '../../../domain/digest.ts'
@@ -24,7 +24,7 @@ const COLORS: Readonly<Record<Tone, number>> = {
 
 export interface DiscordMessage {
   readonly embeds: readonly [{ readonly title: string; readonly description: string; readonly color: number }]
-  /** Nobody is notified, whatever the texts contain. */
+  /** No one is notified, whatever the texts contain. */
   readonly allowed_mentions: { readonly parse: readonly [] }
 }
 
@@ -67,8 +67,8 @@ export function renderDigest(digest: Digest, links: Links): DiscordMessage {
 }
 
 /**
- * What Discord could take for mark-up, a mention, a link (`https:`) or an emoji (`:name:`); a time of day is neither. At the
- * beginning of a line also a list.
+ * What Discord could take for mark-up, a mention, a link (`https:`) or an emoji (`:name:`); a time of day is neither.
+ * At the beginning of a line also a list.
  */
 const MARKUP = /[\\*_~|`<>[#@]|:(?=\S)(?<!\d\d:(?=\d\d(?!\w)))|(?<=^\s*)[-+]|(?<=^\s*\d+)\./g
 

@@ -1,6 +1,6 @@
 /**
- * Discord's webhooks: https://docs.discord.com/developers, "Webhook Resource" (Execute Webhook), "Rate Limits" (Exceeding a Rate
- * Limit), "Opcodes and Status Codes" (JSON Error Codes).
+ * Discord's webhooks: https://docs.discord.com/developers, "Webhook Resource" (Execute Webhook), "Rate Limits"
+ * (Exceeding a Rate Limit), "Opcodes and Status Codes" (JSON Error Codes).
  */
 
 import { fieldsOf, type Judge, rejectFor, retryIn } from '../../../delivery/http-outcome.ts'

@@ -1,7 +1,7 @@
 /**
- * Messages for a webhook of Google Chat: a card each. https://developers.google.com/workspace/chat: "Method: spaces.messages.create"
- * (32,000 bytes with cards), "Cards v2" and "Format messages" (Format a card message): the texts of a card are HTML of few tags,
- * without mentions, so untrusted text is escaped.
+ * Messages for a webhook of Google Chat: a card each. https://developers.google.com/workspace/chat: "Method:
+ * spaces.messages.create" (32,000 bytes with cards), "Cards v2" and "Format messages" (Format a card message): the
+ * texts of a card are HTML of few tags, without mentions, so untrusted text is escaped.
  */
 
 import type { Digest } from '../../../domain/digest.ts'

@@ -1,6 +1,7 @@
 /**
- * Webhooks of Google Chat: https://developers.google.com/workspace/chat, "Build a Google Chat app as a webhook" (one request a second
- * for a space; threads; 403), "Usage limits" (429, without a time). Errors: https://cloud.google.com/apis/design/errors.
+ * Webhooks of Google Chat: https://developers.google.com/workspace/chat, "Build a Google Chat app as a webhook" (one
+ * request a second for a space; threads; 403), "Usage limits" (429, without a time). Errors:
+ * https://cloud.google.com/apis/design/errors.
  */
 
 import { fieldsOf, type Judge, rejectFor } from '../../../delivery/http-outcome.ts'

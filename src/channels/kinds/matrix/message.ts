@@ -1,6 +1,6 @@
 /**
- * Messages of Matrix: `m.text` with HTML (Matrix specification, Client-Server API, "m.room.message msgtypes"). Names, reasons and output
- * are untrusted: they are escaped, they mention nobody, and clients find no links in them.
+ * Messages of Matrix: `m.text` with HTML (Matrix specification, Client-Server API, "m.room.message msgtypes"). Names,
+ * reasons and output are untrusted: they are escaped, they mention no one, and clients find no links in them.
  */
 
 import type { Digest } from '../../../domain/digest.ts'
@@ -12,8 +12,8 @@ import { type Links, type Place, placesOf } from '../kind.ts'
 import { type Block, blocksOf, disarm, escapeHtml, linesOf, MARKS } from '../message-text.ts'
 
 /**
- * Bytes of the content in JSON. An event has at most 65,536 ("Size limits"), with what the homeserver adds: signatures, hashes, and the
- * ids of other events.
+ * Bytes of the content in JSON. An event has at most 65,536 ("Size limits"), with what the homeserver adds: signatures,
+ * hashes, and the ids of other events.
  */
 const LIMIT = 60_000
 
@@ -22,7 +22,7 @@ export interface MatrixMessage {
   readonly body: string
   readonly format: 'org.matrix.custom.html'
   readonly formatted_body: string
-  /** Nobody: otherwise homeservers and clients look for names and `@room` in `body` ("User and room mentions"). */
+  /** No one: otherwise homeservers and clients look for names and `@room` in `body` ("User and room mentions"). */
   readonly 'm.mentions': Readonly<Record<string, never>>
 }
 

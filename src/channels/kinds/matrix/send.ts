@@ -4,7 +4,9 @@ import { below } from '../server-fields.ts'
 import type { MatrixSettings } from './config.ts'
 import { type MatrixMessage, renderDigest, renderMessage } from './message.ts'
 
-/** What is wrong with the channel, by `errcode` (Matrix specification, Client-Server API, "Standard error response"). */
+/**
+ * What is wrong with the channel, by `errcode` (Matrix specification, Client-Server API, "Standard error response").
+ */
 const FAULTS: Readonly<Record<string, string>> = {
   M_UNKNOWN_TOKEN: 'the token is not valid or was logged out: log in again and give the new one',
   M_MISSING_TOKEN: 'the homeserver got no token: check for a proxy before it',

@@ -1,4 +1,7 @@
-/** Messages of ntfy as JSON (https://docs.ntfy.sh/publish/#publish-as-json). They are plain text: no mark-up, and nobody can be mentioned. */
+/**
+ * Messages of ntfy as JSON (https://docs.ntfy.sh/publish/#publish-as-json). They are plain text: no mark-up, and no
+ * mentions.
+ */
 
 import type { Digest } from '../../../domain/digest.ts'
 import type { Event } from '../../../domain/event.ts'
@@ -10,8 +13,8 @@ import { blocksOf, linesOf } from '../message-text.ts'
 import type { NtfySettings } from './config.ts'
 
 /**
- * Bytes. `message`: ntfy makes an attachment of one of 4,096 (`Peek` in `util/peek.go`). `json`: of the whole; ntfy refuses twice as many
- * as of a message (`transformBodyJSON` in `server/server.go`).
+ * Bytes. `message`: ntfy makes an attachment of one of 4,096 (`Peek` in `util/peek.go`). `json`: of the whole; ntfy
+ * refuses twice as many as of a message (`transformBodyJSON` in `server/server.go`).
  */
 const LIMITS = { message: 4_095, json: 8_191 } as const
 

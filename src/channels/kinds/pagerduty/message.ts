@@ -1,6 +1,7 @@
 /**
- * Events of PagerDuty's Events API v2 (developer.pagerduty.com: "Events API v2 Overview" with PD-CEF, "Send an Alert Event"). Texts
- * are shown as they are; PagerDuty and its kin pass them on to chats, where they must not notify people or look like links.
+ * Events of PagerDuty's Events API v2 (developer.pagerduty.com: "Events API v2 Overview" with PD-CEF, "Send an Alert
+ * Event"). Texts are shown as they are; PagerDuty and its kin pass them on to chats, where they must not notify people
+ * or look like links.
  */
 
 import type { Event, EventCheck } from '../../../domain/event.ts'
@@ -27,7 +28,7 @@ export function renderEvent(event: Event, action: Action, { routing_key, severit
       ? {
           id: event.id,
           places: [{ label: 'All checks', url: links.checks() }],
-          // It wakes nobody where PagerDuty notifies by severity.
+          // It wakes no one where PagerDuty notifies by severity.
           payload: { source: CLIENT, severity: 'info', timestamp: toIso(event.at), custom_details: detail(words) },
         }
       : {

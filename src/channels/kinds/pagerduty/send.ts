@@ -1,4 +1,7 @@
-/** PagerDuty: an incident is open from `check.down` to `check.up` or `check.paused`. It groups by itself, so it gets no digests. */
+/**
+ * PagerDuty: an incident is open from `check.down` to `check.up` or `check.paused`. It groups by itself, so it gets no
+ * digests.
+ */
 
 import { type Judge, postJson, rejectFor, retryIn } from '../../../delivery/http-outcome.ts'
 import type { Outcome, Send } from '../../../delivery/outcome.ts'

@@ -1,8 +1,9 @@
 /**
- * Messages of Slack's incoming webhooks. Mattermost, and Discord with /slack at the end of its URL (Discord has a kind of its own),
- * ignore the blocks and show `text`, so `text` contains all that the blocks contain. Names, reasons and output of jobs are
- * untrusted: they must not notify people or look like links. In the blocks they are plain_text, which is not parsed, or in a code
- * block. In `text` they are broken wherever one of the three services would find a mention or a link.
+ * Messages of Slack's incoming webhooks. Mattermost, and Discord with /slack at the end of its URL (Discord has a kind
+ * of its own), ignore the blocks and show `text`, so `text` contains all that the blocks contain. Names, reasons and
+ * output of jobs are untrusted: they must not notify people or look like links. In the blocks they are plain_text,
+ * which is not parsed, or in a code block. In `text` they are broken wherever one of the three services would find a
+ * mention or a link.
  */
 
 import type { Event } from '../../../domain/event.ts'

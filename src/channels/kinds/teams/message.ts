@@ -1,7 +1,7 @@
 /**
- * Messages for a workflow of Microsoft Teams ("Send webhook alerts to a channel"): an Adaptive Card each, of the version that all
- * clients of Teams show (https://adaptivecards.io/explorer). Every text is a TextRun, in which Teams knows no Markdown; a mention
- * would need an entity, which our cards have not.
+ * Messages for a workflow of Microsoft Teams ("Send webhook alerts to a channel"): an Adaptive Card each, of the
+ * version that all clients of Teams show (https://adaptivecards.io/explorer). Every text is a TextRun, in which Teams
+ * knows no Markdown; a mention would need an entity, which our cards have not.
  */
 
 import type { Digest } from '../../../domain/digest.ts'
@@ -12,8 +12,8 @@ import { cutLine, fitLines, fitWords, isText } from '../fit.ts'
 import { type Links, type Place, placesOf } from '../kind.ts'
 
 /**
- * Of the whole message. Teams refuses a card of "about 28 KB" ("Microsoft Teams - Connectors", Known issues and limitations)
- * only after the workflow has accepted it, and has counted in UTF-16: so both encodings count.
+ * Of the whole message. Teams refuses a card of "about 28 KB" ("Microsoft Teams - Connectors", Known issues and
+ * limitations) only after the workflow has accepted it, and has counted in UTF-16: so both encodings count.
  */
 export const TEAMS_BYTES = 28_000
 

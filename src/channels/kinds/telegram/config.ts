@@ -16,7 +16,10 @@ export type TelegramSettings = TelegramConfig & { readonly kind: 'telegram' }
 
 export const TELEGRAM_URL = 'https://api.telegram.org'
 
-/** `telegram-bot-api/ClientManager.cpp` of Telegram's server takes at most 80 characters with a `:`; @BotFather makes 35 after it. */
+/**
+ * `telegram-bot-api/ClientManager.cpp` of Telegram's server takes at most 80 characters with a `:`; @BotFather makes 35
+ * after it.
+ */
 const TOKEN = /^[1-9]\d{0,15}:[A-Za-z0-9_-]{30,60}$/
 /** Ids have at most 13 digits (`td/telegram/DialogId.h` of Telegram's client library). JSON has numbers up to 2^53. */
 const MAX_ID = 999_999_999_999_999

@@ -1,6 +1,7 @@
 /**
- * Messages of Telegram's Bot API, `sendMessage` (https://core.telegram.org/bots/api#sendmessage, "HTML style"). Names, reasons and
- * output are untrusted: Telegram looks for mentions, commands and links in all text outside of `<pre>`, so they are disarmed there.
+ * Messages of Telegram's Bot API, `sendMessage` (https://core.telegram.org/bots/api#sendmessage, "HTML style"). Names,
+ * reasons and output are untrusted: Telegram looks for mentions, commands and links in all text outside of `<pre>`, so
+ * they are disarmed there.
  */
 
 import type { Digest } from '../../../domain/digest.ts'
@@ -12,7 +13,10 @@ import { type Links, placesOf } from '../kind.ts'
 import { blocksOf, disarm, escapeHtml, linesOf, MARKS } from '../message-text.ts'
 import type { TelegramSettings } from './config.ts'
 
-/** UTF-16 units without mark-up ("after entities parsing"). Escaped, the longest text is below the 35,000 bytes at which Telegram cuts. */
+/**
+ * UTF-16 units without mark-up ("after entities parsing"). Escaped, the longest text is below the 35,000 bytes at which
+ * Telegram cuts.
+ */
 const LIMIT = 4_096
 
 export interface TelegramMessage {
@@ -63,7 +67,8 @@ function toMessage(
   lines: readonly string[],
   buttons: readonly Button[],
 ): TelegramMessage {
-  // Telegram refuses a whole message for a button to a host without a dot (`LinkManager::check_link_impl` of its client library).
+  // Telegram refuses a whole message for a button to a host without a dot (`LinkManager::check_link_impl` of its client
+  // library).
   const areButtons = buttons.some(({ url }) => /[.:]/.test(new URL(url).hostname))
   const last = areButtons ? [] : buttons.map(({ text, url }) => `\n${text}: ${escapeHtml(url)}`)
   return {

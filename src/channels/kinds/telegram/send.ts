@@ -4,7 +4,10 @@ import { below } from '../server-fields.ts'
 import { TELEGRAM_URL, type TelegramSettings } from './config.ts'
 import { renderDigest, renderMessage, type TelegramMessage } from './message.ts'
 
-/** What is wrong with the channel, by the words of `check_chat_access` and others in `telegram-bot-api/Client.cpp` of Telegram's server. */
+/**
+ * What is wrong with the channel, by the words of `check_chat_access` and others in `telegram-bot-api/Client.cpp` of
+ * Telegram's server.
+ */
 const FAULTS: readonly (readonly [RegExp, string])[] = [
   [
     /chat not found|chat_id is empty|PEER_ID_INVALID/,
@@ -14,7 +17,10 @@ const FAULTS: readonly (readonly [RegExp, string])[] = [
   [/not enough rights|CHAT_WRITE_FORBIDDEN|administrator rights/, 'allow the bot to send messages there'],
 ]
 
-/** https://core.telegram.org/bots/api#making-requests and #responseparameters. A 400 with other words is about the message. */
+/**
+ * https://core.telegram.org/bots/api#making-requests and #responseparameters. A 400 with other words is about the
+ * message.
+ */
 const judge: Judge = (response, outcome) => {
   const { description, parameters } = fieldsOf(response)
   if (typeof description !== 'string') return outcome

@@ -164,7 +164,7 @@ function checkOf({ type, checkId, checkName }: DeliveryRecord): Html {
 /** "Why did I not get this?" */
 const WHY_NOT: Readonly<Record<Suppression, string>> = {
   muted: 'the channel was muted',
-  flapping: 'the check was flapping: it went down and up too often',
+  flapping: 'the check was flapping: it went down and up, warned or was reminded of too often',
   acknowledged: 'a person had acknowledged that the check is down',
 }
 

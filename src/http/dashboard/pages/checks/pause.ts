@@ -1,4 +1,7 @@
-/** `/checks/{id}/pause`: until when a check is paused, and why. The form of the page of the check posts here without a field. */
+/**
+ * `/checks/{id}/pause`: until when a check is paused, and why. The form of the page of the check posts here without a
+ * field.
+ */
 
 import { type CheckRecord, getCheck } from '../../../../checks/find-checks.ts'
 import { pauseCheck } from '../../../../checks/pause-resume.ts'
