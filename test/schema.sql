@@ -124,6 +124,7 @@ create table check_states (
   pause jsonb,
   acknowledged jsonb,
   repeats jsonb,
+  hold jsonb,
   constraint check_states_check_key_fkey FOREIGN KEY (check_key) REFERENCES checks(key) ON DELETE CASCADE,
   constraint check_states_dialect CHECK ((dialect = ANY (ARRAY['cron'::text, 'kubernetes'::text]))),
   constraint check_states_grace CHECK (((grace_seconds >= 0) AND (grace_seconds <= 31536000))),
@@ -471,6 +472,30 @@ create table sessions (
 CREATE INDEX sessions_expires ON public.sessions USING btree (expires_at);
 CREATE UNIQUE INDEX sessions_token ON public.sessions USING btree (token_hash) WHERE (token_hash IS NOT NULL);
 CREATE INDEX sessions_user ON public.sessions USING btree (user_id, created_at, id);
+
+create table silences (
+  id uuid not null,
+  organization_id uuid not null,
+  project_id uuid not null,
+  check_id uuid,
+  tag text,
+  starts_at timestamp with time zone,
+  ends_at timestamp with time zone,
+  schedule text,
+  time_zone text,
+  dialect text,
+  duration_seconds integer,
+  comment text not null,
+  created_by jsonb not null,
+  created_at timestamp with time zone not null,
+  constraint silences_check CHECK ((((num_nonnulls(starts_at, ends_at) = 2) AND (num_nonnulls(schedule, time_zone, dialect, duration_seconds) = 0)) OR ((num_nonnulls(starts_at, ends_at) = 0) AND (num_nonnulls(schedule, time_zone, dialect, duration_seconds) = 4)))),
+  constraint silences_dialect_check CHECK ((dialect = ANY (ARRAY['cron'::text, 'kubernetes'::text]))),
+  constraint silences_duration_seconds_check CHECK (((duration_seconds >= 10) AND (duration_seconds <= 2592000))),
+  constraint silences_organization_id_fkey FOREIGN KEY (organization_id) REFERENCES organizations(id),
+  constraint silences_pkey PRIMARY KEY (id),
+  constraint silences_project_id_fkey FOREIGN KEY (project_id) REFERENCES projects(id) ON DELETE CASCADE
+);
+CREATE INDEX silences_project ON public.silences USING btree (project_id, created_at, id);
 
 create table spools (
   id uuid not null,

@@ -5,18 +5,21 @@
  */
 
 import type { CheckSpec, Flip, Gap, Instant } from '../domain/check.ts'
-import type { CheckEvent, Outcome } from '../domain/check-event.ts'
+import { type CheckEvent, type Outcome, seenBy } from '../domain/check-event.ts'
+import type { Circumstances } from '../domain/circumstances.ts'
 import { contextOf, type EventFacts, eventOf, lateEvent, type NotifiedType, noticeEvent } from '../domain/event.ts'
 import { stampAfter, toMicrosecond } from '../domain/instant.ts'
 import { arrivalOf } from '../domain/late-pings.ts'
 import { expectAfterCompletion, expectFromNow } from '../domain/schedule.ts'
-import { deadlineOf, evaluationOf, resumesFirst, seenBy, transition } from '../domain/transition.ts'
+import { deadlineOf, evaluationOf, resumesFirst, transition } from '../domain/transition.ts'
 import { isWarning } from '../domain/warning.ts'
 import { newIdBytes } from '../runtime/ids.ts'
 import type { ChangedState, ChangeSet, NewFlip, NewPing } from '../store/checks/change-sets.ts'
+import { readCircumstances } from '../store/checks/circumstances.ts'
 import type { LockedCheck } from '../store/checks/states.ts'
 import type { DeadlineSource } from '../store/jobs/cron-jobs.ts'
 import type { NewEvent } from '../store/outbox/events.ts'
+import type { Queryable } from '../store/postgres/database.ts'
 import { explainDeadline } from './jobs/explain-deadline.ts'
 
 export interface Change {
@@ -62,19 +65,28 @@ export function withWarnings<Of extends Change>(changes: readonly Of[], locked: 
   })
 }
 
-/** Applies changes in their order. Does not throw: a change of an invalid row has the decision `failed`. */
+export type Around = ReadonlyMap<number, Circumstances>
+const NOTHING_AROUND: Around = new Map()
+
+export interface Decided {
+  readonly decisions: Decision[]
+  readonly changeSet: ChangeSet
+  /** The rows of `changeSet.states` as they are once the change set is saved, in the same order. */
+  readonly after: LockedCheck[]
+}
+
+/**
+ * Applies changes in their order. Does not throw: a change of an invalid row has the decision `failed`. `around`: of
+ * checks by their key; without an entry nothing keeps the check quiet. Callers get it by `inCircumstances`.
+ */
 export function decideChanges(
   locked: readonly LockedCheck[],
   changes: readonly Change[],
   waking: Waking,
-): {
-  decisions: Decision[]
-  changeSet: ChangeSet
-  /** The rows of `changeSet.states` as they are once the change set is saved, in the same order. */
-  after: LockedCheck[]
-} {
+  around: Around = NOTHING_AROUND,
+): Decided {
   const rows = new Map<number, Row>()
-  for (const check of locked) rows.set(check.key, new Row(check, waking))
+  for (const check of locked) rows.set(check.key, new Row(check, waking, around.get(check.key)))
   const pings: NewPing[] = []
   const flips: NewFlip[] = []
   const events: NewEvent[] = []
@@ -98,6 +110,23 @@ export function decideChanges(
   return { decisions, changeSet: { states, pings, flips, events }, after }
 }
 
+/**
+ * Decides in what is around the checks. That is read only where it may matter, which a first decision without it shows:
+ * something would be sent, or the check is held already. So a common ping costs no statement.
+ */
+export async function inCircumstances<Made extends { readonly changeSet: ChangeSet }>(
+  tx: Queryable,
+  locked: readonly LockedCheck[],
+  now: Instant,
+  decide: (around: Around) => Made,
+): Promise<Made> {
+  const made = decide(NOTHING_AROUND)
+  const keys = new Set(made.changeSet.events.map(({ key }) => key))
+  for (const { key, state } of locked) if (state.hold !== null) keys.add(key)
+  const around = keys.size === 0 ? NOTHING_AROUND : await readCircumstances(tx, [...keys], now)
+  return around.size === 0 ? made : decide(around)
+}
+
 interface History {
   readonly pings: NewPing[]
   readonly flips: NewFlip[]
@@ -108,15 +137,17 @@ interface History {
 class Row {
   readonly #check: LockedCheck
   readonly #waking: Waking
+  readonly #around: Circumstances | undefined
   #state: LockedCheck['state']
   #stampedAt: Instant
   #isTouched = false
   /** Up to when what happened to the check is recorded; null: up to now. */
   #seenBy: Instant | null = null
 
-  constructor(check: LockedCheck, waking: Waking) {
+  constructor(check: LockedCheck, waking: Waking, around: Circumstances | undefined) {
     this.#check = check
     this.#waking = waking
+    this.#around = around
     this.#state = check.state
     this.#stampedAt = check.stampedAt
   }
@@ -141,7 +172,7 @@ class Row {
     // Replicas share a clock, but the order of the locks is the order of the history: a later entry has a later time.
     const stamp = stampAfter(this.#stampedAt, at)
     const now = Math.floor(stamp)
-    const outcome = transition(spec, before, event, now)
+    const outcome = transition(spec, before, event, now, this.#around)
     this.#isTouched = true
     this.#state = outcome.state
     this.#stampedAt = stamp
@@ -180,11 +211,16 @@ class Row {
       const id = newIdBytes(this.#stampedAt)
       history.events.push({ ...inContext(one), ...cause, id, key, flipId: null, at: now })
     }
-    const { outage, flip, notice, withheld, settled, warned, counted, reminder, acknowledged } = outcome
-    if (settled !== null) addEvent(noticeEvent(settled, now))
+    const { outage, flip, notice, settled, warned, counted, reminder, acknowledged, silencedBy } = outcome
+    if (settled !== null) addEvent(noticeEvent(settled, now), { pingId: null, suppressed: outcome.settledHeldBy })
     if (outage !== null)
-      addFlip({ from: before.status, to: before.status, reason: 'outage', at: outage.endedAt }, null, outage)
-    if (flip !== null) addFlip(flip, notice ?? withheld, null, withheld === null ? null : 'flapping')
+      addFlip(
+        { from: before.status, to: before.status, reason: 'outage', at: outage.endedAt },
+        null,
+        outage,
+        silencedBy,
+      )
+    if (flip !== null) addFlip(flip, notice, null, outcome.heldBy ?? silencedBy)
     if (counted !== null) addFlip({ from: before.status, to: before.status, ...counted }, null, null)
     if (warned !== null) addEvent(noticeEvent(warned, now), { pingId, about, suppressed: outcome.warnedHeldBy })
     // The flip has the words of the run that took the check down, a further run its own.
@@ -195,7 +231,8 @@ class Row {
     }
     if (acknowledged !== null) addEvent(noticeEvent(acknowledged, now))
     if (event.kind === 'deadline') this.#seenBy = seenBy(event, now)
-    if (this.#isNewlyLate(event, outcome, this.#seenBy ?? now)) addEvent(lateEvent(outcome.state.expectedAt!, now))
+    if (this.#isNewlyLate(event, outcome, this.#seenBy ?? now))
+      addEvent(lateEvent(outcome.state.expectedAt!, now), { pingId: null, suppressed: silencedBy })
     return outcome
   }
 

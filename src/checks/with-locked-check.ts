@@ -14,7 +14,7 @@ import { changedConfiguration } from '../store/checks/columns.ts'
 import { type LockedCheck, lockStates } from '../store/checks/states.ts'
 import type { Context } from '../store/context.ts'
 import type { Queryable } from '../store/postgres/database.ts'
-import { type Change, decideChanges } from './change.ts'
+import { type Around, type Change, decideChanges, inCircumstances } from './change.ts'
 
 export interface LockedWork {
   readonly tx: Queryable
@@ -87,7 +87,8 @@ export async function applyEvents(
     const about = abouts[event.kind]
     return { key: locked.key, event, at, ...(about === undefined ? {} : { about }) }
   })
-  const { decisions, changeSet } = decideChanges([locked], changes, 'first')
+  const decide = (around: Around) => decideChanges([locked], changes, 'first', around)
+  const { decisions, changeSet } = await inCircumstances(tx, [locked], at, decide)
   for (const decision of decisions) if (decision.kind === 'failed') throw decision.error
   await saveChanges(tx, changeSet)
   return changeSet.states[0]?.state ?? locked.state

@@ -1,6 +1,7 @@
 /** Channels: where events go (design, section 5). */
 
 import type { Tenant } from './access.ts'
+import type { Hold } from './check.ts'
 import { type CheckEventType, STANDARD_EVENT_TYPES } from './event.ts'
 
 /** What a channel can be. Each kind is a folder in channels/kinds. */
@@ -42,14 +43,27 @@ export const DELIVERY_STATUSES = ['pending', 'delivered', 'failed', 'suppressed'
 export type DeliveryStatus = (typeof DELIVERY_STATUSES)[number]
 
 /** Why a notification is not sent. `muted`: by its channel. */
-export const SUPPRESSIONS = ['muted', 'flapping', 'acknowledged'] as const
+export const SUPPRESSIONS = ['muted', 'flapping', 'acknowledged', 'silenced', 'dependency'] as const
 export type Suppression = (typeof SUPPRESSIONS)[number]
 
 /** What suppresses a notification. */
-export const CAUSE_KINDS = ['channel'] as const
+export const CAUSE_KINDS = ['channel', 'silence', 'check'] as const
 export interface Cause {
   readonly kind: (typeof CAUSE_KINDS)[number]
   readonly id: string
+}
+
+/** Why no channel is sent an event. */
+export interface Held {
+  readonly reason: Exclude<Suppression, 'muted'>
+  /** Null: nothing that has an id. */
+  readonly cause: Cause | null
+}
+
+export function heldBy({ by, id }: Pick<Hold, 'by' | 'id'>): Held {
+  return by === 'silence'
+    ? { reason: 'silenced', cause: { kind: 'silence', id } }
+    : { reason: 'dependency', cause: { kind: 'check', id } }
 }
 
 /** `configuration`: the channel of ALERTMANAGER_URL. It serves all organizations, and the API cannot change it. */

@@ -1,5 +1,6 @@
 /** What happens to a check, and what comes of it: the input and the output of the state machine (transition.ts). */
 
+import type { Held } from './channel.ts'
 import {
   type Acknowledgement,
   type CheckState,
@@ -114,16 +115,22 @@ export interface Outcome {
   readonly isLogged: boolean
   /** What the recipients of check.down and check.up are to know of the flip. Null: nothing, or the event of its reason (event.ts). */
   readonly notice: Notice | null
-  /** What they would be notified of the flip if the check did not flap. */
-  readonly withheld: Notice | null
-  /** What they are to know because the check has stopped flapping: only of a deadline, before its flip, and without one. */
+  /** Why `notice` is not sent; null: it is. */
+  readonly heldBy: Held | null
+  /**
+   * What they are to know because a reason to be quiet has ended, and why that is not sent (another one has begun);
+   * null: it is. Only of a deadline, before its flip, and without one.
+   */
   readonly settled: Notice | null
+  readonly settledHeldBy: Held | null
   /** What they are to know of a warning, after the flip, and why that is not sent; null: it is. */
   readonly warned: Notice | null
-  readonly warnedHeldBy: 'flapping' | null
+  readonly warnedHeldBy: Held | null
   /** What they are notified again of a check that is down, and why that is not sent; null: it is. */
   readonly reminder: Notice | null
-  readonly reminderHeldBy: 'acknowledged' | 'flapping' | null
+  readonly reminderHeldBy: Held | null
+  /** The silence that covers the check: all else of it is not sent either. Null: none. */
+  readonly silencedBy: Held | null
   /** Of an acknowledgement that begins: for those that keep incidents. */
   readonly acknowledged: Notice | null
   /** An interval without a run that ended in time which does not change the status. */
@@ -162,12 +169,14 @@ export function unchanged(state: CheckState): Outcome {
     runRefused: false,
     isLogged: false,
     notice: null,
-    withheld: null,
+    heldBy: null,
     settled: null,
+    settledHeldBy: null,
     warned: null,
     warnedHeldBy: null,
     reminder: null,
     reminderHeldBy: null,
+    silencedBy: null,
     acknowledged: null,
     counted: null,
   }
@@ -181,4 +190,12 @@ export function flipped(state: CheckState, to: StoredStatus, reason: StatusReaso
     ...unchanged({ ...state, status: to, since: at, reason, pause }),
     flip: { from: state.status, to, reason, at },
   }
+}
+
+/** Up to when what happened is recorded. */
+export function seenBy(
+  { seenUntil = Number.POSITIVE_INFINITY }: { readonly seenUntil?: Instant },
+  now: Instant,
+): Instant {
+  return Math.min(now, seenUntil)
 }

@@ -123,6 +123,19 @@ export interface Acknowledgement {
   readonly comment: string | null
 }
 
+/** What keeps a check quiet whose status its recipients do not know (circumstances.ts). */
+export interface Hold {
+  readonly by: 'silence' | 'dependency'
+  /** Of the silence, or of the check that this one depends on. */
+  readonly id: string
+  /** When the silence began, or the first withheld notification. */
+  readonly from: Instant
+  /** When the first silence began of those that have kept it quiet until now; null: none has. */
+  readonly silencedFrom: Instant | null
+  /** When the cause is read again: at its end, if that is known. */
+  readonly lookAt: Instant
+}
+
 /**
  * A check, and when its incident began (`CheckState.incidentSince`, whole milliseconds): what the link of a message
  * names.
@@ -186,13 +199,15 @@ export interface CheckState {
   /** When the check went down, as long as its recipients wait for check.up: an incident is open. */
   readonly incidentSince: Instant | null
   /**
-   * When the last changes into and out of `down` were notified, oldest first (flapping.ts). None while the check flaps.
+   * When the last changes into and out of `down` were notified, oldest first (quiet.ts). None while the check flaps.
    */
   readonly changes: readonly Instant[]
-  /** While the check flaps: the status that its recipients know. Null: it does not flap. */
+  /** While the check is quiet: the status that its recipients know. Null: they know its status. */
   readonly notified: StoredStatus | null
-  /** While the check flaps: when it stops, if it does not change again. */
+  /** While the check flaps: when it stops, if it does not change again. Null: it does not flap. */
   readonly quietAt: Instant | null
+  /** Null: neither a silence nor another check keeps it quiet. */
+  readonly hold: Hold | null
   /** When the recipients were last notified that the check is down (reminders.ts); null: they were not. */
   readonly downNotifiedAt: Instant | null
   /** Of the open incident; null: no one has acknowledged it. */
@@ -236,8 +251,8 @@ export function acknowledgementAt(
   return acknowledged !== null && (acknowledged.until === null || now < acknowledged.until) ? acknowledged : null
 }
 
-export function isFlapping({ notified }: Pick<CheckState, 'notified'>): boolean {
-  return notified !== null
+export function isFlapping({ quietAt }: Pick<CheckState, 'quietAt'>): boolean {
+  return quietAt !== null
 }
 
 /** Whether it is in progress, as far as is known: the end of a Job's run is reported, however long it takes. */

@@ -1,6 +1,6 @@
 /**
  * The events that channels receive (design, section 5): one for each flip that is not silent, check.late, which has no flip, and what is
- * notified of a check that flapped (flapping.ts).
+ * notified of a check that flapped (quiet.ts).
  */
 
 import type {
@@ -74,7 +74,7 @@ const EVENT_OF: { readonly [Reason in FlipReason]?: CheckEventType } = {
 
 /** What the recipients of a check are to know of its changes into and out of `down`. */
 export interface Notice {
-  readonly type: 'check.down' | 'check.up' | 'check.flapping' | 'check.warned' | 'check.acknowledged'
+  readonly type: 'check.down' | 'check.up' | 'check.paused' | 'check.flapping' | 'check.warned' | 'check.acknowledged'
   readonly reason: FlipReason | 'flapping' | 'warned' | 'acknowledged'
   /** When it became true. */
   readonly at: Instant
@@ -87,6 +87,8 @@ export interface Notice {
   readonly flips: number | null
   /** Only of check.down that is sent again: 1 for the first reminder of an incident. */
   readonly reminder?: number
+  /** Only of what is sent at the end of a silence: when that began. */
+  readonly silencedFrom?: Instant
 }
 
 /** Facts at the time of the event. They are stored with it: when it is delivered, the check may be up again, renamed or removed. */
@@ -101,6 +103,8 @@ export interface EventFacts {
   readonly flips: number | null
   /** Of a reminder: 1 for the first of its incident. Absent of everything else. */
   readonly reminder?: number
+  /** Of what is sent at the end of a silence: when that began. Absent of everything else. */
+  readonly silenced_from?: string
   /** Why, in words, of a missed or failed run of a CronJob. Added where the event is stored; absent where it is not known. */
   readonly detail?: string
   /** Of what is no recovery: the success before it; absent where there was none. */
@@ -195,10 +199,13 @@ export function lateEvent(expectedAt: Instant, detectedAt: Instant): NewEvent {
 
 type Happened = Pick<EventFacts, 'reason'> &
   Pick<Notice, 'at' | 'from'> &
-  Partial<Pick<Notice, 'downSince' | 'flips' | 'reminder'>> & { readonly to: ShownStatus; readonly gap?: Gap | null }
+  Partial<Pick<Notice, 'downSince' | 'flips' | 'reminder' | 'silencedFrom'>> & {
+    readonly to: ShownStatus
+    readonly gap?: Gap | null
+  }
 
 function toFacts(
-  { reason, at, from, to, downSince = null, flips = null, gap = null, reminder }: Happened,
+  { reason, at, from, to, downSince = null, flips = null, gap = null, reminder, silencedFrom }: Happened,
   detectedAt: Instant,
 ): EventFacts {
   // A check that is notified again is down still.
@@ -212,6 +219,7 @@ function toFacts(
     down_for_seconds: downSince === null ? null : Math.max(0, Math.round((downUntil - downSince) / 1_000)),
     flips,
     ...(reminder === undefined ? {} : { reminder }),
+    ...(silencedFrom === undefined ? {} : { silenced_from: toIso(silencedFrom) }),
     gap: gap === null ? null : { started_at: toIso(gap.startedAt), ended_at: toIso(gap.endedAt) },
   }
 }

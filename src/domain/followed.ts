@@ -16,10 +16,10 @@ import {
   unchanged,
 } from './check-event.ts'
 import { nextSlot } from './cron.ts'
-import { recentChanges } from './flapping.ts'
 import { latest } from './instant.ts'
 import { LIMITS } from './limits.ts'
 import { durationOf, isKept, refitRuns } from './open-runs.ts'
+import { recentChanges } from './quiet.ts'
 import { type Expectation, expectFromNow, expectWhileDown, NOTHING_EXPECTED } from './schedule.ts'
 import { type Counts, countCompletion, countMiss, isBelow } from './thresholds.ts'
 import { countWarning } from './warning.ts'

@@ -93,7 +93,7 @@ export function toleranceAt({ schedule, graceMs }: CheckSpec, slot: Instant): nu
 const SLOT_MS = 60_000
 
 /** The last slot after `from` and before `to`, or null. By bisection: there may be thousands, and each ping may need it. */
-function lastSlotBetween(cron: Cron, from: Instant, to: Instant): Instant | null {
+export function lastSlotBetween(cron: Cron, from: Instant, to: Instant): Instant | null {
   const isBeforeTo = (at: Instant) => (nextSlot(cron, at) ?? to) < to
   if (!isBeforeTo(from)) return null
   let before = from

@@ -5,7 +5,6 @@
 
 import {
   type Acknowledgement,
-  acknowledgementAt,
   type CheckSpec,
   type CheckState,
   type Gap,
@@ -22,18 +21,19 @@ import {
   judgesRuns,
   NEXT,
   type Outcome,
+  seenBy,
   unchanged,
 } from './check-event.ts'
-import type { Notice } from './event.ts'
-import { countFlip, type Damped, recentChanges, settle, UNDAMPED } from './flapping.ts'
+import { type Circumstances, NO_CIRCUMSTANCES } from './circumstances.ts'
 import { abandonRun, endRun, refitFollowed, runsInPause, startRun } from './followed.ts'
 import { latest } from './instant.ts'
 import { addHistory, arrivalOf, flipNotBefore, isOvertaken, isRestarted } from './late-pings.ts'
 import { LIMITS } from './limits.ts'
+import { acknowledgedNotice, notify } from './notify.ts'
 import { durationOf, isKept, refitRuns } from './open-runs.ts'
 import { spare } from './own-downtime.ts'
-import { remind, reminderDueAt } from './reminders.ts'
-import { limitRepeats } from './repeats.ts'
+import { NOT_QUIET, recentChanges } from './quiet.ts'
+import { reminderDueAt } from './reminders.ts'
 import { expectAfterCompletion, expectFromNow, expectWhileDown, NOTHING_EXPECTED, toleranceAt } from './schedule.ts'
 import { type Counts, countCompletion, countMiss, isBelow, NO_COUNTS, reachedBy } from './thresholds.ts'
 import { countWarning } from './warning.ts'
@@ -54,7 +54,7 @@ export function newState(now: Instant): CheckState {
     ...NO_COUNTS,
     pause: null,
     ...NOTHING_EXPECTED,
-    ...UNDAMPED,
+    ...NOT_QUIET,
     downNotifiedAt: null,
     reminders: 0,
     acknowledged: null,
@@ -80,7 +80,8 @@ function judgedAt(state: CheckState): Instant | null {
 
 /** The earliest time at which the check must be evaluated; null: nothing is awaited. */
 export function evaluationOf(spec: CheckSpec, state: CheckState): Instant | null {
-  const times = [judgedAt(state), state.quietAt, reminderDueAt(spec, state), pauseEndOf(state)]
+  const lookAt = state.hold?.lookAt ?? null
+  const times = [judgedAt(state), state.quietAt, lookAt, reminderDueAt(spec, state), pauseEndOf(state)]
   const known = times.filter((time) => time !== null)
   return known.length === 0 ? null : Math.min(...known)
 }
@@ -89,66 +90,15 @@ function pauseEndOf({ status, pause }: CheckState): Instant | null {
   return status === 'paused' && pause !== null ? pause.until : null
 }
 
-export function transition(spec: CheckSpec, state: CheckState, event: CheckEvent, now: Instant): Outcome {
-  const outcome = decideAt(spec, state, event, now)
-  const isEvaluated = event.kind === 'deadline' && state.notified !== null
-  const damped = outcome.flip === null && !isEvaluated ? outcome : damp(state, event, outcome, now)
-  return limitRepeats(addReminder(spec, state, damped, now), now)
-}
-
-/** Adds the reminder that is due, and when the recipients were last notified that the check is down. */
-function addReminder(spec: CheckSpec, before: CheckState, outcome: Outcome, now: Instant): Outcome {
-  const { state, notice, settled, counted } = outcome
-  if (state.incidentSince === null) return { ...outcome, state: endIncident(state) }
-  if (notice?.type === 'check.down' || settled?.type === 'check.down') {
-    // Acknowledged while it flapped: who keeps incidents has one of it from now on.
-    const isInHand = state.status === 'down' && acknowledgementAt(state, now) !== null
-    const acknowledged = isInHand ? acknowledgedNotice(state, now) : outcome.acknowledged
-    return { ...outcome, state: { ...state, downNotifiedAt: now }, acknowledged }
-  }
-  if (before.status !== 'down') return outcome
-  const hasFailed = state.consecutiveFailures > before.consecutiveFailures
-  const failed = hasFailed ? ({ reason: 'failed', at: state.lastPingAt! } as const) : null
-  const due = remind(spec, state, counted ?? failed, now)
-  if (due === null) return outcome
-  const { reminded, reminder, isAcknowledged } = due
-  const reminderHeldBy = isAcknowledged ? 'acknowledged' : null
-  return { ...outcome, state: { ...state, ...reminded }, reminder, reminderHeldBy }
-}
-
-/** What is known of an incident ends with it. That of a check that flaps is acknowledged while it is down. */
-function endIncident(state: CheckState): CheckState {
-  const { status, downNotifiedAt, reminders, acknowledged } = state
-  const kept = status === 'down' ? acknowledged : null
-  if (downNotifiedAt === null && reminders === 0 && acknowledged === kept) return state
-  return { ...state, downNotifiedAt: null, reminders: 0, acknowledged: kept }
-}
-
-/**
- * Adds what is notified of an outcome. Only a deadline ends flapping, because it alone knows our gaps: the first ping after a downtime comes
- * before the gap is on record.
- */
-function damp(state: CheckState, event: CheckEvent, outcome: Outcome, now: Instant): Outcome {
-  const { flip } = outcome
-  const { damping, notice: settled } =
-    event.kind === 'deadline' ? settle(state, event.gaps, seenBy(event, now)) : { damping: state, notice: null }
-  const counted: Damped = flip === null ? { damping, notice: null } : countFlip(state, damping, flip, now)
-  const { incidentSince, changes, notified, quietAt } = counted.damping
-  return {
-    ...outcome,
-    state: { ...outcome.state, incidentSince, changes, notified, quietAt },
-    notice: counted.notice,
-    withheld: counted.withheld ?? null,
-    settled,
-  }
-}
-
-/** Up to when what happened is recorded. */
-export function seenBy(
-  { seenUntil = Number.POSITIVE_INFINITY }: { readonly seenUntil?: Instant },
+/** `around`: as it is at `now`. */
+export function transition(
+  spec: CheckSpec,
+  state: CheckState,
+  event: CheckEvent,
   now: Instant,
-): Instant {
-  return Math.min(now, seenUntil)
+  around: Circumstances = NO_CIRCUMSTANCES,
+): Outcome {
+  return notify(spec, { before: state, event, outcome: decideAt(spec, state, event, now), around }, now)
 }
 
 /** A late ping counts from its arrival, unless something newer decides. What is notified of it counts from `now`. */
@@ -241,13 +191,10 @@ function acknowledge(state: CheckState, acknowledged: Acknowledgement | null, no
   return { ...next, acknowledged: acknowledgedNotice(state, now) }
 }
 
-function acknowledgedNotice({ status, incidentSince }: CheckState, at: Instant): Notice {
-  const facts = { from: status, to: status, downSince: incidentSince, flips: null }
-  return { ...facts, type: 'check.acknowledged', reason: 'acknowledged', at }
-}
-
 /** A threshold that is changed to the count or below it takes the check down. */
-function update(spec: CheckSpec, state: CheckState, isSameTiming: boolean, now: Instant): Outcome {
+function update(spec: CheckSpec, { hold, ...rest }: CheckState, isSameTiming: boolean, now: Instant): Outcome {
+  // What keeps it quiet may do so no longer: its tags and dependencies decide.
+  const state = { ...rest, hold: hold === null ? null : { ...hold, lookAt: now } }
   const refitted = spec.awaits === 'start' ? refitFollowed(spec, state, now) : refit(spec, state, now)
   const next = isSameTiming
     ? { ...state, ...(state.status === 'down' ? expectWhileDown(spec, state, now) : {}) }

@@ -66,6 +66,7 @@ export function aState(overrides: Partial<CheckState> = {}): CheckState {
     changes: [],
     notified: null,
     quietAt: null,
+    hold: null,
     consecutiveFailures: 0,
     consecutiveMisses: 0,
     pause: null,

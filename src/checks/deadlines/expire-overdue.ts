@@ -12,7 +12,7 @@ import { type DeadlineSource, readDeadlineSources } from '../../store/jobs/cron-
 import { isEventWanted } from '../../store/outbox/channels.ts'
 import type { Database } from '../../store/postgres/database.ts'
 import { inOrder } from '../../store/postgres/in-order.ts'
-import { decideChanges, type Waking } from '../change.ts'
+import { type Around, type Decided, decideChanges, inCircumstances, type Waking } from '../change.ts'
 
 export interface ExpireOptions {
   readonly database: Database
@@ -60,7 +60,9 @@ export async function expireOverdue({ database, now, awaited }: ExpireOptions, l
             isEventWanted(tx, 'check.late'),
             followed.length > 0 ? readDeadlineSources(tx, followed) : undefined,
           ])
-          return { now: due.now, checks: due.checks.length, ...decide(due, gaps, sources, { isLateWanted }) }
+          const toDecide = (around: Around) => decide(due, gaps, sources, { isLateWanted }, around)
+          const decided = await inCircumstances(tx, due.checks, due.now, toDecide)
+          return { now: due.now, checks: due.checks.length, ...decided }
         },
         async (tx, due) => {
           if (due === null) return NOTHING
@@ -92,13 +94,14 @@ function decide(
   gaps: readonly Gap[],
   sources: readonly DeadlineSource[],
   waking: Waking,
-) {
+  around: Around,
+): Pick<Decided, 'changeSet'> & Pick<Expired, 'failed'> {
   const sourceOf = new Map(sources.map((source) => [source.key, source]))
   const changes = checks.map(({ key, seenUntil }) => {
     const seen = seenUntil === null ? {} : { seenUntil }
     return { key, event: { kind: 'deadline' as const, gaps, ...seen }, at: now, source: sourceOf.get(key) }
   })
-  const { decisions, changeSet } = decideChanges(checks, changes, waking)
+  const { decisions, changeSet } = decideChanges(checks, changes, waking, around)
   const failed = decisions.flatMap((decision, index) =>
     decision.kind === 'failed' ? [{ key: checks[index]!.key, error: decision.error }] : [],
   )

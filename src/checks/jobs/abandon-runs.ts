@@ -8,7 +8,7 @@ import type { Resource } from '../../store/checks/checks.ts'
 import { lockStates } from '../../store/checks/states.ts'
 import type { Context } from '../../store/context.ts'
 import { findFollowing } from '../../store/jobs/followed-checks.ts'
-import { decideChanges } from '../change.ts'
+import { type Around, decideChanges, inCircumstances } from '../change.ts'
 
 /**
  * Runs that are not open are left out. Returns `held`, at once and with nothing closed, when another transaction holds
@@ -33,7 +33,8 @@ export function abandonRuns(
       at,
       event: { kind: 'abandon', runId, at: null } as const,
     }))
-    const { decisions, changeSet } = decideChanges([locked], changes, 'earlier')
+    const decide = (around: Around) => decideChanges([locked], changes, 'earlier', around)
+    const { decisions, changeSet } = await inCircumstances(tx, [locked], at, decide)
     for (const decision of decisions) if (decision.kind === 'failed') throw decision.error
     await saveChanges(tx, changeSet)
     return 'closed'

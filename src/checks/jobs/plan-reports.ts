@@ -9,7 +9,7 @@ import type { ChangeSet } from '../../store/checks/change-sets.ts'
 import type { LockedCheck } from '../../store/checks/states.ts'
 import type { CronJobRow } from '../../store/jobs/cron-jobs.ts'
 import type { FollowingCheck, StoredRun } from '../../store/jobs/followed-checks.ts'
-import { type Decision, decideChanges } from '../change.ts'
+import { type Around, type Decision, decideChanges } from '../change.ts'
 import { isAloneAt } from './early-ends.ts'
 import type { JobEntry, JobOutcome, JobReport, ReadEntry } from './job-report.ts'
 import { type RunLedger, toChange } from './to-change.ts'
@@ -34,6 +34,7 @@ export interface Facts {
   readonly locked: readonly LockedCheck[]
   readonly cronJobs: readonly CronJobRow[]
   readonly now: Instant
+  readonly around: Around
 }
 
 export interface Plan {
@@ -44,7 +45,7 @@ export interface Plan {
   readonly cronJobs: readonly CronJobRow[]
 }
 
-export function planReports(gathered: readonly Gathered[], { all, locked, cronJobs, now }: Facts): Plan {
+export function planReports(gathered: readonly Gathered[], { all, locked, cronJobs, now, around }: Facts): Plan {
   const states = new Map(locked.map(({ key, state }) => [key, state]))
   const codes = new Map(locked.map(({ key, stored }) => [key, stored.warnExitCodes]))
   const lastRuns = new Map(cronJobs.map(({ key, lastRun }) => [key, lastRun]))
@@ -80,7 +81,7 @@ export function planReports(gathered: readonly Gathered[], { all, locked, cronJo
     return change === null ? [] : [{ plan, change }]
   })
   const changes = steps.map(({ change }) => change)
-  const { decisions, changeSet, after } = decideChanges(locked, changes, 'earlier')
+  const { decisions, changeSet, after } = decideChanges(locked, changes, 'earlier', around)
   for (const [index, { plan }] of steps.entries()) plan.decisions.push(decisions[index]!)
   for (const { key, state } of after) states.set(key, state)
   const recorded = plans.map(({ key, decisions }): Recorded | null => {

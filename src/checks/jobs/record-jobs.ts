@@ -11,6 +11,7 @@ import { readCronJobs, saveCronJobs } from '../../store/jobs/cron-jobs.ts'
 import { findFollowing, readStoredRuns } from '../../store/jobs/followed-checks.ts'
 import { inOrder } from '../../store/postgres/in-order.ts'
 import { LOCK_NOT_AVAILABLE, sqlStateOf } from '../../store/postgres/sqlstate.ts'
+import { inCircumstances } from '../change.ts'
 import { spanOf } from './early-ends.ts'
 import type { JobOutcome, JobReport } from './job-report.ts'
 import { nameOf, planReports, type Recorded } from './plan-reports.ts'
@@ -94,7 +95,10 @@ function recordGroup({ database, clock }: Context, { group, all, wait }: Group):
       readCronJobs(tx, keys),
     ])
     const gathered = known.map((one, place) => ({ ...one, stored: stored[place]! }))
-    const plan = planReports(gathered, { all, locked, cronJobs, now: clock.now() })
+    const now = clock.now()
+    const plan = await inCircumstances(tx, locked, now, (around) =>
+      planReports(gathered, { all, locked, cronJobs, now, around }),
+    )
     for (const [place, { index }] of known.entries())
       recorded[index] = plan.recorded[place] ?? { outcome: wait === 'wait' ? 'unknown' : 'held' }
     await inOrder([

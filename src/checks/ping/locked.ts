@@ -5,7 +5,7 @@ import { findRunPings, type LockedCheck, lockStates, runPingKey } from '../../st
 import type { Session } from '../../store/postgres/database.ts'
 import { inOrder } from '../../store/postgres/in-order.ts'
 import { CommitUnknown } from '../../store/postgres/sqlstate.ts'
-import { decideChanges, withWarnings } from '../change.ts'
+import { decideChanges, inCircumstances, withWarnings } from '../change.ts'
 import { GroupUnknown, type PingChange, type PingOutcome, pingIdsOf, toOutcome } from './ping.ts'
 
 export interface LockedCommit {
@@ -26,17 +26,22 @@ export async function commitLocked(
   let pingIds: readonly (Buffer | null)[] = []
   const committed = session.groupTransaction(
     budgetMs,
-    (tx) =>
-      inOrder([
+    async (tx) => {
+      const [locked, stored] = await inOrder([
         lockStates(tx, [...new Set(group.map(({ key }) => key))], wait),
         runPings.length === 0 ? new Set<string>() : findRunPings(tx, runPings),
-      ]),
-    async (tx, [locked, stored]) => {
+      ])
       const judged = withWarnings(group, locked)
       const repeats = findRepeats(judged, stored)
       const isFresh = judged.map((_, index) => !repeats.has(index))
       const fresh = judged.filter((_, index) => isFresh[index])
-      const { decisions, changeSet, after } = decideChanges(locked, fresh, 'earlier')
+      const now = fresh.at(-1)?.at ?? 0
+      const decided = await inCircumstances(tx, locked, now, (around) =>
+        decideChanges(locked, fresh, 'earlier', around),
+      )
+      return { ...decided, repeats, isFresh }
+    },
+    async (tx, { decisions, changeSet, after, repeats, isFresh }) => {
       pingIds = pingIdsOf(isFresh, decisions, changeSet.pings)
       const outcomes: PingOutcome[] = []
       let decided = 0

@@ -20,7 +20,7 @@ import {
   LOCK_NOT_AVAILABLE,
   sqlStateOf,
 } from '../../store/postgres/sqlstate.ts'
-import { decideChanges, withWarnings } from '../change.ts'
+import { decideChanges, inCircumstances, withWarnings } from '../change.ts'
 import type { PingCounts } from './counts.ts'
 import { findRepeats, hasRunId } from './locked.ts'
 import { type PingChange, toChange } from './ping.ts'
@@ -182,13 +182,15 @@ export function createReadBack(options: ReadBackOptions) {
         const isLeft = locked.length === pings.length && isRest(pings)
         // Before the position moves past them: a process that is killed in between finds both, and their ids.
         if (!isLeft) await spool.postpone(locked)
-        return { states, storedRuns, removed, locked, changes, isLeft }
-      },
-      async (tx, { states, storedRuns, removed, locked, changes, isLeft }) => {
         const judged = withWarnings(changes, states)
         const repeats = findRepeats(judged, storedRuns)
         const fresh = judged.filter((_, index) => !repeats.has(index))
-        const { decisions, changeSet } = decideChanges(states, fresh, 'earlier')
+        const decided = await inCircumstances(tx, states, now(), (around) =>
+          decideChanges(states, fresh, 'earlier', around),
+        )
+        return { ...decided, removed, locked, isLeft }
+      },
+      async (tx, { decisions, changeSet, removed, locked, isLeft }) => {
         const moved = isLeft ? undefined : moveSpoolPosition(tx, spool.id, pings.at(-1)!.position)
         await inOrder([saveChanges(tx, changeSet), moved])
         return { decisions, removed, locked }

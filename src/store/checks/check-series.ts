@@ -77,7 +77,7 @@ export async function readCheckSeries(
           select ${NAMESPACE}, p.slug, ${NAME}, ${CLUSTER},
             case when s.status = ${statusCode('down')} then s.reason end,
             j.last_run ->> 'outcome', s.status, ${MS('s.last_ping_at')}, ${MS('s.last_success_at')}, s.last_duration_ms,
-            ${MS('s.expected_at')}, ${MS('s.due_at')}, s.runs, s.notified, s.period_seconds, s.grace_seconds,
+            ${MS('s.expected_at')}, ${MS('s.due_at')}, s.runs, ${MS('s.quiet_at')}, s.period_seconds, s.grace_seconds,
             s.last_outcome is not distinct from ${pingTypeCode('warn')}, s.pause
             ${labelNames.map((_, index) => `, c.labels ->> $${2 + index}::text`).join('')}
           from checks c join projects p on p.id = c.project_id join check_states s on s.check_key = c.key
@@ -100,7 +100,7 @@ function toExported(row: readonly unknown[], labels: number, now: Instant): Expo
     expectedAt: row[10] as Instant | null,
     dueAt: row[11] as Instant | null,
     runs: (row[12] as readonly Run[] | null) ?? [],
-    notified: STATUSES[row[13] as number] ?? null,
+    quietAt: row[13] as Instant | null,
     pause: row[17] as Pause | null,
   }
   return {

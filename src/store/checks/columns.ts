@@ -278,6 +278,7 @@ export const STATE = {
     decode: (code) => STATUSES[code as number] ?? null,
   },
   quietAt: { type: 'timestamptz' },
+  hold: { type: 'jsonb' },
   downNotifiedAt: { type: 'timestamptz' },
   reminders: { type: 'int4', ...nullFor(0) },
   warnedAt: { type: 'timestamptz' },

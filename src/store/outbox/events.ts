@@ -3,7 +3,7 @@
  * section 5). An event contains all that a delivery reports: by the time it is sent, the check may be renamed or removed.
  */
 
-import { ACKNOWLEDGING_KINDS, DELIVERY_STATUSES, INCIDENT_KINDS, type Suppression } from '../../domain/channel.ts'
+import { ACKNOWLEDGING_KINDS, DELIVERY_STATUSES, type Held, INCIDENT_KINDS } from '../../domain/channel.ts'
 import { type Instant, PING_TYPES, type PingType } from '../../domain/check.ts'
 import {
   EVENT_BODY_BYTES,
@@ -36,7 +36,7 @@ export interface NewEvent {
   /** Of an event without a flip: the run of a CronJob that it is about. */
   readonly about?: Pick<NewFlip, 'detail' | 'job'> | undefined
   /** Why no channel is sent the event. Absent, and null: channels are. */
-  readonly suppressed?: Exclude<Suppression, 'muted'> | null
+  readonly suppressed?: Held | null
 }
 
 /** A UUIDv7 with the time of the event, so that ids of deliveries are in order of time. The first 15 characters end with the version. */
@@ -62,8 +62,8 @@ export function insertEvents(events: readonly NewEvent[]): Statement {
     name: 'insert_events',
     text: `with described as materialized (
         select i.*, coalesce(i.own_detail, f.detail) as detail, c.*, l.*, u.*
-        from unnest($1::uuid[], $2::int8[], $3::uuid[], $4::text[], $5::jsonb[], $6::timestamptz[], $7::uuid[], $8::text[], $9::text[], $11::text[])
-          i (event_id, check_key, flip_id, type, data, at, ping_id, own_detail, own_job, suppressed)
+        from unnest($1::uuid[], $2::int8[], $3::uuid[], $4::text[], $5::jsonb[], $6::timestamptz[], $7::uuid[], $8::text[], $9::text[], $11::text[], $13::jsonb[])
+          i (event_id, check_key, flip_id, type, data, at, ping_id, own_detail, own_job, suppressed, cause)
         left join lateral (
           select case when about then detail end as detail, case when about then job end as job from (
             select f.detail, f.job, f.reason = i.data ->> 'reason'
@@ -94,7 +94,7 @@ export function insertEvents(events: readonly NewEvent[]): Statement {
         select t.event_id, c.id, ${DELIVERY_ID('t.event_id')}, t.check_key, t.organization_id, t.project_id, t.check_id, t.type,
           case when c.muted or t.suppressed is not null then ${SUPPRESSED} else 0 end,
           case when c.muted then 'muted' else t.suppressed end,
-          case when c.muted then jsonb_build_object('kind', 'channel', 'id', c.id) end,
+          case when c.muted then jsonb_build_object('kind', 'channel', 'id', c.id) else t.cause end,
           case when not c.muted and t.suppressed is null then t.at end, ${GIVE_UP_AT('t.at')}, t.at
         from described t join channels c on (c.organization_id = t.organization_id or c.organization_id is null)
           and (c.project_id = t.project_id or c.project_id is null)
@@ -118,8 +118,9 @@ export function insertEvents(events: readonly NewEvent[]): Statement {
       textArray(events.map(({ about }) => about?.detail ?? null)),
       textArray(events.map(({ about }) => about?.job ?? null)),
       textArray(INCIDENT_KINDS),
-      textArray(events.map(({ suppressed = null }) => suppressed)),
+      textArray(events.map(({ suppressed }) => suppressed?.reason ?? null)),
       textArray(ACKNOWLEDGING_KINDS),
+      jsonbArray(events.map(({ suppressed }) => suppressed?.cause ?? null)),
     ],
   }
 }

@@ -64,6 +64,7 @@ describe('the statement', () => {
     ),
     notified: mostly(null, fc.constantFrom(...STATUSES)),
     quietAt: mostly(null, aTime),
+    hold: fc.constant(null),
     warnedAt: orNull(aTime),
     downNotifiedAt: fc.constant(null),
     reminders: fc.constant(0),

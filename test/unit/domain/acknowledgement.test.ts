@@ -96,7 +96,10 @@ describe('a reminder', () => {
       [acknowledge(ack(NOON + 90 * MINUTE)), NOON],
       [DEADLINE, NOON + HOUR],
     ])
-    expect(first).toMatchObject({ reminderHeldBy: 'acknowledged', reminder: { type: 'check.down', reminder: 1 } })
+    expect(first).toMatchObject({
+      reminderHeldBy: { reason: 'acknowledged' },
+      reminder: { type: 'check.down', reminder: 1 },
+    })
     expect(first.state).toMatchObject({ reminders: 0, downNotifiedAt: NOON + HOUR })
     const sent = transition(HOURLY, first.state, DEADLINE, NOON + 2 * HOUR)
     expect(sent).toMatchObject({ reminderHeldBy: null, reminder: { reminder: 1 }, state: { reminders: 1 } })
@@ -113,7 +116,7 @@ describe('a reminder', () => {
       spec,
     )
     expect(outcome).toMatchObject({
-      reminderHeldBy: 'acknowledged',
+      reminderHeldBy: { reason: 'acknowledged' },
       reminder: { reminder: 1 },
       state: { reminders: 0 },
     })
@@ -154,7 +157,7 @@ it('whatever happens, no reminder is sent while a person has the incident, and n
         state = outcome.state
         if (state.status !== 'down') heldUntil = 0
         const isReminded = outcome.reminder !== null
-        if (isReminded) expect(outcome.reminderHeldBy === 'acknowledged').toBe(now < heldUntil)
+        if (isReminded) expect(outcome.reminderHeldBy?.reason === 'acknowledged').toBe(now < heldUntil)
         if (isDue && state.status === 'down' && state.notified === null && state.incidentSince !== null)
           expect(isReminded).toBe(true)
       }

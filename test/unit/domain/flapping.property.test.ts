@@ -50,8 +50,9 @@ function walk(steps: readonly Step[], look: (state: CheckState, sent: readonly S
   let state = newState(now)
   const sent: Sent[] = []
   const apply = (event: CheckEvent) => {
-    const { state: next, notice, settled } = transition(SPEC, state, event, now)
-    for (const one of [settled, notice]) if (one !== null) sent.push({ type: one.type, at: now })
+    const { state: next, notice, heldBy, settled } = transition(SPEC, state, event, now)
+    for (const one of [settled, heldBy === null ? notice : null])
+      if (one !== null) sent.push({ type: one.type, at: now })
     state = next
     look(state, sent)
   }

@@ -18,9 +18,9 @@ function createStory() {
   const apply = (event: CheckEvent) => {
     last = transition(SPEC, state, event, now)
     state = last.state
-    const { flip, notice, settled } = last
+    const { flip, notice, heldBy, settled } = last
     if (settled !== null) sent.push(settled.type)
-    const event_ = flip === null ? null : eventOf(flip, { notice, detectedAt: now, gap: null })
+    const event_ = flip === null || heldBy !== null ? null : eventOf(flip, { notice, detectedAt: now, gap: null })
     if (event_ !== null) sent.push(event_.type)
   }
   return {

@@ -19,7 +19,7 @@ function createStory(spec: CheckSpec, begin: CheckState = aState()) {
   const apply = (event: CheckEvent) => {
     const outcome = transition(spec, state, event, now)
     state = outcome.state
-    for (const notice of [outcome.settled, outcome.notice, outcome.reminder])
+    for (const notice of [outcome.settled, outcome.heldBy === null ? outcome.notice : null, outcome.reminder])
       if (notice !== null) notified.push(notice.reminder ?? notice.type.slice('check.'.length))
     return outcome
   }

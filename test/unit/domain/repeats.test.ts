@@ -26,7 +26,7 @@ describe('a check that warns and succeeds by turns', () => {
   it('notifies ten warnings within the window, and withholds the others', () => {
     expect(outcomes).toHaveLength(20)
     expect(outcomes.filter(({ warnedHeldBy }) => warnedHeldBy === null)).toHaveLength(FLAPPING.changes)
-    expect(outcomes.at(-1)).toMatchObject({ warnedHeldBy: 'flapping' })
+    expect(outcomes.at(-1)).toMatchObject({ warnedHeldBy: { reason: 'flapping' } })
   })
 
   it('notifies again when the window has passed, and not a millisecond before', () => {
@@ -34,7 +34,7 @@ describe('a check that warns and succeeds by turns', () => {
     const succeeded = { ...state, warnedAt: null, lastOutcome: 'success' as const }
     const firstAt = NOON + SECOND
     const warnAt = (at: number) => transition(aSpec(), succeeded, ping('warn'), at)
-    expect(warnAt(firstAt + FLAPPING.windowMs - 1)).toMatchObject({ warnedHeldBy: 'flapping' })
+    expect(warnAt(firstAt + FLAPPING.windowMs - 1)).toMatchObject({ warnedHeldBy: { reason: 'flapping' } })
     const sent = warnAt(firstAt + FLAPPING.windowMs)
     expect(sent).toMatchObject({ warnedHeldBy: null })
     expect(sent.state.repeats).toHaveLength(FLAPPING.changes)
@@ -44,7 +44,7 @@ describe('a check that warns and succeeds by turns', () => {
 it('reminders of runs are bounded, and those that are withheld have no number', () => {
   const down = aState({ status: 'down', reason: 'failed', incidentSince: NOON, downNotifiedAt: NOON })
   const outcomes = send(aSpec({ remindsOnEachRun: true }), down, Array(15).fill('fail'))
-  expect(outcomes.map(({ reminderHeldBy }) => reminderHeldBy)).toEqual([
+  expect(outcomes.map(({ reminderHeldBy }) => reminderHeldBy?.reason ?? null)).toEqual([
     ...Array(FLAPPING.changes).fill(null),
     ...Array(5).fill('flapping'),
   ])
@@ -55,7 +55,7 @@ it('a reminder that a person has in hand takes no place', () => {
   const acknowledged = { by: { kind: 'link', id: null, name: null }, at: NOON, until: null, comment: null } as const
   const down = { status: 'down', reason: 'failed', incidentSince: NOON, downNotifiedAt: NOON } as const
   const [outcome] = send(aSpec({ remindsOnEachRun: true }), aState({ ...down, acknowledged }), ['fail'])
-  expect(outcome).toMatchObject({ reminderHeldBy: 'acknowledged', state: { repeats: [], reminders: 0 } })
+  expect(outcome).toMatchObject({ reminderHeldBy: { reason: 'acknowledged' }, state: { repeats: [], reminders: 0 } })
 })
 
 it('reminders by time are not counted, and are sent all the same', () => {

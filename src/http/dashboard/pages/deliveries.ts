@@ -164,6 +164,8 @@ function checkOf({ type, checkId, checkName }: DeliveryRecord): Html {
 /** "Why did I not get this?" */
 const WHY_NOT: Readonly<Record<Suppression, string>> = {
   muted: 'the channel was muted',
+  silenced: 'a silence covered the check',
+  dependency: 'a check that this one depends on was down',
   flapping: 'the check was flapping: it went down and up, warned or was reminded of too often',
   acknowledged: 'a person had acknowledged that the check is down',
 }

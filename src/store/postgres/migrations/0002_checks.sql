@@ -79,7 +79,7 @@ create table check_states (
   due_at timestamptz,
   -- [{"id": run id or null, "startedAt": ms, "deadlineAt": ms or null}]; null for none
   runs jsonb,
-  -- What is notified of the check (domain/flapping.ts).
+  -- What is notified of the check (domain/quiet.ts).
   incident_since timestamptz,
   changes jsonb,
   notified smallint,

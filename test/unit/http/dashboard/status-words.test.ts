@@ -147,7 +147,9 @@ describe('what is expected next', () => {
 
   it('flapping is said only of a check that flaps', () => {
     expect(flappingSentence(aState())).toBeNull()
-    expect(flappingSentence(aState({ notified: 'up' }))).toContain('more than 10 times within 10 minutes')
+    expect(flappingSentence(aState({ notified: 'up', quietAt: NOON }))).toContain(
+      'more than 10 times within 10 minutes',
+    )
   })
 })
 

@@ -1,0 +1,161 @@
+/** Silences, and which of them cover a check. A caller sees those of its projects. */
+
+import type { Tenant } from '../../domain/access.ts'
+import type { Instant } from '../../domain/check.ts'
+import { type Dialect, InvalidSchedule, parseCron } from '../../domain/cron.ts'
+import type { Doer } from '../../domain/doer.ts'
+import type { PageRequest } from '../../domain/page.ts'
+import type { SilenceTimes } from '../../domain/silence.ts'
+import type { Queryable } from '../postgres/database.ts'
+import { timestamp } from '../postgres/instants.ts'
+
+/** When it holds, as it is stored: all of the first two, or all of the others. */
+export interface StoredTimes {
+  readonly startsAt: Instant | null
+  readonly endsAt: Instant | null
+  readonly schedule: string | null
+  readonly timeZone: string | null
+  readonly dialect: Dialect | null
+  readonly durationSeconds: number | null
+}
+
+export interface SilenceRow extends StoredTimes {
+  readonly id: string
+  readonly organizationId: string
+  readonly projectId: string
+  /** Null: of each check of the project, or of each one with the tag. */
+  readonly checkId: string | null
+  readonly tag: string | null
+  readonly comment: string
+  readonly createdBy: Doer
+  readonly createdAt: Instant
+}
+
+const TIMES = `q.starts_at as "startsAt", q.ends_at as "endsAt", q.schedule, q.time_zone as "timeZone", q.dialect,
+  q.duration_seconds as "durationSeconds"`
+const COLUMNS = `q.id, q.organization_id as "organizationId", q.project_id as "projectId", q.check_id as "checkId", q.tag,
+  ${TIMES}, q.comment, q.created_by as "createdBy", q.created_at as "createdAt"`
+/** $1 organization, $2 project of the tenant or null. */
+const VISIBLE = 'q.organization_id = $1 and ($2::uuid is null or q.project_id = $2)'
+/** That the silence `q` covers the check `c` while it holds. */
+export const COVERS = `q.project_id = c.project_id and (q.check_id is null or q.check_id = c.id)
+  and (q.tag is null or q.tag = any(c.tags))`
+
+/** Null where the schedule cannot be read: an older release may not know its time zone. */
+export function timesOf(stored: StoredTimes): SilenceTimes | null {
+  const { startsAt, endsAt, schedule, timeZone, dialect, durationSeconds } = stored
+  if (schedule === null) return { from: startsAt!, until: endsAt! }
+  try {
+    return { cron: parseCron(schedule, timeZone!, dialect!), durationMs: durationSeconds! * 1_000 }
+  } catch (error) {
+    if (error instanceof InvalidSchedule) return null
+    throw error
+  }
+}
+
+/** What a list of silences can be narrowed to. */
+export interface SilenceFilter {
+  readonly projectId?: string | undefined
+  /** Those that cover this check while they hold. */
+  readonly checkId?: string | undefined
+}
+
+/** In order of creation. */
+export async function listSilenceRows(
+  db: Queryable,
+  tenant: Tenant,
+  { projectId, checkId }: SilenceFilter,
+  { limit, after }: PageRequest,
+): Promise<SilenceRow[]> {
+  const { rows } = await db.query<SilenceRow>(
+    `select ${COLUMNS} from silences q where ${VISIBLE} and ($3::uuid is null or q.project_id = $3)
+        and ($4::uuid is null or exists (select from checks c where c.id = $4 and ${COVERS}))
+        and ($6::uuid is null or (q.created_at, q.id) > ($5::timestamptz, $6))
+      order by q.created_at, q.id limit $7`,
+    [
+      tenant.organizationId,
+      tenant.projectId,
+      projectId ?? null,
+      checkId ?? null,
+      timestamp(after?.at ?? null),
+      after?.id ?? null,
+      limit,
+    ],
+  )
+  return rows
+}
+
+/** Null when the tenant has no such silence. */
+export async function findSilenceRow(db: Queryable, tenant: Tenant, id: string): Promise<SilenceRow | null> {
+  const text = `select ${COLUMNS} from silences q where ${VISIBLE} and q.id = $3`
+  const { rows } = await db.query<SilenceRow>(text, [tenant.organizationId, tenant.projectId, id])
+  return rows[0] ?? null
+}
+
+export async function countSilences(db: Queryable, projectId: string): Promise<number> {
+  const text = 'select count(*) as count from silences where project_id = $1'
+  const { rows } = await db.query<{ count: number }>(text, [projectId])
+  return rows[0]!.count
+}
+
+export async function insertSilence(tx: Queryable, silence: SilenceRow): Promise<void> {
+  const { id, organizationId, projectId, checkId, tag, comment, createdBy, createdAt, ...times } = silence
+  const { startsAt, endsAt, schedule, timeZone, dialect, durationSeconds } = times
+  await tx.query(
+    `insert into silences (id, organization_id, project_id, check_id, tag, starts_at, ends_at, schedule, time_zone, dialect,
+        duration_seconds, comment, created_by, created_at)
+      values ($1, $2, $3, $4, $5, $6::timestamptz, $7::timestamptz, $8, $9, $10, $11, $12, $13, $14::timestamptz)`,
+    [
+      id,
+      organizationId,
+      projectId,
+      checkId,
+      tag,
+      timestamp(startsAt),
+      timestamp(endsAt),
+      schedule,
+      timeZone,
+      dialect,
+      durationSeconds,
+      comment,
+      JSON.stringify(createdBy),
+      timestamp(createdAt),
+    ],
+  )
+}
+
+/** Deletes the silence. What it keeps quiet is evaluated at once: its row, if it was there. */
+export async function deleteSilence(tx: Queryable, tenant: Tenant, id: string): Promise<boolean> {
+  const { rowCount } = await tx.query(`delete from silences q where ${VISIBLE} and q.id = $3`, [
+    tenant.organizationId,
+    tenant.projectId,
+    id,
+  ])
+  return rowCount > 0
+}
+
+/** Deletes up to `limit` silences that ended before `before`. Returns how many. */
+export async function pruneSilences(tx: Queryable, before: Instant, limit: number): Promise<number> {
+  const { rowCount } = await tx.query(
+    `delete from silences where id in (select id from silences where ends_at < $1::timestamptz limit $2)`,
+    [timestamp(before), limit],
+  )
+  return rowCount
+}
+
+export interface CoveringSilence extends StoredTimes {
+  readonly key: number
+  readonly id: string
+}
+
+/** The silences that may cover these checks at `now`: of a schedule it is not known here. */
+export async function findCovering(tx: Queryable, keys: readonly number[], now: Instant): Promise<CoveringSilence[]> {
+  const { rows } = await tx.query<CoveringSilence>({
+    name: 'find_covering',
+    text: `select c.key, q.id, ${TIMES} from checks c join silences q on ${COVERS}
+      where c.key = any($1::int8[])
+        and (q.schedule is not null or q.starts_at <= $2::timestamptz and q.ends_at > $2::timestamptz)`,
+    values: [keys, timestamp(now)],
+  })
+  return rows
+}
