@@ -72,6 +72,7 @@ describe('a new check', () => {
       changes: [],
       notified: null,
       quietAt: null,
+      hold: null,
       warnedAt: null,
     })
     const { rows } = await fixture.database.query(

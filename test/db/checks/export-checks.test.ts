@@ -142,7 +142,7 @@ describe('what is exported', () => {
 
   it('is flapping as long as its changes are not notified', async () => {
     await addCheck(fixture, tenant)
-    await fixture.database.query('update check_states set notified = 0')
+    await fixture.database.query('update check_states set notified = 0, quiet_at = now()')
     expect(await read()).toMatchObject({ isFlapping: true })
   })
 

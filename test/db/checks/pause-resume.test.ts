@@ -51,6 +51,7 @@ describe('pausing', () => {
       changes: [],
       notified: null,
       quietAt: null,
+      hold: null,
       warnedAt: null,
       consecutiveFailures: 0,
       consecutiveMisses: 0,

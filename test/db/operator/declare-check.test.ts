@@ -57,6 +57,7 @@ describe('a new resource', () => {
         changes: [],
         notified: null,
         quietAt: null,
+        hold: null,
         warnedAt: null,
         consecutiveFailures: 0,
         consecutiveMisses: 0,

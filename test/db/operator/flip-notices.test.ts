@@ -167,7 +167,8 @@ describe('the statements of a ping', () => {
     const { check } = await t.declare()
     const begin = ['find_keys', 'begin', 'lock_states wait', 'save_states', 'insert_pings']
     expect(await statementsOf(check.publicId, 'success')).toEqual([...begin, 'insert_flips', 'commit'])
-    expect(await statementsOf(check.publicId, 'fail')).toEqual([...begin, 'insert_flips', 'insert_events', 'commit'])
+    const failed = begin.toSpliced(3, 0, 'find_covering')
+    expect(await statementsOf(check.publicId, 'fail')).toEqual([...failed, 'insert_flips', 'insert_events', 'commit'])
     expect(await statementsOf(check.publicId, 'fail')).toEqual([...begin, 'commit'])
     expect(problems).toEqual([])
   })

@@ -128,6 +128,7 @@ describe('a re-created resource', () => {
           changes: [],
           notified: null,
           quietAt: null,
+          hold: null,
           warnedAt: null,
           consecutiveFailures: 0,
           consecutiveMisses: 0,

@@ -64,6 +64,7 @@ function createStory(spec: CheckSpec = SPEC, begin: CheckState = UP) {
   }
 }
 
+const BY_ADA = { by: { kind: 'user', id: 'u', name: 'ada' }, at: NOON, until: null, comment: null } as const
 const isDown = (since: number, id = 'db'): Dependency => ({ id, status: 'down', since, wakeAt: null })
 const isUp = (since: number, id = 'db'): Dependency => ({ id, status: 'up', since, wakeAt: since + DAY })
 
@@ -116,10 +117,12 @@ describe('a silence', () => {
   it('up and down again in it is another incident: one check.down at its end', () => {
     const story = createStory()
     story.do('fail')
+    story.apply({ kind: 'acknowledge', acknowledged: BY_ADA })
     story.pass(MINUTE)
     story.silence(HOUR)
     story.pass(MINUTE)
     story.do('success', 'fail')
+    expect(story.state()).toMatchObject({ acknowledged: null, downNotifiedAt: null })
     story.take()
     story.pass(HOUR)
     expect(story.take()).toEqual(['down'])
@@ -208,8 +211,7 @@ describe('a silence', () => {
     const story = createStory()
     story.do('fail')
     story.silence(HOUR)
-    const acknowledged = { by: { kind: 'user', id: 'u', name: 'ada' }, at: NOON, until: null, comment: null } as const
-    story.apply({ kind: 'acknowledge', acknowledged })
+    story.apply({ kind: 'acknowledge', acknowledged: BY_ADA })
     expect(story.take()).toEqual(['down', 'acknowledged'])
   })
 
@@ -360,6 +362,7 @@ describe('a check that depends on another one', () => {
     story.dependsOn(isDown(NOON))
     story.pass(HOUR)
     expect(story.take()).toEqual(['down not sent: dependency db'])
+    expect(story.state().downNotifiedAt).toBeNull()
     story.pass(HOUR)
     story.dependsOn()
     story.pass(MINUTE)

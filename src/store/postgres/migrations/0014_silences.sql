@@ -24,7 +24,6 @@ create table silences (
 );
 create index silences_project on silences (project_id, created_at, id);
 
-comment on column check_states.notified is 'what the recipients know while the check is quiet: 0 new, 1 up, 2 down, 3 paused';
 comment on column check_states.quiet_at is 'when the check stops flapping; null: it does not flap';
 comment on column check_states.hold is
   '{"by": "silence" or "dependency", "id", "from", "silencedFrom", "lookAt"}; times: milliseconds since the epoch';
