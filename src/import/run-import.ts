@@ -1,5 +1,6 @@
 /** The command `import`: not a role, but a front end on the verbs of checks. It works beside a running service, or without one. */
 
+import { listChoosableChannels } from '../checks/choose-channels.ts'
 import { SYSTEM } from '../domain/access.ts'
 import { toOneLine } from '../domain/plain-text.ts'
 import type { Clock } from '../runtime/clock.ts'
@@ -29,7 +30,7 @@ export async function runImport(given: ImportArguments, options: RunImportOption
   const { context, say, draw, signal } = options
   const { isDryRun } = given
   const into = await findDestination(context, given.project)
-  const items = await readItems(given, options)
+  const items = await readItems(given, into, options)
   let drawn = 0
   const onProgress = (done: number) => {
     drawn = done
@@ -45,9 +46,14 @@ export async function runImport(given: ImportArguments, options: RunImportOption
   return rows.some(({ outcome }) => outcome === 'refused') ? 3 : 0
 }
 
-function readItems(given: ImportArguments, { clock, signal, warn }: RunImportOptions): Promise<SourceItem[]> {
+async function readItems(
+  given: ImportArguments,
+  into: Destination,
+  { context, clock, signal, warn }: RunImportOptions,
+): Promise<SourceItem[]> {
   if (given.source === 'uptime-kuma') return readUptimeKuma(given.file)
-  return readHealthchecks(createClient({ ...given, clock, signal, onWait: warn }))
+  const here = await listChoosableChannels(context, into, into.projectId)
+  return readHealthchecks(createClient({ ...given, clock, signal, onWait: warn }), here)
 }
 
 async function findDestination({ database }: Context, slugOrId: string): Promise<Destination> {

@@ -25,9 +25,12 @@ export interface SourceCheck {
   readonly notes: readonly string[]
 }
 
-/** `refused`: it should have been imported, and cannot be. `left out`: a kind of thing that is not imported. */
+/**
+ * `refused`: it should have been imported, and cannot be. `left out`: a kind of thing that is not imported. `there
+ * already`: it is not imported, and was created here.
+ */
 export interface SourceRemainder {
-  readonly kind: 'refused' | 'left out'
+  readonly kind: 'refused' | 'left out' | 'there already'
   readonly name: string
   readonly reason: string
 }

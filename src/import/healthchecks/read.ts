@@ -2,10 +2,12 @@
 
 import { z } from 'zod'
 import { NO_SPEC } from '../../checks/read-spec.ts'
+import { CHANNEL_KINDS, type ChannelKind } from '../../domain/channel.ts'
 import { type CheckTexts, NO_TEXTS } from '../../domain/check.ts'
 import { isUuid } from '../../domain/ids.ts'
 import { LIMITS } from '../../domain/limits.ts'
 import type { GivenSpec } from '../../store/checks/columns.ts'
+import type { ChoosableChannel } from '../../store/outbox/channels.ts'
 import { type SourceCheck, SourceError, type SourceItem } from '../source.ts'
 import { fitDescription, fitName, fitSeconds, fitSlug, fitTags } from '../texts.ts'
 import type { GetJson } from './client.ts'
@@ -52,27 +54,42 @@ const WITHOUT_COUNTERPART = [
   ...(['methods', 'start_kw', 'success_kw', 'failure_kw', 'subject', 'subject_fail'] as const),
   ...(['filter_subject', 'filter_body', 'filter_http_body', 'filter_default_fail'] as const),
 ]
-const NOT_NOTIFIED = 'healthchecks shows no address of a channel: create it here'
+/** Their kinds that have another name here. Those of other services are in docs/use/receivers.md. */
+const KINDS_HERE: Readonly<Record<string, ChannelKind>> = { pd: 'pagerduty', msteams: 'teams', msteamsw: 'teams' }
 const ON_CALENDAR = 'its schedule is an OnCalendar expression: give it a cron schedule there, and import again'
 const UP = ['up', 'grace', 'started']
 
-/** In the order of the source, checks first. Throws SourceError. */
-export async function readHealthchecks(get: GetJson): Promise<SourceItem[]> {
+/**
+ * In the order of the source, checks first. `here`: the channels that a check of the project can choose; one that has
+ * the name of a channel there takes its place. Throws SourceError.
+ */
+export async function readHealthchecks(get: GetJson, here: readonly ChoosableChannel[]): Promise<SourceItem[]> {
   const checks = Checks.safeParse(await get('checks'))
   const channels = Channels.safeParse(await get('channels'))
   if (!checks.success || !channels.success)
     throw new SourceError('the address does not respond as healthchecks does: its lists have another shape')
-  const every = channels.data.channels.map(({ id }) => id ?? '')
-  return [
-    ...checks.data.checks.map((given, place) => toItem(given, place, every)),
-    ...channels.data.channels.map(({ id, name, kind }) => {
-      const what = `channel ${name || id || ''} (${kind ?? 'unknown kind'})`
-      return { kind: 'left out', name: what, reason: NOT_NOTIFIED } as const
-    }),
-  ]
+  const ours = new Map(here.map(({ name, id }) => [name, id]))
+  const known = channels.data.channels.map((channel): KnownChannel => {
+    return { ...channel, here: ours.get(channel.name ?? '') ?? null }
+  })
+  return [...checks.data.checks.map((given, place) => toItem(given, place, known)), ...known.map(toChannelItem)]
 }
 
-function toItem(given: unknown, place: number, everyChannel: readonly string[]): SourceItem {
+/** A channel there. `here`: the id of the channel that has its name; null: none has. */
+interface KnownChannel extends z.infer<typeof Channel> {
+  readonly here: string | null
+}
+
+function toChannelItem({ id, name, kind, here }: KnownChannel): SourceItem {
+  const what = `channel ${name || id || ''} (${kind ?? 'unknown kind'})`
+  if (here !== null) return { kind: 'there already', name: what, reason: '' }
+  const ours = KINDS_HERE[kind ?? ''] ?? CHANNEL_KINDS.find((one) => one === kind)
+  const create = ours === undefined ? 'create one here' : `create one of the kind ${ours} here`
+  const named = name ? `, with this name before the import: the checks that notify it choose it` : ''
+  return { kind: 'left out', name: what, reason: `healthchecks shows no address of a channel: ${create}${named}` }
+}
+
+function toItem(given: unknown, place: number, known: readonly KnownChannel[]): SourceItem {
   const parsed = Check.safeParse(given)
   if (!parsed.success) {
     const fields = [...new Set(parsed.error.issues.map(({ path }) => path.join('.') || 'it'))]
@@ -88,7 +105,7 @@ function toItem(given: unknown, place: number, everyChannel: readonly string[]):
   // As healthchecks tells them apart.
   if (check.schedule && check.schedule.trim().split(/\s+/).length !== 5)
     return { kind: 'refused', name: check.name || publicId, reason: ON_CALENDAR }
-  return toCheck(check, publicId, everyChannel)
+  return toCheck(check, publicId, known)
 }
 
 /** Instances without `uuid` have it at the end of their addresses. */
@@ -97,7 +114,7 @@ function idOf({ uuid, update_url, ping_url }: Check): string | null {
   return candidates.find((id): id is string => typeof id === 'string' && isUuid(id))?.toLowerCase() ?? null
 }
 
-function toCheck(check: Check, publicId: string, everyChannel: readonly string[]): SourceCheck {
+function toCheck(check: Check, publicId: string, known: readonly KnownChannel[]): SourceCheck {
   const notes: string[] = []
   const slug = check.slug ?? ''
   const name = fitName(check.name ?? '', slug || `check-${publicId.slice(0, 8)}`, notes)
@@ -106,7 +123,7 @@ function toCheck(check: Check, publicId: string, everyChannel: readonly string[]
     name,
     description: fitDescription(check.desc ?? '', notes),
     tags: fitTags((check.tags ?? '').split(/\s+/).filter(Boolean), notes),
-    channels: toChannels(check.channels, everyChannel, notes),
+    channels: toChannels(check.channels, known, notes),
   }
   const lost = WITHOUT_COUNTERPART.filter((field) => check[field])
   if (lost.length > 0) notes.push(`is without its ${lost.join(', ')}`)
@@ -136,11 +153,21 @@ function toSpec(check: Check, notes: string[]): GivenSpec {
   return { ...limits, periodSeconds: period, schedule: null, timeZone: null }
 }
 
-/** None stays none. Others cannot be known here by their ids there. */
-function toChannels(given: string | null | undefined, every: readonly string[], notes: string[]): string[] | null {
-  if (given === '') return []
-  const chosen = new Set((given ?? '').split(','))
-  if (given && every.some((id) => !chosen.has(id))) notes.push('notifies all channels of the project: choose them here')
+/** None stays none, and all stay all. Chosen ones are those of the same names here, if all are here. */
+function toChannels(
+  given: string | null | undefined,
+  known: readonly KnownChannel[],
+  notes: string[],
+): string[] | null {
+  if (!given) return given === '' ? [] : null
+  const ids = given.split(',')
+  const chosen = known.filter(({ id }) => id != null && ids.includes(id))
+  if (chosen.length === known.length) return null
+  const here = [...new Set(chosen.flatMap((channel) => channel.here ?? []))]
+  const missing = chosen.filter((channel) => channel.here === null)
+  if (missing.length === 0 && here.length > 0) return here
+  const names = missing.map(({ name, id }) => name || id).join(', ')
+  notes.push(`notifies all channels of the project, as there is no channel ${names} here: choose them here`)
   return null
 }
 

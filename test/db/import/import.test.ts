@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto'
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { getCheck } from '../../../src/checks/find-checks.ts'
 import { presentCheck } from '../../../src/http/healthchecks/present.ts'
@@ -83,6 +84,13 @@ async function find(publicId: string): Promise<StoredCheck> {
   ])
   return getCheck(fixture.context, tenant, rows[0]!.id)
 }
+
+const addChannel = (id: string, name: string) =>
+  fixture.database.query(
+    `insert into channels (id, organization_id, kind, name, sealed, sealed_with, event_types, created_at)
+      values ($1, $2, 'slack', $3, '', '', '{}', now())`,
+    [id, tenant.organizationId, name],
+  )
 
 const named = (name: string) => recorded.find((check) => check.name === name)!
 
@@ -187,6 +195,47 @@ describe('what is imported of a check', () => {
     await run()
     expect((await find(named('Silent').uuid)).channels).toEqual([])
     expect((await find(named('Database backup').uuid)).channels).toBeNull()
+  })
+
+  it('is which channels it notifies, where channels here have their names', async () => {
+    const [team, mail] = [
+      { id: randomUUID(), name: 'Team' },
+      { id: randomUUID(), name: 'ops@example.com' },
+    ]
+    const channels = RECORDED.channels as readonly { readonly id: string; readonly name: string }[]
+    const idOf = (name: string) => channels.find((channel) => channel.name === name)!.id
+    const [one, two, three, four] = many(4)
+    const checks = [
+      { ...one!, name: 'Of the team', channels: idOf('Team') },
+      { ...two!, name: 'Of both', channels: `${idOf('Team')},${idOf('ops@example.com')}` },
+      { ...three!, name: 'Of one without a name', channels: `${idOf('Team')},${idOf('')}` },
+      { ...four!, name: 'Of all', channels: channels.map(({ id }) => id).join(',') },
+    ]
+    source.lists = { ...RECORDED, checks }
+    for (const { id, name } of [team, mail]) await addChannel(id, name)
+    const { lines } = await run()
+    const chosen = await Promise.all(checks.map(async ({ uuid }) => (await find(uuid)).channels))
+    expect(chosen).toEqual([[team.id], [mail.id, team.id], null, null])
+    const table = lines.join('\n')
+    expect(table).toMatch(
+      /^Of one without a name +made +notifies all channels of the project, as there is no channel /m,
+    )
+    expect(table).toMatch(/^Of all +made$/m)
+    expect(table).toMatch(/^channel Team \(slack\) +there already$/m)
+    expect(table).toMatch(
+      /^channel d4009cfc-\S+ +left out +healthchecks shows no address of a channel: create one of the kind webhook here$/m,
+    )
+  })
+
+  it.each([
+    ['pd', 'of the kind pagerduty here'],
+    ['msteamsw', 'of the kind teams here'],
+    ['discord', 'of the kind discord here'],
+    ['sms', 'one here'],
+  ])('a channel of the kind %s is listed with what to create', async (kind, what) => {
+    source.lists = { checks: many(1), channels: [{ id: randomUUID(), name: 'Ops', kind }] }
+    const { lines } = await run()
+    expect(lines.join('\n')).toContain(`create ${what.replace(/^of/, 'one of')}, with this name before the import`)
   })
 
   it('is not where its cron cannot be read here: the reason says what cannot', async () => {
