@@ -73,24 +73,35 @@ function endOf(
   now: Instant,
 ): Omit<Quieted, 'heldBy'> {
   const silencedFrom = hold?.silencedFrom ?? null
-  const facts = { at: since, from: notified, to: status, flips: null, downSince: null }
-  const done = (incident: Instant | null, notice: Notice | null) => ({
-    quiet: { ...NOT_QUIET, incidentSince: incident, changes: notice === null ? changes : [now] },
-    notice: notice === null || silencedFrom === null ? notice : { ...notice, silencedFrom },
-  })
+  const silenced = silencedFrom === null ? {} : { silencedFrom }
+  const facts = { at: since, from: notified, to: status, flips: null, downSince: null, ...silenced }
+  const loud = { ...NOT_QUIET, incidentSince, changes }
   // It went up, and down again, in the silence: another incident.
   const isAnother = silencedFrom !== null && since >= silencedFrom
   if (status === 'down' && (notified !== 'down' || isAnother)) {
     const known = REASONS_OF.down.find((one) => one === reason) ?? 'missed'
     const began = isAnother ? since : (incidentSince ?? since)
-    return done(began, { ...facts, type: 'check.down', reason: known })
+    return addChange(loud, { ...facts, type: 'check.down', reason: known }, began, now)
   }
   if (status === 'up' && incidentSince !== null)
-    return done(null, { ...facts, type: 'check.up', reason: 'recovered', downSince: incidentSince })
+    return addChange(loud, { ...facts, type: 'check.up', reason: 'recovered', downSince: incidentSince }, null, now)
   // Those that keep the incident end it.
   if (status === 'paused' && notified === 'down')
-    return done(incidentSince, { ...facts, type: 'check.paused', reason: 'paused' })
-  return done(incidentSince, null)
+    return { quiet: loud, notice: { ...facts, type: 'check.paused', reason: 'paused' } }
+  return { quiet: loud, notice: null }
+}
+
+/** A change that is notified, or one too many: then the check flaps. `incident`: when the open one began after it. */
+function addChange(quiet: Quiet, notice: Notice, incident: Instant | null, now: Instant): Omit<Quieted, 'heldBy'> {
+  const recent = [...quiet.changes.filter((change) => now - change < FLAPPING.windowMs), now]
+  if (recent.length <= FLAPPING.changes)
+    return { quiet: { ...quiet, incidentSince: incident, changes: recent }, notice }
+  const { at, from, to } = notice
+  const quietAt = now + FLAPPING.windowMs
+  return {
+    quiet: { ...quiet, changes: NO_CHANGES, notified: from ?? 'new', quietAt },
+    notice: { type: 'check.flapping', reason: 'flapping', at, from, to, downSince: null, flips: recent.length },
+  }
 }
 
 /** A flip, with what decides whether it is notified. */
@@ -135,17 +146,9 @@ export function countFlip(
   if (notified !== null && to === 'up' && incidentSince === null)
     return { quiet: loud, notice, heldBy: quiet.hold === null ? FLAPS : heldBy(quiet.hold) }
 
-  const recent = [...quiet.changes.filter((change) => now - change < FLAPPING.windowMs), now]
-  if (recent.length > FLAPPING.changes) {
-    const flips = recent.length
-    const flapping: Notice = { type: 'check.flapping', reason: 'flapping', at, from, to, downSince: null, flips }
-    const quietAt = now + FLAPPING.windowMs
-    const next = { ...loud, changes: NO_CHANGES, notified: from ?? ('new' as const), quietAt }
-    return { quiet: next, notice: flapping, heldBy: null }
-  }
   // Known as down from before a silence, in which it recovered: this is another incident.
   const began = notified === null ? (incidentSince ?? at) : at
-  return { quiet: { ...loud, incidentSince: to === 'down' ? began : null, changes: recent }, notice, heldBy: null }
+  return { ...addChange(loud, notice, to === 'down' ? began : null, now), heldBy: null }
 }
 
 /** Of a change into or out of `down`. */
