@@ -65,6 +65,8 @@ const KEPT_DAYS = {
   rate_windows: 2,
   // A resource that is created again within this time gets its check back (design, section 6).
   tombstones: 7,
+  // Those that have ended. One with a schedule never does.
+  silences: 'maxDays',
   audit_log: 'auditMaxDays',
 } as const
 const TABLES = ['pings', 'flips', ...(Object.keys(KEPT_DAYS) as (keyof typeof KEPT_DAYS)[])] as const

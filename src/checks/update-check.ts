@@ -11,6 +11,7 @@ import {
   saveTexts,
   saveUpdatedAt,
 } from '../store/checks/checks.ts'
+import { wakeHeld } from '../store/checks/circumstances.ts'
 import {
   type GivenSpec,
   isSameSpec,
@@ -65,8 +66,11 @@ export async function updateCheck(
       if (isRescheduled) await changeSpec(context, given, spec)
       if (isRedescribed) await saveTexts(tx, record.key, slug, texts)
       if (isRenamed) await saveSlugLeftEmpty(tx, record.key, slugLeftEmpty === true)
-      // An alert has the slug, and ends where its channel is no longer chosen.
-      if (isRedescribed) await makeAlertsDue(tx, record.key)
+      if (isRedescribed) {
+        // An alert has the slug, and ends where its channel is no longer chosen.
+        await makeAlertsDue(tx, record.key)
+        await wakeHeld(tx, record.key, context.clock.now())
+      }
       await saveUpdatedAt(tx, record.key, toMicrosecond(context.clock.now()))
       const result = (await findCheck(tx, by, id))!
       return { result, acts: actsOfChange(record, result) }

@@ -17,6 +17,8 @@ export const LIMITS = {
   /** Of an acknowledgement by `for_seconds`. */
   acknowledgeSeconds: { min: 300, max: 604_800 },
   commentLength: 200,
+  /** Of a silence with a schedule. */
+  silenceSeconds: { min: 10, max: 2_592_000 },
   /** Of a longer body the last bytes are stored. */
   pingBodyBytes: 10_240,
   /** A body above it is not read: its ping is stored without text. */

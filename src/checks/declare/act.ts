@@ -11,6 +11,7 @@ import { deriveSlug } from '../../domain/slug.ts'
 import { newState, transition } from '../../domain/transition.ts'
 import { newId } from '../../runtime/ids.ts'
 import { type StoredCheck, saveSpec, saveUpdatedAt } from '../../store/checks/checks.ts'
+import { wakeHeld } from '../../store/checks/circumstances.ts'
 import { textsOf } from '../../store/checks/columns.ts'
 import { findDeclaredCheck, isPublicIdFree, saveDeclared, saveOrigin } from '../../store/checks/declared-checks.ts'
 import { deleteRetention } from '../../store/checks/retained-checks.ts'
@@ -101,6 +102,7 @@ export async function change(
   if (isRescheduled) await saveSpec(tx, check.key, wanted.spec)
   if (isRedescribed || isRescheduled) await saveUpdatedAt(tx, check.key, toMicrosecond(context.clock.now()))
   if (events.length > 0) await applyEvents(tx, { ...locked, spec }, events, context, aboutPause(wanted.pauseDetail))
+  if (isRedescribed) await wakeHeld(tx, check.key, context.clock.now())
   return (await findDeclaredCheck(tx, wanted.resource))!
 }
 

@@ -196,7 +196,7 @@ const Status = z.enum(SHOWN_STATUSES).meta({
     'new: nothing to judge yet: no completion since it was made or resumed; late: expected, and still within its grace time; down: missed, failed or overran; paused: sends no alerts.',
 })
 
-const Doer = z
+export const Doer = z
   .object({
     kind: z.enum(DOER_KINDS).meta({ description: 'kubernetes: the resource of the check, or its CronJob.' }),
     id: field.idOrNull('Of the user or of the API key.'),
