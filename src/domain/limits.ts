@@ -28,6 +28,10 @@ export const LIMITS = {
   openRuns: 100,
   /** That a check can choose. */
   chosenChannels: 100,
+  /** Checks that one depends on. */
+  dependencies: 20,
+  /** Checks that one depends on in all, over others: the search for a ring reads so many. */
+  reachedDependencies: 1_000,
 } as const
 
 /** The length of SECRET_KEY and of each of PREVIOUS_SECRET_KEYS. */

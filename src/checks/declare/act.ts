@@ -32,6 +32,8 @@ import type { Change, Creation, Declaration } from './plan.ts'
 export interface Declaring {
   readonly context: Context
   readonly wanted: Declaration
+  /** Of the HeartbeatChecks that it depends on. */
+  readonly names: readonly string[]
   readonly spec: CheckSpec
   /** Why the public id of a lost check could not be read: only a new check needs that id. Default: null. */
   readonly unread?: { readonly error: unknown } | null

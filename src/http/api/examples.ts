@@ -64,6 +64,7 @@ const CHECK = {
   remind_on_each_run: false,
   resume_on_ping: false,
   channels: null,
+  depends_on: ['018f3f7a-9d2b-7c55-8e1a-4b6c7d8e9fa0'],
   flapping: false,
   acknowledged: null,
   last_start_at: '2026-11-21T02:00:00.000Z',
