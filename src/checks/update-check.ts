@@ -75,7 +75,7 @@ export async function updateCheck(
       if (isRedescribed) {
         // An alert has the slug, and ends where its channel is no longer chosen.
         await makeAlertsDue(tx, record.key)
-        await wakeHeld(tx, record.key, context.clock.now())
+        await wakeHeld(tx, [record.key])
       }
       await saveUpdatedAt(tx, record.key, toMicrosecond(context.clock.now()))
       const result = (await findCheck(tx, by, id))!

@@ -104,7 +104,7 @@ export async function change(
   if (isRescheduled) await saveSpec(tx, check.key, wanted.spec)
   if (isRedescribed || isRescheduled) await saveUpdatedAt(tx, check.key, toMicrosecond(context.clock.now()))
   if (events.length > 0) await applyEvents(tx, { ...locked, spec }, events, context, aboutPause(wanted.pauseDetail))
-  if (isRedescribed) await wakeHeld(tx, check.key, context.clock.now())
+  if (isRedescribed) await wakeHeld(tx, [check.key])
   return (await findDeclaredCheck(tx, wanted.resource))!
 }
 

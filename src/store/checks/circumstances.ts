@@ -73,12 +73,13 @@ export async function wakeSilenced(tx: Queryable, projectId: string, now: Instan
   await tx.query(wake('wake_silenced', held, projectId, now))
 }
 
-/** A check is evaluated at once, if it is held: its tags or its dependencies have changed. Its row is locked. */
-export async function wakeHeld(tx: Queryable, key: number, now: Instant): Promise<void> {
-  await tx.query('update check_states set wake_at = $2::timestamptz where check_key = $1 and hold is not null', [
-    key,
-    timestamp(now),
-  ])
+/**
+ * Checks whose tags or dependencies have changed are evaluated at once, if they are held. The transaction has locked
+ * their rows.
+ */
+export async function wakeHeld(tx: Queryable, keys: readonly number[]): Promise<void> {
+  const text = 'update check_states set wake_at = now() where check_key = any($1::int8[]) and hold is not null'
+  await tx.query(text, [keys])
 }
 
 /** The checks that are held because these were down are evaluated at once. Locked rows: as for silences. */

@@ -8,6 +8,7 @@ import { LIMITS } from '../../domain/limits.ts'
 import type { Queryable } from '../postgres/database.ts'
 import { DEPENDENCY_LOCKS } from '../postgres/locks.ts'
 import { OF_TENANT, type Resource } from './checks.ts'
+import { wakeHeld } from './circumstances.ts'
 import { lockStates } from './states.ts'
 
 /** Checks that leave out one in a transaction: their pings wait until it ends, some 20 ms. */
@@ -104,13 +105,15 @@ export async function findDependents(
 export async function leaveLists(tx: Queryable, { key, id }: { readonly key: number; readonly id: string }) {
   // A transaction that has chosen it ends first.
   await tx.query('select from checks where key = $1 for update', [key])
-  const locked = await lockStates(tx, await findDependents(tx, [key]), 'skip locked')
-  if (locked.length > 0)
+  const locked = (await lockStates(tx, await findDependents(tx, [key]), 'skip locked')).map((one) => one.key)
+  if (locked.length > 0) {
     await tx.query(
       `update checks set depends_on = nullif(array(
             select u.id from unnest(depends_on) with ordinality u (id, place) where u.id <> $1 order by place), '{}')
         where key = any($2::int8[]) and depends_on @> array[$1::uuid]`,
-      [id, locked.map((one) => one.key)],
+      [id, locked],
     )
+    await wakeHeld(tx, locked)
+  }
   return (await findDependents(tx, [key], 1)).length === 0
 }

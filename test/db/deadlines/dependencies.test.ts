@@ -3,6 +3,8 @@
 import { describe, expect, it } from 'vitest'
 import { expireOverdue } from '../../../src/checks/deadlines/expire-overdue.ts'
 import { pauseCheck } from '../../../src/checks/pause-resume.ts'
+import { removeCheck } from '../../../src/checks/remove-check.ts'
+import { updateCheck } from '../../../src/checks/update-check.ts'
 import { systemClock } from '../../../src/runtime/clock.ts'
 import type { CheckRecord } from '../../../src/store/checks/checks.ts'
 import { MINUTE, SECOND } from '../../support/builders.ts'
@@ -146,6 +148,20 @@ describe('the other check is up again', () => {
     await pauseCheck(t.context, t.tenant(), parent.id)
     await expire()
     expect(await messages(children[0]!)).toEqual(['(down: dependency)', 'down'])
+  })
+
+  it.each([
+    ['is removed', (_: CheckRecord, parent: CheckRecord) => removeCheck(t.context, t.tenant(), parent.id)],
+    ['is taken away', (child: CheckRecord) => updateCheck(t.context, t.tenant(), child.id, { dependsOn: [] })],
+  ])('when it %s: this one is notified at once', async (_, act) => {
+    const { parent, children } = await addFamily(1)
+    const child = children[0]!
+    await send('fail', [parent])
+    await send('fail', [child])
+    await act(child, parent)
+    expect(await due(child)).toBe(true)
+    await expire()
+    expect(await messages(child)).toEqual(['(down: dependency)', 'down'])
   })
 
   it('while this one is locked: it is looked at within a minute', async () => {

@@ -205,6 +205,11 @@ describe('while it holds', () => {
     await evaluate(api, check.id)
     expect(await deliveries(check.id)).toHaveLength(1)
     await api.client.delete(`/silences/${silence.id}`)
+    const { rows: due } = await api.database.query(
+      'select wake_at <= now() as due from check_states s join checks c on c.key = s.check_key where c.id = $1',
+      [check.id],
+    )
+    expect(due).toEqual([{ due: true }])
     await evaluate(api, check.id)
     const [, sent] = await deliveries(check.id)
     expect(sent).toMatchObject({ status: 'pending', reason: null, type: 'check.down' })
