@@ -5,13 +5,14 @@
 import { watchAreas } from '../kubernetes/areas.ts'
 import type { KubernetesClient } from '../kubernetes/client.ts'
 import { hasStatus } from '../kubernetes/errors.ts'
-import { type KubernetesObject, keyOf, splitKey } from '../kubernetes/objects.ts'
+import { keyOf, splitKey } from '../kubernetes/objects.ts'
 import type { Priority } from '../kubernetes/queue.ts'
 import type { ReflectorMetrics } from '../kubernetes/reflector.ts'
 import type { Clock } from '../runtime/clock.ts'
 import type { Log } from '../runtime/log.ts'
 import { HEARTBEAT_CHECKS, type HeartbeatCheck, RESTORE_RIGHTS, VERSION } from './heartbeat-check.ts'
 import { isWrittenByOthers } from './ownership/ownership.ts'
+import { haveFinalizersChanged, isEdited, trim } from './resource/changes.ts'
 import { createFollowers } from './sources/followers.ts'
 
 export interface CheckWatch {
@@ -97,35 +98,11 @@ export function createCheckWatch(options: CheckWatchOptions): CheckWatch {
 
 /** Our own writes of the status need no reconcile. */
 function isRelevant(before: HeartbeatCheck, after: HeartbeatCheck, ours: string | null): boolean {
-  const [finalizersBefore, finalizers] = [before.metadata.finalizers, after.metadata.finalizers]
-  return isOthersWork(before, after, ours) || JSON.stringify(finalizersBefore) !== JSON.stringify(finalizers)
+  return isOthersWork(before, after, ours) || haveFinalizersChanged(before, after)
 }
 
 const isOthersWork = (before: HeartbeatCheck, after: HeartbeatCheck, ours: string | null) =>
   isEdited(before, after) || isWrittenByOthers(before, after, ours)
-
-/** Whether a field has changed that we never write. */
-function isEdited({ metadata: before }: HeartbeatCheck, { metadata: after }: HeartbeatCheck): boolean {
-  return (
-    before.uid !== after.uid ||
-    before.generation !== after.generation ||
-    before.deletionTimestamp !== after.deletionTimestamp ||
-    JSON.stringify(before.annotations) !== JSON.stringify(after.annotations) ||
-    // They are the labels of the check, and change no generation.
-    JSON.stringify(before.labels) !== JSON.stringify(after.labels)
-  )
-}
-
-const LAST_APPLIED = 'kubectl.kubernetes.io/last-applied-configuration'
-
-/** Half of an object are its managedFields. */
-function trim(raw: KubernetesObject): HeartbeatCheck {
-  const object = raw as HeartbeatCheck
-  const { managedFields: _, annotations, ...metadata } = object.metadata
-  if (annotations === undefined) return { ...object, metadata }
-  const { [LAST_APPLIED]: _applied, ...kept } = annotations
-  return { ...object, metadata: { ...metadata, annotations: kept } }
-}
 
 function explainProblem(error: unknown): string | null {
   return hasStatus(error, 404)

@@ -1,7 +1,7 @@
 /** What becomes of the check, its URL and its history when a HeartbeatCheck is deleted (design, section 6, "Deleting"). */
 
 import { describe, expect, it } from 'vitest'
-import { MAX_CLEANUP_MS } from '../../src/operator/deletion/finalize.ts'
+import { MAX_CLEANUP_MS } from '../../src/operator/resource/finalizer.ts'
 import { eventually } from '../support/until.ts'
 import { workIn } from '../support/workplace.ts'
 import { aFinalizer } from './finalizer.ts'

@@ -9,19 +9,13 @@ import { getOrNull, type KubernetesClient } from '../../kubernetes/client.ts'
 import { hasStatus, isRejected } from '../../kubernetes/errors.ts'
 import type { KubernetesObject } from '../../kubernetes/objects.ts'
 import type { Recorder } from '../../kubernetes/recorder.ts'
-import {
-  FIELD_MANAGER,
-  FINALIZER,
-  HEARTBEAT_CHECKS,
-  type HeartbeatCheck,
-  type PublishedTarget,
-  targetOf,
-} from '../heartbeat-check.ts'
+import { HEARTBEAT_CHECKS, type HeartbeatCheck, KIND, type PublishedTarget, targetOf } from '../heartbeat-check.ts'
 import { NAMESPACES } from '../namespaces/namespaces.ts'
 import { findPublishedUrls } from '../publish/publish.ts'
 import { DataInDanger, disownUrl, withdrawUrl } from '../publish/withdraw.ts'
+import { createFinalization } from '../resource/finalizer.ts'
+import { regarding } from '../resource/resource.ts'
 import type { Service } from '../service.ts'
-import { regarding } from '../status/report.ts'
 import { noneIfStalled } from '../status/stalled.ts'
 
 export interface FinalizerOptions {
@@ -33,56 +27,24 @@ export interface FinalizerOptions {
   readonly onFinalizerForced: () => void
 }
 
-/**
- * After this time a deletion continues without us, unless it costs others data; the sweep of orphans retires the check
- * later.
- */
-export const MAX_CLEANUP_MS = 600_000
-
-export function hasFinalizer({ metadata }: HeartbeatCheck): boolean {
-  return metadata.finalizers?.includes(FINALIZER) ?? false
-}
-
-/** Both return the resource as the API server has it then, and throw Conflict when it was changed meanwhile. */
-export async function addFinalizer(client: KubernetesClient, object: HeartbeatCheck): Promise<HeartbeatCheck> {
-  if (hasFinalizer(object)) return object
-  return writeFinalizers(client, object, [...(object.metadata.finalizers ?? []), FINALIZER])
-}
-
-/** Keeps the finalizers of others. */
-export async function removeFinalizer(client: KubernetesClient, object: HeartbeatCheck): Promise<HeartbeatCheck> {
-  if (!hasFinalizer(object)) return object
-  const left = object.metadata.finalizers!.filter((finalizer) => finalizer !== FINALIZER)
-  return writeFinalizers(client, object, left)
-}
-
 /** Returns a function that retires the check and removes the finalizer. It throws while that fails and time is left. */
 export function createFinalizer(options: FinalizerOptions): (object: HeartbeatCheck) => Promise<void> {
   const { client, recorder, now, onFinalizerForced } = options
-
-  return async function finalize(object) {
-    if (!hasFinalizer(object)) return
-    // Each leader knows the time of the deletion.
-    const isLate = now() - Date.parse(object.metadata.deletionTimestamp!) >= MAX_CLEANUP_MS
-    let isForced = false
-    try {
-      await cleanUp(options, object, isLate)
-    } catch (error) {
-      const danger = error instanceof DataInDanger ? error : null
-      if (danger !== null) recorder.record(regarding(object), { ...IN_DANGER, note: danger.message })
-      if (!isLate || danger?.isCertain === true) throw error
-      isForced = true
-    }
-    try {
-      await removeFinalizer(client, object)
-    } catch (error) {
-      if (!hasStatus(error, 404)) throw error
-    }
-    // Not before: where another writer was faster, all of this is repeated.
-    if (!isForced) return
-    onFinalizerForced()
-    recorder.record(regarding(object), FORCED)
-  }
+  return createFinalization<HeartbeatCheck>({
+    client,
+    type: HEARTBEAT_CHECKS,
+    now,
+    cleanUp: (object, isLate) => cleanUp(options, object, isLate),
+    mustWait(object, error) {
+      if (!(error instanceof DataInDanger)) return false
+      recorder.record(regarding(object, KIND), { ...IN_DANGER, note: error.message })
+      return error.isCertain
+    },
+    onForced(object) {
+      onFinalizerForced()
+      recorder.record(regarding(object, KIND), FORCED)
+    },
+  })
 }
 
 const FORCED = {
@@ -170,13 +132,4 @@ async function isNamespaceEnding(client: KubernetesClient, name: string): Promis
     if (hasStatus(error, 403)) return false
     throw error
   }
-}
-
-/** The resource version is a precondition, because the list also holds the finalizers of others. */
-function writeFinalizers(client: KubernetesClient, { metadata }: HeartbeatCheck, finalizers: readonly string[]) {
-  const { namespace, name, resourceVersion } = metadata
-  const patch = { metadata: { finalizers, resourceVersion } }
-  return client.mergePatch<HeartbeatCheck>(HEARTBEAT_CHECKS, { namespace: namespace!, name }, patch, {
-    fieldManager: FIELD_MANAGER,
-  })
 }

@@ -23,7 +23,7 @@ import {
   LEASE_NAME,
   STATUS_FIELD_MANAGER,
 } from '../heartbeat-check.ts'
-import { hasFinalizer, removeFinalizer } from './finalize.ts'
+import { hasFinalizer, removeFinalizer } from '../resource/finalizer.ts'
 
 export interface ReleaseOptions {
   readonly client: KubernetesClient
@@ -165,7 +165,7 @@ async function listAll({ client, signal }: Options, namespace: string | undefine
 /** Null: it is released. Fails too for a resource that was changed since the list; the next round handles it. */
 async function release({ client, clock }: ReleaseOptions, object: HeartbeatCheck): Promise<Failure | null> {
   try {
-    await reportUninstalled(client, await removeFinalizer(client, object), clock.now())
+    await reportUninstalled(client, await removeFinalizer(client, HEARTBEAT_CHECKS, object), clock.now())
     return null
   } catch (error) {
     // Without the right every other one would fail too.

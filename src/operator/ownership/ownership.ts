@@ -1,10 +1,12 @@
 /**
- * Whose resource a HeartbeatCheck is (design, section 6). An installation records its id in the status of each resource
+ * Whose a resource is (design, section 6). An installation records its id in the status of each resource
  * that it reconciles. Without an id the resource belongs to the writer of its first status: its version decides between
  * two. Pure.
  */
 
-import { type HeartbeatCheck, type HeartbeatCheckStatus, TAKE_OVER_ANNOTATION } from '../heartbeat-check.ts'
+import type { HeartbeatCheck, HeartbeatCheckStatus } from '../heartbeat-check.ts'
+import { TAKE_OVER_ANNOTATION } from '../names.ts'
+import type { Resource } from '../resource/resource.ts'
 
 export interface Claims {
   /** Our id. */
@@ -26,7 +28,7 @@ export type Ownership =
  * annotation that stays acts again when that installation has the resource again. TAKE_OVER takes a resource once: two
  * installations that name each other would otherwise alternate for ever.
  */
-export function ownershipOf({ metadata, status }: HeartbeatCheck, claims: Claims): Ownership {
+export function ownershipOf({ metadata, status }: Resource, claims: Claims): Ownership {
   const owner = status?.installation
   if (owner === undefined || owner === claims.installation) return { kind: 'ours' }
   const isAnnotated = metadata.annotations?.[TAKE_OVER_ANNOTATION]?.trim().toLowerCase() === owner

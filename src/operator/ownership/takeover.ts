@@ -20,12 +20,22 @@ import type { Recorder } from '../../kubernetes/recorder.ts'
 import type { ReconcileResult } from '../../kubernetes/workers.ts'
 import type { Log } from '../../runtime/log.ts'
 import type { SyncedCheck } from '../declare/sync-check.ts'
-import { FINALIZER, type HeartbeatCheck, publishesNothing, TAKE_OVER_ANNOTATION, targetOf } from '../heartbeat-check.ts'
+import {
+  FINALIZER,
+  HEARTBEAT_CHECKS,
+  type HeartbeatCheck,
+  KIND,
+  publishesNothing,
+  TAKE_OVER_ANNOTATION,
+  targetOf,
+} from '../heartbeat-check.ts'
 import { findPublishedUrls } from '../publish/publish.ts'
+import { addForeign } from '../resource/conditions.ts'
+import { regarding } from '../resource/resource.ts'
+import { patchStatus } from '../resource/write-status.ts'
 import type { Service } from '../service.ts'
-import { describeRetrying, patchStatus, regarding } from '../status/report.ts'
+import { describeRetrying } from '../status/report.ts'
 import { noneIfStalled } from '../status/stalled.ts'
-import { addForeign } from '../status/status.ts'
 import type { OwnClaims } from './installation.ts'
 import { isPublished, ownershipOf } from './ownership.ts'
 
@@ -99,7 +109,8 @@ export function createTakeover(options: TakeoverOptions): Takeover {
     const message = describeForeign(owner, installation)
     const conditions = addForeign(object, message, service.now())
     // By an earlier start, or another replica, they may be there.
-    if (!isDeepStrictEqual(conditions, object.status?.conditions)) await patchStatus(options, object, { conditions })
+    if (!isDeepStrictEqual(conditions, object.status?.conditions))
+      await patchStatus(options, HEARTBEAT_CHECKS, object, { conditions })
     if (reported.size === 0)
       log.error(
         { installation: owner, ours: installation, resource: splitKey(key) },
@@ -107,7 +118,7 @@ export function createTakeover(options: TakeoverOptions): Takeover {
       )
     reported.set(key, object.metadata.uid)
     const event = { type: 'Warning', reason: 'ManagedElsewhere', action: 'Reconcile', note: message } as const
-    recorder.record(regarding(object), { ...event, id: `ManagedElsewhere ${owner}` })
+    recorder.record(regarding(object, KIND), { ...event, id: `ManagedElsewhere ${owner}` })
   }
 
   /** Retires the check that we had, if the takeover is proved. Resolves with the ms until the next look; null: none. */
@@ -165,7 +176,11 @@ export function createTakeover(options: TakeoverOptions): Takeover {
     const message = `taken over from the installation ${from}; it is brought in line next`
     // The URL is not published by us yet: with that condition its previous owner sees when it is.
     const conditions = describeRetrying(object, message, null, service.now())
-    const claimed = await patchStatus({ client, cache }, object, { installation, checkId: check.id, conditions })
+    const claimed = await patchStatus({ client, cache }, HEARTBEAT_CHECKS, object, {
+      installation,
+      checkId: check.id,
+      conditions,
+    })
     claims.takenOver.add(object.metadata.uid)
     return claimed
   }
@@ -179,7 +194,7 @@ export function createTakeover(options: TakeoverOptions): Takeover {
     // Where the resource has no check, its status alone made it ours.
     claims.takenOver.add(object.metadata.uid)
     const note = `taken over from the installation ${taken.from}: this one reconciles it from now on${taken.what}`
-    recorder.record(regarding(object), { type: 'Normal', reason: 'TakenOver', action: 'Reconcile', note })
+    recorder.record(regarding(object, KIND), { type: 'Normal', reason: 'TakenOver', action: 'Reconcile', note })
   }
 
   return { begin, claim }

@@ -6,10 +6,10 @@
 
 import type { DeclaredState, Resource } from '../../checks/find-checks.ts'
 import type { KubernetesClient } from '../../kubernetes/client.ts'
-import { hasStatus } from '../../kubernetes/errors.ts'
 import { keyOf } from '../../kubernetes/objects.ts'
 import { yieldTurn } from '../../runtime/clock.ts'
 import { HEARTBEAT_CHECKS, type HeartbeatCheck, type HeartbeatCheckStatus } from '../heartbeat-check.ts'
+import { createOrphanSweep } from '../resource/orphans.ts'
 import type { Service } from '../service.ts'
 import { readSource, type SourceReader } from '../sources/read-source.ts'
 import { type DueStatus, isMinor, type StatusTurns, TURN_MS, withState } from '../status/status-turns.ts'
@@ -38,20 +38,20 @@ export interface CheckPollOptions {
   readonly onOrphan: (resource: Resource) => void
 }
 
-/**
- * A deleted resource retires its check by its finalizer. A resource that is gone without its finalizer was lost: the
- * finalizer was removed by force, or etcd was emptied. Then the resource is likely to be applied again soon, and its
- * job still pings, so its check is kept for so long.
- */
-const ORPHAN_MS = 600_000
 /** So many are compared at a time, in some milliseconds. */
 const TOGETHER = 500
 
 /** Returns a function that compares all checks of the cluster with their resources once. */
 export function createCheckPoll(options: CheckPollOptions): (signal?: AbortSignal) => Promise<void> {
   const { service, client, cluster, cache, isForeign, isFailing, enqueue, turns, now } = options
-  const { orphanMs = ORPHAN_MS, onOrphan } = options
-  const missingSince = new Map<string, number>()
+  const collectOrphans = createOrphanSweep({
+    client,
+    type: HEARTBEAT_CHECKS,
+    orphanMs: options.orphanMs,
+    now,
+    retire: (place) => service.retireCheck({ cluster, ...place }, 'Delete'),
+    onOrphan: (place) => options.onOrphan({ cluster, ...place }),
+  })
 
   async function poll(signal?: AbortSignal): Promise<void> {
     const states = await service.listStates(cluster)
@@ -99,34 +99,6 @@ export function createCheckPoll(options: CheckPollOptions): (signal?: AbortSigna
       return { isTurned: true, since: (status.state === 'late' ? state.expectedAt : state.lastPingAt) ?? at }
     const since = status.lastPingTime === shown.lastPingTime ? timeOfRun(shown) : shown.lastPingTime
     return { isTurned: false, since: since === undefined ? Number.NEGATIVE_INFINITY : Date.parse(since) }
-  }
-
-  /** Never based on a partial list, and never on the cache alone. */
-  async function collectOrphans(missing: readonly DeclaredState[], signal: AbortSignal | undefined): Promise<void> {
-    const keys = new Set(missing.map(keyOf))
-    for (const key of missingSince.keys()) if (!keys.has(key)) missingSince.delete(key)
-    for (const { namespace, name } of missing) {
-      const key = keyOf({ namespace, name })
-      const since = missingSince.get(key) ?? now()
-      missingSince.set(key, since)
-      if (now() - since < orphanMs || signal?.aborted) continue
-      // An existing one will arrive in the cache. Where that is not known, the time starts again.
-      const isGone = await isKnownAsGone(namespace, name)
-      if (isGone) await service.retireCheck({ cluster, namespace, name }, 'Delete')
-      missingSince.delete(key)
-      if (isGone) onOrphan({ cluster, namespace, name })
-    }
-  }
-
-  /** False also where it may not be read, or the server does not serve the kind: then its 404 names no object. */
-  async function isKnownAsGone(namespace: string, name: string): Promise<boolean> {
-    try {
-      await client.get(HEARTBEAT_CHECKS, { namespace, name })
-      return false
-    } catch (error) {
-      if (!hasStatus(error, 403, 404)) throw error
-      return error.status === 404 && error.details?.name === name
-    }
   }
 
   return poll

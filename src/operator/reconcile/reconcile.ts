@@ -17,18 +17,19 @@ import {
   type SyncedCheck,
   syncCheck,
 } from '../declare/sync-check.ts'
-import { addFinalizer, createFinalizer } from '../deletion/finalize.ts'
-import { type HeartbeatCheck, type PublishTarget, publishesNothing } from '../heartbeat-check.ts'
+import { createFinalizer } from '../deletion/finalize.ts'
+import { HEARTBEAT_CHECKS, type HeartbeatCheck, type PublishTarget, publishesNothing } from '../heartbeat-check.ts'
 import { ownershipOf } from '../ownership/ownership.ts'
 import { createTakeover, type TakeoverOptions } from '../ownership/takeover.ts'
 import { createPublisher, type PublisherOptions } from '../publish/publish.ts'
+import { conditionOf, cutMessage } from '../resource/conditions.ts'
+import { addFinalizer } from '../resource/finalizer.ts'
+import { hasRequest } from '../resource/reconcile-request.ts'
 import { readPausedUntil } from '../schema/paused-until.ts'
 import type { Service } from '../service.ts'
 import { createReporter, type SyncFindings } from '../status/report.ts'
 import { Stalled } from '../status/stalled.ts'
-import { cutMessage } from '../status/status.ts'
 import type { StatusTurns } from '../status/status-turns.ts'
-import { hasRequest } from './reconcile-request.ts'
 
 export interface ReconcilerOptions extends SyncCheckOptions, PublisherOptions, Pick<TakeoverOptions, 'log'> {
   readonly client: PublisherOptions['client']
@@ -161,7 +162,7 @@ export function createReconcile(options: ReconcilerOptions): Reconcile {
 
   /** Nothing is made for a resource without its finalizer: a deletion would leave that behind. */
   async function hold(object: HeartbeatCheck): Promise<HeartbeatCheck> {
-    const held = await addFinalizer(client, object)
+    const held = await addFinalizer(client, HEARTBEAT_CHECKS, object)
     if (held !== object) cache.put(held)
     return held
   }
@@ -235,6 +236,4 @@ const CHANGES = {
   },
 } as const
 
-function stalledOf({ status }: HeartbeatCheck) {
-  return status?.conditions?.find(({ type }) => type === 'Stalled')
-}
+const stalledOf = ({ status }: HeartbeatCheck) => conditionOf(status, 'Stalled')

@@ -6,29 +6,27 @@
 
 import type { CheckRecord } from '../../checks/find-checks.ts'
 import { isFlapping } from '../../domain/check.ts'
-import { AppError } from '../../domain/errors.ts'
 import type { KubernetesClient } from '../../kubernetes/client.ts'
-import { ApiError, hasStatus } from '../../kubernetes/errors.ts'
 import type { Condition } from '../../kubernetes/objects.ts'
 import type { Occurrence, Recorder, Regarding } from '../../kubernetes/recorder.ts'
-import { errorCode } from '../../runtime/error-code.ts'
 import {
-  API_VERSION,
   HEARTBEAT_CHECKS,
   type HeartbeatCheck,
   type HeartbeatCheckStatus,
   KIND,
   type PublishedTarget,
-  STATUS_FIELD_MANAGER,
 } from '../heartbeat-check.ts'
 import type { Claims } from '../ownership/ownership.ts'
+import { cutMessage, isSameStatus } from '../resource/conditions.ts'
+import { regarding } from '../resource/resource.ts'
+import { createStatusWriter, describeRetry, patchStatus } from '../resource/write-status.ts'
 import type { Service } from '../service.ts'
 import { sourceKeyOf } from '../sources/followers.ts'
 import { readSource, type SourceReader } from '../sources/read-source.ts'
 import type { Source } from '../sources/source-kind.ts'
 import { typeOf } from '../sources/source-kinds.ts'
 import { toFlipEvent } from './flip-event.ts'
-import { computeStatus, cutMessage, type Findings, type FollowedFindings, isFollowing, isSameStatus } from './status.ts'
+import { computeStatus, type Findings, type FollowedFindings, isFollowing } from './status.ts'
 import { isMinor } from './status-turns.ts'
 
 /** What a reconcile found, without the check and its job. */
@@ -63,8 +61,6 @@ export interface Reporter {
   reportRetrying(object: HeartbeatCheck, error: unknown): Promise<void>
 }
 
-const TO_STATUS = { subresource: 'status', fieldManager: STATUS_FIELD_MANAGER } as const
-
 export function createReporter({
   client,
   cache,
@@ -74,6 +70,12 @@ export function createReporter({
   sources = null,
 }: ReporterOptions): Reporter {
   const { installation } = claims
+  const replaceStatus = createStatusWriter<HeartbeatCheckStatus, HeartbeatCheck>({
+    client,
+    cache,
+    type: HEARTBEAT_CHECKS,
+    installation,
+  })
 
   async function report(
     object: HeartbeatCheck,
@@ -107,28 +109,6 @@ export function createReporter({
     return { followed: { source, lastRun, missingRights }, detail }
   }
 
-  /** Replacing a status costs the API server a fifth less than patching it. */
-  async function replaceStatus(object: HeartbeatCheck, status: HeartbeatCheckStatus): Promise<void> {
-    const replace = (seen: HeartbeatCheck) =>
-      client.replace<HeartbeatCheck>(HEARTBEAT_CHECKS, { ...seen, status }, TO_STATUS)
-    try {
-      cache.put(await replace(object))
-    } catch (error) {
-      if (!hasStatus(error, 409)) throw error
-      // The resource has changed since we read it.
-      const current = await client.get<HeartbeatCheck>(HEARTBEAT_CHECKS, placeOf(object))
-      // The status describes a resource that we know; a new one of the same name must not get it.
-      if (current.metadata.uid !== object.metadata.uid) throw error
-      const owner = current.status?.installation
-      if (owner !== object.status?.installation && owner !== installation) {
-        // Another installation was faster: the next reconcile finds it in the cache.
-        cache.put(current)
-        throw error
-      }
-      cache.put(await replace(current))
-    }
-  }
-
   /** On the resource, and on the source that it follows. */
   async function recordFlips(
     object: HeartbeatCheck,
@@ -138,7 +118,7 @@ export function createReporter({
     const flips = await service.listUnreportedFlips(key)
     const events = flips.flatMap((flip) => toFlipEvent(flip, isFlapping(state), isFollowing(spec)) ?? [])
     if (events.length === 0) return
-    const on = [regarding(object), ...(source === null ? [] : regardingSource(object, source))]
+    const on = [regarding(object, KIND), ...(source === null ? [] : regardingSource(object, source))]
     let left = events.length * on.length
     let saved: Promise<void> | undefined
     const onWritten = () => {
@@ -153,15 +133,13 @@ export function createReporter({
   async function reportRetrying(object: HeartbeatCheck, error: unknown): Promise<void> {
     const { status: before, metadata } = object
     if (before?.observedGeneration === metadata.generation) return
-    const message = cutMessage(
-      `this specification is not in effect yet, and the operator tries again: ${describeCause(error)}`,
-    )
+    const message = cutMessage(describeRetry(error))
     if (before?.conditions?.some((known) => known.type === 'Reconciling' && known.message === message)) return
     const conditions = describeRetrying(object, message, before?.published ?? null, service.now())
     // A takeover claims the resource when its check is there.
     const claim = before?.installation === undefined ? { installation } : {}
     // observedGeneration stays: kstatus waits for it.
-    await patchStatus({ client, cache }, object, { ...claim, conditions })
+    await patchStatus({ client, cache }, HEARTBEAT_CHECKS, object, { ...claim, conditions })
   }
 
   return {
@@ -171,37 +149,10 @@ export function createReporter({
       const key = isOfSource ? sourceKeyOf(object) : null
       const source = key === null ? undefined : sources?.getSource(key)
       const occurrence = { type, ...event, action: 'Reconcile' }
-      for (const on of [regarding(object), ...(source === undefined ? [] : regardingSource(object, source))])
+      for (const on of [regarding(object, KIND), ...(source === undefined ? [] : regardingSource(object, source))])
         recorder.record(on, occurrence)
     },
   }
-}
-
-/**
- * For people who see the resource. An error with a code may name the hosts and the tables of the service; an answer to
- * a write of a published object may quote the object, and so the URL.
- */
-function describeCause(error: unknown): string {
-  if (error instanceof AppError) return error.message
-  if (error instanceof ApiError && / (secrets|configmaps)\b/.test(error.request))
-    return `the API server answered ${error.status} ${error.reason} to: ${error.request}`
-  const code = errorCode(error)
-  if (code !== undefined) return `an internal error (${code}), of which the log of the controller says more`
-  return error instanceof Error ? error.message : String(error)
-}
-
-const placeOf = ({ metadata: { namespace, name } }: HeartbeatCheck) => ({ namespace: namespace!, name })
-
-/** The version is a precondition: another installation may be writing the status. */
-export async function patchStatus(
-  { client, cache }: Pick<ReporterOptions, 'cache'> & { readonly client: Pick<KubernetesClient, 'mergePatch'> },
-  object: HeartbeatCheck,
-  status: Partial<HeartbeatCheckStatus>,
-): Promise<HeartbeatCheck> {
-  const patch = { metadata: { resourceVersion: object.metadata.resourceVersion }, status }
-  const written = await client.mergePatch<HeartbeatCheck>(HEARTBEAT_CHECKS, placeOf(object), patch, TO_STATUS)
-  cache.put(written)
-  return written
 }
 
 /** The conditions of a resource that is tried again: what is known of its job stays. */
@@ -215,12 +166,6 @@ export function describeRetrying(
   const findings = { sync, installation: '', published, check: null, downReason: null }
   const job = object.status?.conditions?.filter(({ type }) => type === 'Up') ?? []
   return [...computeStatus(object, findings, now).conditions!, ...job]
-}
-
-/** The reference of an Event to its resource. */
-export function regarding({ metadata }: HeartbeatCheck): Regarding {
-  const { namespace, name, uid, resourceVersion } = metadata
-  return { apiVersion: API_VERSION, kind: KIND, namespace: namespace!, name, uid, resourceVersion }
 }
 
 function regardingSource({ spec }: HeartbeatCheck, { metadata }: Source): Regarding[] {

@@ -11,10 +11,11 @@ import type { DeclaredState } from '../../checks/find-checks.ts'
 import { type Instant, shownStatus } from '../../domain/check.ts'
 import { toTime } from '../../kubernetes/objects.ts'
 import type { HeartbeatCheck, HeartbeatCheckStatus } from '../heartbeat-check.ts'
+import { isSameStatus } from '../resource/conditions.ts'
 import { MAX_ACTIVE } from '../schema/status.ts'
 import type { Source } from '../sources/source-kind.ts'
 import { isPingTimeDue } from './ping-time.ts'
-import { describeSource, isSameStatus, type SourceStatus } from './status.ts'
+import { describeSource, type SourceStatus } from './status.ts'
 
 export interface StatusTurns {
   /** Begins a round. Returns the keys that have a turn in it, each of which is to be reconciled: one each TURN_MS. */

@@ -5,7 +5,6 @@
  * night's backup.
  */
 
-import { isDeepStrictEqual } from 'node:util'
 import type { CheckRecord, StoredSpec } from '../../checks/find-checks.ts'
 import { type FlipReason, type Instant, shownStatus } from '../../domain/check.ts'
 import type { LastRun } from '../../domain/last-run.ts'
@@ -18,7 +17,8 @@ import {
   publishesNothing,
 } from '../heartbeat-check.ts'
 import { RESTORE_RIGHTS } from '../names.ts'
-import { handledRequest } from '../reconcile/reconcile-request.ts'
+import { cutMessage, describeSync, type Sync as GivenSync, isSameStatus, toCondition } from '../resource/conditions.ts'
+import { handledRequest } from '../resource/reconcile-request.ts'
 import type { ConditionType, REASONS, StalledReason } from '../schema/reasons.ts'
 import type { SourceRef } from '../schema/source-ref.ts'
 import { MAX_ACTIVE } from '../schema/status.ts'
@@ -28,12 +28,7 @@ import type { ReasonRight } from '../sources/watch-sources.ts'
 import { isPingTimeDue } from './ping-time.ts'
 
 /** The result of a sync. */
-export type Sync =
-  | { readonly kind: 'synced' }
-  /** A person has to change something first. */
-  | { readonly kind: 'stalled'; readonly reason: StalledReason; readonly message: string }
-  /** It is retried. */
-  | { readonly kind: 'retrying'; readonly message: string }
+export type Sync = GivenSync<StalledReason>
 
 export interface Findings {
   /** The id of this installation. */
@@ -59,16 +54,13 @@ export interface FollowedFindings {
   readonly missingRights?: readonly ReasonRight[]
 }
 
-/** metav1.Condition allows 32,768; people read the first line. */
-const MAX_MESSAGE_LENGTH = 1_024
-
 export function computeStatus(object: HeartbeatCheck, findings: Findings, now: Instant): HeartbeatCheckStatus {
   const { sync, check, published, installation } = findings
   const before = object.status ?? {}
   const generation = object.metadata.generation ?? 0
   const conditions: Condition[] = []
   const add = (statement: Statement) => conditions.push(toCondition(object, statement, now))
-  for (const condition of describeSync(sync, published, findings.followed?.missingRights)) add(condition)
+  for (const one of describeSync(sync, describeSynced(published, findings.followed?.missingRights))) add(one)
   if (published !== null || !publishesNothing(object.spec)) add(describePublished(sync, published))
   const job = check && withRun(describeJob(check, findings, now), check, findings.followed?.lastRun ?? null)
   if (job !== null) add(job)
@@ -152,15 +144,6 @@ function isPingAlone(before: HeartbeatCheckStatus | undefined, after: HeartbeatC
   return isSameStatus({ ...before, lastPingTime: after.lastPingTime }, after)
 }
 
-/** The conditions of a resource of another installation: Ready and Stalled say so, the others stay. */
-export function addForeign(object: HeartbeatCheck, message: string, now: Instant): Condition[] {
-  const ours = describeSync({ kind: 'stalled', reason: 'ManagedElsewhere', message }, null)
-  const others = (object.status?.conditions ?? []).filter(
-    ({ type }) => !ours.some((condition) => condition.type === type),
-  )
-  return [...ours.map((statement) => toCondition(object, statement, now)), ...others]
-}
-
 /**
  * What the service holds, which is not what the resource says while that is not in the service. Of a source that cannot
  * be read it holds no schedule.
@@ -197,39 +180,10 @@ type Statement<Type extends ConditionType = ConditionType> = {
   >
 }[Type]
 
-function toCondition({ metadata, status }: HeartbeatCheck, statement: Statement, now: Instant): Condition {
-  const old = status?.conditions?.find(({ type }) => type === statement.type)
-  return {
-    ...statement,
-    message: cutMessage(statement.message),
-    lastTransitionTime: old?.status === statement.status ? old.lastTransitionTime : toTime(now),
-    observedGeneration: metadata.generation ?? 0,
-  }
-}
-
-function describeSync(
-  sync: Sync,
-  published: PublishedTarget | null,
-  missing: readonly ReasonRight[] = [],
-): Statement[] {
-  switch (sync.kind) {
-    case 'synced': {
-      const where = published === null ? '' : `; its ping URL is in ${published.kind} ${published.name}`
-      const limits = missing.map(({ right, effect }) => `; the operator may not ${right}, so ${effect}`).join('')
-      const message = `the service holds this specification${where}${limits}${limits === '' ? '' : `: ${RESTORE_RIGHTS}`}`
-      return [{ type: 'Ready', status: 'True', reason: 'Synced', message }]
-    }
-    case 'stalled':
-      return [
-        { type: 'Ready', status: 'False', reason: sync.reason, message: sync.message },
-        { type: 'Stalled', status: 'True', reason: sync.reason, message: sync.message },
-      ]
-    case 'retrying':
-      return [
-        { type: 'Ready', status: 'False', reason: 'ProgressingWithRetry', message: sync.message },
-        { type: 'Reconciling', status: 'True', reason: 'ProgressingWithRetry', message: sync.message },
-      ]
-  }
+function describeSynced(published: PublishedTarget | null, missing: readonly ReasonRight[] = []): string {
+  const where = published === null ? '' : `; its ping URL is in ${published.kind} ${published.name}`
+  const limits = missing.map(({ right, effect }) => `; the operator may not ${right}, so ${effect}`).join('')
+  return `the service holds this specification${where}${limits}${limits === '' ? '' : `: ${RESTORE_RIGHTS}`}`
 }
 
 function describePublished(sync: Sync, published: PublishedTarget | null): Statement {
@@ -315,16 +269,4 @@ function describeDown(reason: FlipReason | null, at: string, isFollowed: boolean
     default:
       return up('False', 'Missed', isFollowed ? `no run had started by ${at}` : `no completion was reported by ${at}`)
   }
-}
-
-/** Cuts a message to the length that a condition here may have. */
-export function cutMessage(message: string): string {
-  if (message.length <= MAX_MESSAGE_LENGTH) return message
-  // The server replaces half a character, and then the status would never equal the written one.
-  return `${message.slice(0, MAX_MESSAGE_LENGTH - 1).toWellFormed()}…`
-}
-
-/** Whether the status need not be written. */
-export function isSameStatus(before: HeartbeatCheckStatus | undefined, after: HeartbeatCheckStatus): boolean {
-  return before !== undefined && isDeepStrictEqual(before, after)
 }

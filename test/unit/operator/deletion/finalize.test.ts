@@ -1,7 +1,8 @@
 /** A deletion that goes on without its clean-up; the others are in test/operator. */
 
 import { expect, it } from 'vitest'
-import { createFinalizer, type FinalizerOptions, MAX_CLEANUP_MS } from '../../../../src/operator/deletion/finalize.ts'
+import { createFinalizer, type FinalizerOptions } from '../../../../src/operator/deletion/finalize.ts'
+import { MAX_CLEANUP_MS } from '../../../../src/operator/resource/finalizer.ts'
 import { aHeartbeatCheck, anApiError } from '../../../support/builders.ts'
 
 it('is reported once, when the finalizer is off, however often another writer was faster', async () => {

@@ -2,7 +2,7 @@
 
 import { describe, expect, it } from 'vitest'
 import type { HeartbeatCheckStatus } from '../../../../src/operator/heartbeat-check.ts'
-import { handledRequest, hasRequest, requestOf } from '../../../../src/operator/reconcile/reconcile-request.ts'
+import { handledRequest, hasRequest, requestOf } from '../../../../src/operator/resource/reconcile-request.ts'
 import { aHeartbeatCheck } from '../../../support/builders.ts'
 
 const NOON = Date.UTC(2026, 0, 1, 12)
