@@ -13,7 +13,7 @@ const WORD_LENGTH = 63
 const Condition = z
   .object({
     type: z.string().meta({
-      description: 'Ready, Reconciling, Stalled, Published or Up; further values may be added.',
+      description: 'Ready, Reconciling, Stalled, Published, DependenciesResolved or Up; further values may be added.',
       maxLength: 316,
       pattern: String.raw`^([a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])$`,
     }),
@@ -82,7 +82,7 @@ export const Status = z
   .object({
     conditions: z.array(Condition).meta({
       description:
-        'Ready: the service holds this spec, and the ping URL is published, whatever the job does. Reconciling: the operator tries again; Stalled: a person must change something first; Published: the ping URL is written. Up: the job itself is fine.',
+        'Ready: the service holds this spec, and the ping URL is published, whatever the job does. Reconciling: the operator tries again; Stalled: a person must change something first; Published: the ping URL is written; DependenciesResolved: all names of spec.dependsOn are in effect. Up: the job itself is fine.',
       maxItems: 16,
       'x-kubernetes-list-type': 'map',
       'x-kubernetes-list-map-keys': ['type'],

@@ -28,6 +28,7 @@ import { withLinks } from '../../words/words.ts'
 import { blindBanner } from '../blind.ts'
 import { renderAcknowledgement } from './acknowledge.ts'
 import { renderActions } from './check-actions.ts'
+import { renderDependencies } from './check-dependencies.ts'
 import { renderDeliveries, renderFlips, renderHistory, renderUptime } from './check-history.ts'
 import { followedOf, renderKubernetes, renderLastRun, renderStuck } from './check-kubernetes.ts'
 import { describePing, renderPings, renderText } from './check-pings.ts'
@@ -57,6 +58,7 @@ ${check.description === null ? '' : html`<p class="description" dir="auto">${wit
 ${renderLastRun(check, now)}
 ${renderOutput(review, mayWrite)}
 ${renderFacts(review)}
+${await renderDependencies(request, check)}
 ${mayWrite ? renderActions(check) : ''}
 ${renderKubernetes(check, mayWrite)}
 ${renderUptime(review)}
