@@ -25,6 +25,8 @@ export interface NewChannel {
   /** Default: `standardEventsOf` its kind. */
   readonly events?: readonly CheckEventType[]
   readonly muted?: boolean
+  /** Default: 0. */
+  readonly afterSeconds?: number
 }
 
 /**
@@ -43,6 +45,7 @@ export async function createChannel(
     projectId: given = null,
     events = standardEventsOf(kind),
     muted = false,
+    afterSeconds = 0,
   }: NewChannel,
 ): Promise<ChannelRecord & { readonly secret: string | null }> {
   const { clock, sealer, reach } = context
@@ -52,7 +55,7 @@ export async function createChannel(
   const id = chosen ?? newId(createdAt)
   const settings = KINDS[kind].config.toSettings(config, null)
   assertReachable(kind, settings, reach)
-  const shared = { id, organizationId, projectId, kind, name, muted, createdAt }
+  const shared = { id, organizationId, projectId, kind, name, muted, afterSeconds, createdAt }
   const row: ChannelRow = { ...shared, eventTypes: events, ...sealer.seal(id, settings) }
   await audited(context, by, async (tx) => {
     // Each creation takes this lock, so that the count stays true until the insert.

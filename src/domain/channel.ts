@@ -92,5 +92,8 @@ export interface OpenChannel<Settings extends ChannelSettings = ChannelSettings>
 /** Channels of one project, and channels that serve a whole organization. Each event is written once for each of them, in the transaction of its flip. */
 export const MAX_CHANNELS = 20
 
+/** How long after the beginning of an incident a channel is notified of it, in seconds. */
+export const AFTER_SECONDS = { min: 0, max: 86_400 } as const
+
 /** The channel of ALERTMANAGER_URL. */
 export const INSTALLATION_CHANNEL_ID = '00000000-0000-7000-8000-000000000001'
