@@ -4,6 +4,7 @@ import { type ChannelKind, MAX_CHANNELS, standardEventsOf } from '../domain/chan
 import { AppError, notFound } from '../domain/errors.ts'
 import type { CheckEventType } from '../domain/event.ts'
 import { newId } from '../runtime/ids.ts'
+import { wakeServed } from '../store/checks/circumstances.ts'
 import { type ChannelRow, countChannels, insertChannel } from '../store/outbox/channels.ts'
 import type { Queryable } from '../store/postgres/database.ts'
 import { lockOrganization } from '../store/tenancy/organizations.ts'
@@ -63,6 +64,7 @@ export async function createChannel(
     if (projectId !== null && !(await hasProject(tx, by, projectId, 'keep'))) throw notFound('project')
     await assertRoom(tx, organizationId, projectId)
     if (!(await insertChannel(tx, row))) throw new AppError('conflict', { why: 'channel_made' })
+    if (afterSeconds > 0) await wakeServed(tx, id, createdAt)
     return { result: undefined, acts: [actOn(row, 'channel.created')] }
   })
   return { ...toRecord(row, context), secret: KINDS[kind].config.secret?.newest(settings) ?? null }

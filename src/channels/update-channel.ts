@@ -5,6 +5,7 @@ import { changedFields } from '../domain/audit.ts'
 import type { ChannelKind } from '../domain/channel.ts'
 import { AppError, invalidField, notFound } from '../domain/errors.ts'
 import type { CheckEventType } from '../domain/event.ts'
+import { wakeServed } from '../store/checks/circumstances.ts'
 import { type ChannelRow, failPending, saveChannel } from '../store/outbox/channels.ts'
 import { findChoosersElsewhere } from '../store/outbox/choosers.ts'
 import type { Queryable } from '../store/postgres/database.ts'
@@ -75,6 +76,7 @@ export function updateChannel(
     const fields = ['name', 'projectId', 'events', 'muted', 'afterSeconds'] as const
     const changed = changedFields(toRecord(stored, context), result, fields)
     if (isChanged) changed.push('config')
+    if (afterSeconds > 0 && changed.length > 0) await wakeServed(tx, id, context.clock.now())
     return { result, acts: changed.length === 0 ? [] : [actOn(row, 'channel.changed', { changed })] }
   })
 }

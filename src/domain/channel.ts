@@ -42,8 +42,8 @@ export function standardEventsOf(kind: ChannelKind): readonly CheckEventType[] {
 export const DELIVERY_STATUSES = ['pending', 'delivered', 'failed', 'suppressed'] as const
 export type DeliveryStatus = (typeof DELIVERY_STATUSES)[number]
 
-/** Why a notification is not sent. `muted`: by its channel. */
-export const SUPPRESSIONS = ['muted', 'flapping', 'acknowledged', 'silenced', 'dependency'] as const
+/** Why a notification is not sent. `muted`, `escalation`: by its channel. */
+export const SUPPRESSIONS = ['muted', 'flapping', 'acknowledged', 'silenced', 'dependency', 'escalation'] as const
 export type Suppression = (typeof SUPPRESSIONS)[number]
 
 /** What suppresses a notification. */
@@ -55,7 +55,7 @@ export interface Cause {
 
 /** Why no channel is sent an event. */
 export interface Held {
-  readonly reason: Exclude<Suppression, 'muted'>
+  readonly reason: Exclude<Suppression, 'muted' | 'escalation'>
   /** Null: nothing that has an id. */
   readonly cause: Cause | null
 }

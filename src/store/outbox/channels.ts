@@ -42,6 +42,11 @@ export const CHANNEL_COLUMNS = `c.id, c.organization_id as "organizationId", c.p
 const VISIBLE = `(c.organization_id = $1 and ($2::uuid is null or c.project_id = $2)
   or c.organization_id is null and $2::uuid is null)`
 
+/** That the channel `c` serves the check `t`. */
+export const SERVES = `(c.organization_id = t.organization_id or c.organization_id is null)
+          and (c.project_id = t.project_id or c.project_id is null)
+          and (t.chosen is null or c.id = any(t.chosen) or c.organization_id is null)`
+
 /** In order of creation. */
 export async function listChannelRows(
   db: Queryable,
