@@ -25,6 +25,7 @@ export interface ChannelRecord {
   readonly projectId: string | null
   readonly events: readonly CheckEventType[]
   readonly muted: boolean
+  readonly afterSeconds: number
   /** As its kind shows it. Null when it cannot be read: it is damaged, or sealed under a SECRET_KEY that is not configured here. */
   readonly config: object | null
   readonly managedBy: ChannelManager
@@ -52,8 +53,8 @@ export async function listChannels(
 }
 
 export function toRecord(row: ChannelRow, { sealer, reach }: Pick<ChannelContext, 'sealer' | 'reach'>): ChannelRecord {
-  const { id, kind, name, projectId, eventTypes, muted, createdAt } = row
-  const shared = { id, kind, name, projectId, events: eventTypes, muted, createdAt }
+  const { id, kind, name, projectId, eventTypes, muted, afterSeconds, createdAt } = row
+  const shared = { id, kind, name, projectId, events: eventTypes, muted, afterSeconds, createdAt }
   // The addresses of the installation's Alertmanager are for its operator only.
   if (row.organizationId === null)
     return { ...shared, config: { urls: [], labels: {} }, managedBy: 'configuration', warnings: [], isInClear: false }

@@ -84,9 +84,11 @@ function describeChange(event: NotifiedCheck): Pick<EventText, 'change' | 'reaso
   const detail = toOneLine(event.facts.detail ?? '')
   switch (event.type) {
     case 'check.down': {
-      const still = event.facts.reminder === undefined ? '' : ' still'
+      const { reminder, escalated } = event.facts
+      const still = reminder === undefined && escalated === undefined ? '' : ' still'
       const since = still === '' || downFor === null ? '' : ` after ${formatDuration(downFor)}`
-      return { change: ` is${still} down${since}`, reason: explainDown(event, at) }
+      const inHand = escalated === undefined ? '' : ', not acknowledged'
+      return { change: ` is${still} down${since}${inHand}`, reason: explainDown(event, at) }
     }
     case 'check.up':
       return {

@@ -73,6 +73,7 @@ interface Facts {
   readonly downFor?: z.ZodType
   readonly flips?: z.ZodType
   readonly reminder?: z.ZodType
+  readonly escalated?: z.ZodType
   readonly detail?: z.ZodType
   readonly gap?: z.ZodType
 }
@@ -81,7 +82,16 @@ function checkEvent<const Type extends string>(
   id: string,
   type: Type,
   description: string,
-  { reasons, status, downFor = z.null(), flips = z.null(), reminder, detail = z.null(), gap = z.null() }: Facts,
+  {
+    reasons,
+    status,
+    downFor = z.null(),
+    flips = z.null(),
+    reminder,
+    escalated,
+    detail = z.null(),
+    gap = z.null(),
+  }: Facts,
 ) {
   return z
     .object({
@@ -97,6 +107,7 @@ function checkEvent<const Type extends string>(
             'Seconds from the time at which the check went down, by the first check.down since the last check.up.',
         }),
         ...(reminder === undefined ? {} : { reminder }),
+        ...(escalated === undefined ? {} : { escalated }),
         flips: flips.meta({
           description: `How often the check went down or up within the last ${FLAPPING.windowMs / 60_000} minutes.`,
         }),
@@ -118,6 +129,10 @@ const CHECK_EVENTS = [
     status: z.literal('down'),
     detail: z.string().nullable(),
     downFor: z.int().nullable(),
+    escalated: z.literal(true).optional().meta({
+      description:
+        'Only for a channel with `after_seconds`: the check is down still, and no one has acknowledged that.',
+    }),
     reminder: z.int().optional().meta({
       description: 'Only while the check is down and is notified again: 1 for the first time, and so on.',
     }),

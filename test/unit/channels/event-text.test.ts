@@ -60,6 +60,10 @@ describe('the text of an event', () => {
       `is still down after 3 d. No ping came in time: it was due at ${AT}`,
       aFlipEvent({ facts: { reminder: 1, down_for_seconds: 259_200 } }),
     ],
+    [
+      `is still down after 30 min, not acknowledged. No ping came in time: it was due at ${AT}`,
+      aFlipEvent({ facts: { escalated: true, down_for_seconds: 1_800 } }),
+    ],
     [`is still down. The job reported a failure at ${AT}`, aFlipEvent({ facts: { ...FAILED, reminder: 12 } })],
     [
       `is late. A run should have started at ${AT}; its grace time is running`,

@@ -122,6 +122,12 @@ describe('the body of a webhook', () => {
     })
   })
 
+  it('says that it comes after the time of the channel, and nothing of that elsewhere', () => {
+    const escalated = aFlipEvent({ facts: { previous_status: 'down', down_for_seconds: 1_800, escalated: true } })
+    expect(JSON.parse(renderPayload(escalated, links)).data).toMatchObject({ down_for_seconds: 1_800, escalated: true })
+    expect(JSON.parse(renderPayload(down, links)).data).not.toHaveProperty('escalated')
+  })
+
   it('has the number of a reminder, and no such field elsewhere', () => {
     const still = aFlipEvent({ facts: { previous_status: 'down', down_for_seconds: 3_600, reminder: 2 } })
     expect(JSON.parse(renderPayload(still, links)).data).toMatchObject({ down_for_seconds: 3_600, reminder: 2 })
@@ -245,6 +251,7 @@ describe('the OpenAPI document', () => {
       'check.down after an empty ping',
       anEvent('missed', 'down', { lastPing: aLastPing({ exit_code: null, duration_ms: null, body: null } as never) }),
     ],
+    ['an escalation', anEvent('failed', 'down', { facts: { ...down.facts, down_for_seconds: 60, escalated: true } })],
     ['a reminder', anEvent('failed', 'down', { facts: { ...down.facts, down_for_seconds: 60, reminder: 1 } })],
     ['check.up', anEvent('recovered', 'up')],
     ['check.paused', anEvent('paused', 'paused')],

@@ -167,6 +167,7 @@ const WHY_NOT: Readonly<Record<Suppression, string>> = {
   silenced: 'a silence covered the check',
   dependency: 'a check that this one depends on was down',
   flapping: 'the check was flapping: it went down and up, warned or was reminded of too often',
+  escalation: 'the incident ended before the time of the channel',
   acknowledged: 'a person had acknowledged that the check is down',
 }
 
