@@ -5,7 +5,7 @@ import type { Instant } from '../../domain/check.ts'
 import { type Dialect, InvalidSchedule, parseCron } from '../../domain/cron.ts'
 import type { Doer } from '../../domain/doer.ts'
 import type { PageRequest } from '../../domain/page.ts'
-import type { SilenceTimes } from '../../domain/silence.ts'
+import { type SilenceTimes, spanAt } from '../../domain/silence.ts'
 import type { Queryable } from '../postgres/database.ts'
 import { timestamp } from '../postgres/instants.ts'
 
@@ -40,6 +40,10 @@ const VISIBLE = 'q.organization_id = $1 and ($2::uuid is null or q.project_id = 
 /** That the silence `q` covers the check `c` while it holds. */
 export const COVERS = `q.project_id = c.project_id and (q.check_id is null or q.check_id = c.id)
   and (q.tag is null or q.tag = any(c.tags))`
+
+/** Of a schedule it is not known in SQL. */
+const mayHold = (now: string) =>
+  `(q.schedule is not null or q.starts_at <= ${now}::timestamptz and q.ends_at > ${now}::timestamptz)`
 
 /** Null where the schedule cannot be read: an older release may not know its time zone. */
 export function timesOf(stored: StoredTimes): SilenceTimes | null {
@@ -133,6 +137,18 @@ export async function deleteSilence(tx: Queryable, tenant: Tenant, id: string): 
   return rows[0] ?? null
 }
 
+/** The ids of the silences of all that hold at `now`. */
+export async function findHolding(db: Queryable, now: Instant): Promise<string[]> {
+  const { rows } = await db.query<StoredTimes & { readonly id: string }>(
+    `select q.id, ${TIMES} from silences q where ${mayHold('$1')}`,
+    [timestamp(now)],
+  )
+  return rows.flatMap((row) => {
+    const times = timesOf(row)
+    return times === null || spanAt(times, now) === null ? [] : [row.id]
+  })
+}
+
 export interface CoveringSilence extends StoredTimes {
   readonly key: number
   readonly id: string
@@ -144,7 +160,7 @@ export async function findCovering(tx: Queryable, keys: readonly number[], now: 
     name: 'find_covering',
     text: `select c.key, q.id, ${TIMES} from checks c join silences q on ${COVERS}
       where c.key = any($1::int8[])
-        and (q.schedule is not null or q.starts_at <= $2::timestamptz and q.ends_at > $2::timestamptz)`,
+        and ${mayHold('$2')}`,
     values: [keys, timestamp(now)],
   })
   return rows
