@@ -2,11 +2,10 @@
 
 import { type CheckState, type Instant, STATUSES } from '../../domain/check.ts'
 import type { Circumstances, Dependency } from '../../domain/circumstances.ts'
-import { spanAt } from '../../domain/silence.ts'
 import type { Queryable, Statement } from '../postgres/database.ts'
 import { inOrder } from '../postgres/in-order.ts'
 import { timestamp } from '../postgres/instants.ts'
-import { findCovering, timesOf } from '../silences/silences.ts'
+import { findCovering, spanOf } from '../silences/silences.ts'
 
 /** A check that changes in the transaction at hand: its row is not saved yet. */
 export interface Changing {
@@ -29,8 +28,7 @@ export async function readCircumstances(
   const around = new Map<number, Circumstances>()
   for (const [key, others] of dependencies) around.set(key, { silence: null, dependencies: others })
   for (const { key, id, ...stored } of covering) {
-    const times = timesOf(stored)
-    const span = times === null ? null : spanAt(times, now)
+    const span = spanOf(stored, now)
     const { silence = null, dependencies: others = [] } = around.get(key) ?? {}
     if (span !== null && (silence === null || silence.until < span.until))
       around.set(key, { silence: { id, ...span }, dependencies: others })
