@@ -195,8 +195,10 @@ function findOutput({ type, check, lastPing }: NotifiedCheck): JobOutput | null 
   return { title: hasRuns(check) ? `Last report (${about})` : `Output of the last ping (${about})`, text }
 }
 
-function listFacts({ facts: { last_success_at: lastSuccess, usual_ms: usual, missed_runs: missed } }: NotifiedCheck) {
+function listFacts({ facts: { silenced_from: silencedFrom, ...known } }: NotifiedCheck) {
+  const { last_success_at: lastSuccess, usual_ms: usual, missed_runs: missed } = known
   const facts: string[] = []
+  if (silencedFrom !== undefined) facts.push(`Silenced from ${formatInstant(silencedFrom)}`)
   if (missed !== undefined)
     facts.push(
       missed === 1 ? 'One run was missed' : `${missed === MOST_MISSED ? 'At least ' : ''}${missed} runs were missed`,

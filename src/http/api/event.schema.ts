@@ -74,6 +74,7 @@ interface Facts {
   readonly flips?: z.ZodType
   readonly reminder?: z.ZodType
   readonly escalated?: z.ZodType
+  readonly silencedFrom?: z.ZodType
   readonly detail?: z.ZodType
   readonly gap?: z.ZodType
 }
@@ -82,17 +83,9 @@ function checkEvent<const Type extends string>(
   id: string,
   type: Type,
   description: string,
-  {
-    reasons,
-    status,
-    downFor = z.null(),
-    flips = z.null(),
-    reminder,
-    escalated,
-    detail = z.null(),
-    gap = z.null(),
-  }: Facts,
+  { reasons, status, reminder, escalated, silencedFrom, ...facts }: Facts,
 ) {
+  const { downFor = z.null(), flips = z.null(), detail = z.null(), gap = z.null() } = facts
   return z
     .object({
       ...head(type),
@@ -108,6 +101,7 @@ function checkEvent<const Type extends string>(
         }),
         ...(reminder === undefined ? {} : { reminder }),
         ...(escalated === undefined ? {} : { escalated }),
+        ...(silencedFrom === undefined ? {} : { silenced_from: silencedFrom }),
         flips: flips.meta({
           description: `How often the check went down or up within the last ${FLAPPING.windowMs / 60_000} minutes.`,
         }),
@@ -123,6 +117,8 @@ function checkEvent<const Type extends string>(
     .meta({ id, description })
 }
 
+const silencedFrom = field.instant('Only of what is sent at the end of a silence: when that began.').optional()
+
 const CHECK_EVENTS = [
   checkEvent('CheckDownEvent', 'check.down', 'The job did not report in time, took too long, or failed.', {
     reasons: ['missed', 'failed', 'overran'],
@@ -133,6 +129,7 @@ const CHECK_EVENTS = [
       description:
         'Only for a channel with `after_seconds`: the check is down still, and no one has acknowledged that.',
     }),
+    silencedFrom,
     reminder: z.int().optional().meta({
       description: 'Only while the check is down and is notified again: 1 for the first time, and so on.',
     }),
@@ -141,6 +138,7 @@ const CHECK_EVENTS = [
     reasons: ['recovered'],
     status: z.literal('up'),
     downFor: z.int(),
+    silencedFrom,
   }),
   checkEvent(
     'CheckPausedEvent',
@@ -149,6 +147,7 @@ const CHECK_EVENTS = [
     {
       reasons: ['paused'],
       status: z.literal('paused'),
+      silencedFrom,
       detail: z.string().nullable(),
     },
   ),

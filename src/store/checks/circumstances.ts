@@ -2,12 +2,11 @@
 
 import { type CheckState, type Instant, STATUSES } from '../../domain/check.ts'
 import { type Circumstances, type Dependency, NO_CIRCUMSTANCES } from '../../domain/circumstances.ts'
-import { spanAt } from '../../domain/silence.ts'
 import { SERVES } from '../outbox/channels.ts'
 import type { Queryable, Statement } from '../postgres/database.ts'
 import { inOrder } from '../postgres/in-order.ts'
 import { timestamp } from '../postgres/instants.ts'
-import { findCovering, timesOf } from '../silences/silences.ts'
+import { findCovering, spanOf } from '../silences/silences.ts'
 
 /** A check that changes in the transaction at hand: its row is not saved yet. */
 export interface Changing {
@@ -37,8 +36,7 @@ export async function readCircumstances(
   for (const [key, others] of dependencies) put(key, { dependencies: others })
   for (const { key, after } of escalations) put(key, { escalations: after.map((seconds) => seconds * 1_000) })
   for (const { key, id, ...stored } of covering) {
-    const times = timesOf(stored)
-    const span = times === null ? null : spanAt(times, now)
+    const span = spanOf(stored, now)
     const { silence = null } = around.get(key) ?? {}
     if (span !== null && (silence === null || silence.until < span.until)) put(key, { silence: { id, ...span } })
   }

@@ -250,6 +250,11 @@ describe('what else a text says', () => {
     expect(describeEvent(aFlipEvent()).facts).toEqual([])
   })
 
+  it('is since when it was not sent', () => {
+    const facts = { ...FACTS, silenced_from: '2026-11-21T01:00:00.000Z' }
+    expect(describeEvent(aFlipEvent({ facts })).facts[0]).toBe('Silenced from 2026-11-21 01:00:00 UTC')
+  })
+
   it.each([
     [1, 'One run was missed'],
     [2, '2 runs were missed'],

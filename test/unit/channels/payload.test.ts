@@ -134,6 +134,14 @@ describe('the body of a webhook', () => {
     expect(JSON.parse(renderPayload(down, links)).data).not.toHaveProperty('reminder')
   })
 
+  it('has the start of a silence that has ended, and no such field elsewhere', () => {
+    const silenced_from = '2026-11-21T01:00:00.000Z'
+    expect(JSON.parse(renderPayload(aFlipEvent({ facts: { silenced_from } }), links)).data).toMatchObject({
+      silenced_from,
+    })
+    expect(JSON.parse(renderPayload(down, links)).data).not.toHaveProperty('silenced_from')
+  })
+
   it('of a test is a message', () => {
     expect(JSON.parse(renderPayload(aTestEvent, links))).toEqual({
       version: 1,
@@ -253,6 +261,12 @@ describe('the OpenAPI document', () => {
     ],
     ['an escalation', anEvent('failed', 'down', { facts: { ...down.facts, down_for_seconds: 60, escalated: true } })],
     ['a reminder', anEvent('failed', 'down', { facts: { ...down.facts, down_for_seconds: 60, reminder: 1 } })],
+    ...(['down', 'up', 'paused'] as const).map((to) => {
+      const reason = to === 'down' ? 'missed' : to === 'up' ? 'recovered' : 'paused'
+      const event = anEvent(reason, to)
+      const facts = { ...event.facts, silenced_from: '2026-11-21T01:00:00.000Z' }
+      return [`check.${to} at the end of a silence`, { ...event, facts }] as [string, Event]
+    }),
     ['check.up', anEvent('recovered', 'up')],
     ['check.paused', anEvent('paused', 'paused')],
     ['check.resumed', anEvent('resumed', 'new')],

@@ -38,6 +38,7 @@ function presentCheckEvent(event: NotifiedCheck, links: Links) {
     flips: facts.flips,
     reminder: facts.reminder,
     escalated: facts.escalated,
+    silenced_from: facts.silenced_from,
     gap: gap && { started_at: gap.started_at, ended_at: gap.ended_at },
     detail: facts.detail ?? null,
     check: {

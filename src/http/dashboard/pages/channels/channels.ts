@@ -201,7 +201,7 @@ ${section(
   'Last deliveries',
   deliveries.length === 0
     ? html`<p class="muted">Nothing has been sent to it yet.</p>`
-    : html`${deliveryList(deliveries, { caller, now, back: `/channels/${id}`, of: 'channel' })}
+    : html`${await deliveryList(deliveries, { context, caller, now, back: `/channels/${id}`, of: 'channel' })}
 <p><a href="/deliveries?channel=${id}">All deliveries of this channel</a></p>`,
 )}`
   return { kind: 'page', title: toOneLine(name), main, live: 'list' }
