@@ -18,6 +18,7 @@ const TABLE: Record<string, { inside: string[]; outside: string[] }> = {
   auth: { inside: ['domain', 'runtime', 'store', 'audit'], outside: ['jose', 'openid-client'] },
   tenancy: { inside: ['domain', 'runtime', 'store', 'audit', 'auth'], outside: [] },
   channels: { inside: ['domain', 'runtime', 'store', 'audit', 'channels/kinds'], outside: [] },
+  silences: { inside: ['domain', 'runtime', 'store', 'audit', 'checks/read-spec.ts'], outside: [] },
   service: { inside: ['domain', 'runtime', 'store'], outside: [] },
   spool: { inside: ['runtime'], outside: [] },
   'channels/kinds': {
@@ -49,6 +50,7 @@ const TABLE: Record<string, { inside: string[]; outside: string[] }> = {
       'auth',
       'tenancy',
       'channels',
+      'silences',
       'service',
       'http/healthchecks/app.ts',
     ],

@@ -159,7 +159,9 @@ create table checks (
   kubernetes_cluster_uid text,
   created_at timestamp with time zone not null,
   updated_at timestamp with time zone not null default now(),
+  depends_on uuid[],
   constraint checks_channels_check CHECK (((cardinality(channels) <= 100) AND (array_position(channels, NULL::uuid) IS NULL))),
+  constraint checks_depends_on_check CHECK ((((cardinality(depends_on) >= 1) AND (cardinality(depends_on) <= 20)) AND (array_position(depends_on, NULL::uuid) IS NULL))),
   constraint checks_description CHECK ((char_length(description) <= 4096)),
   constraint checks_id_key UNIQUE (id),
   constraint checks_labels CHECK (((labels = '{}'::jsonb) OR ((jsonb_typeof(labels) = 'object'::text) AND (jsonb_array_length(jsonb_path_query_array(labels, '$.keyvalue()'::jsonpath)) <= 32) AND (NOT jsonb_path_exists(labels, '$.keyvalue()?((!(@."key" like_regex "^((?=[^/]{1,253}/)[a-z0-9]([a-z0-9-]*[a-z0-9])?([.][a-z0-9]([a-z0-9-]*[a-z0-9])?)*/)?[A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?$") || @."value".type() != "string") || !(@."value" like_regex "^([A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?)?$"))'::jsonpath))))),
@@ -173,6 +175,7 @@ create table checks (
   constraint checks_tags CHECK (((cardinality(tags) = 0) OR ((cardinality(tags) <= 20) AND (array_position(tags, NULL::text) IS NULL) AND (array_to_string(tags, ','::text) ~ '^[A-Za-z0-9_.:/-]{1,50}(,[A-Za-z0-9_.:/-]{1,50})*$'::text) AND (array_to_string(tags, ','::text) !~ '(^|,)([^,]+),(.*,)?\2(,|$)'::text))))
 );
 CREATE INDEX checks_channels ON public.checks USING gin (channels) WHERE (channels IS NOT NULL);
+CREATE INDEX checks_depends_on ON public.checks USING gin (depends_on) WHERE (depends_on IS NOT NULL);
 CREATE INDEX checks_list ON public.checks USING btree (project_id, created_at, id);
 CREATE UNIQUE INDEX checks_resource ON public.checks USING btree (kubernetes_cluster, kubernetes_namespace, kubernetes_name) WHERE (kubernetes_name IS NOT NULL);
 CREATE INDEX checks_search ON public.checks USING gin (name gin_trgm_ops, slug gin_trgm_ops);

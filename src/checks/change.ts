@@ -123,7 +123,7 @@ export async function inCircumstances<Made extends { readonly changeSet: ChangeS
   const made = decide(NOTHING_AROUND)
   const keys = new Set(made.changeSet.events.map(({ key }) => key))
   for (const { key, state } of locked) if (state.hold !== null) keys.add(key)
-  const around = keys.size === 0 ? NOTHING_AROUND : await readCircumstances(tx, [...keys], now)
+  const around = keys.size === 0 ? NOTHING_AROUND : await readCircumstances(tx, [...keys], now, made.changeSet.states)
   return around.size === 0 ? made : decide(around)
 }
 

@@ -20,6 +20,7 @@ import { constraintOf } from '../store/postgres/sqlstate.ts'
 import { hasProject } from '../store/tenancy/projects.ts'
 import { addCheck } from './add-check.ts'
 import { chooseChannels } from './choose-channels.ts'
+import { chooseDependencies } from './choose-dependencies.ts'
 import { completeSpec, readSpec } from './read-spec.ts'
 import { actOn } from './with-locked-check.ts'
 
@@ -54,7 +55,8 @@ export interface Past {
 
 /**
  * Creates a check. It is armed by its first ping (design, section 4) unless `armed` is given or it was up elsewhere.
- * Throws AppError `not_found` for a project that does not exist or belongs to another tenant, `invalid_request` for a
+ * Throws AppError `not_found` for a project or, with the field, a check to depend on that does not exist or belongs to
+ * another tenant, `invalid_request` for a
  * schedule that makes no sense or a channel that the project cannot use, `conflict` for a slug that is taken, and, with
  * the field, for a public id or a push token that another check has. With `maxChecks`, `forbidden` when the project has
  * so many checks; of these calls for one project one runs after the other.
@@ -65,7 +67,7 @@ export async function createCheck(
   input: NewCheck,
   maxChecks?: number,
 ): Promise<CheckRecord> {
-  const create = plan(context, input)
+  const create = plan(context, by, input)
   try {
     return await audited(context, by, async (tx) => {
       const purpose = maxChecks === undefined ? 'keep' : 'change'
@@ -90,7 +92,7 @@ export async function createUnlessFound(
   input: NewCheck,
   match: CheckMatch,
 ): Promise<{ readonly made: CheckRecord } | { readonly foundId: string }> {
-  const create = plan(context, input)
+  const create = plan(context, by, input)
   return audited<{ made: CheckRecord } | { foundId: string }>(context, by, async (tx) => {
     if (!(await hasProject(tx, by, input.projectId, 'change'))) throw notFound('project')
     const foundId = await findMatch(tx, input.projectId, match)
@@ -101,7 +103,7 @@ export async function createUnlessFound(
 }
 
 /** Throws for what is wrong without a look at the database. The transaction holds the project. */
-function plan(context: Context, input: NewCheck): (tx: Queryable) => Promise<Audited<CheckRecord>> {
+function plan(context: Context, by: Principal, input: NewCheck): (tx: Queryable) => Promise<Audited<CheckRecord>> {
   const { projectId, slug, slugLike, publicId, pushToken, past, spec: given, armed = false, ...texts } = input
   const spec = completeSpec(given, 'api')
   const createdAt = toMicrosecond(context.clock.now())
@@ -120,11 +122,13 @@ function plan(context: Context, input: NewCheck): (tx: Queryable) => Promise<Aud
     if (publicId !== undefined && !(await isPublicIdFree(tx, publicId))) throw taken('publicId')
     const wanted = slug === undefined ? { like: slugLike ?? deriveSlug(texts.name, 'check') } : { exactly: slug }
     const channels = await chooseChannels(tx, projectId, made.channels)
-    const added = await addCheck(tx, { ...made, channels }, wanted, { spec, state, stampedAt: createdAt })
+    const dependsOn = await chooseDependencies(tx, by, made.dependsOn, null)
+    const row = { ...made, channels, dependsOn }
+    const added = await addCheck(tx, row, wanted, { spec, state, stampedAt: createdAt })
     if (added === null) throw slugTaken('check of the project', slug!)
     if (pushToken !== undefined && (await insertPushToken(tx, pushToken, added.key)) !== added.key)
       throw taken('pushToken')
-    const result = { ...made, channels, ...added, managedBy: 'api', kubernetes: null, spec, state } as const
+    const result = { ...row, ...added, managedBy: 'api', kubernetes: null, spec, state } as const
     return { result, acts: [actOn(made, 'check.created', { managed_by: 'api' })] }
   }
 }

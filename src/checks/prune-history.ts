@@ -67,6 +67,8 @@ const KEPT_DAYS = {
   // 6).
   tombstones: 7,
   declared_channels: 7,
+  // Those that have ended. One with a schedule never does.
+  silences: 'maxDays',
   audit_log: 'auditMaxDays',
 } as const
 const TABLES = ['pings', 'flips', ...(Object.keys(KEPT_DAYS) as (keyof typeof KEPT_DAYS)[])] as const

@@ -11,6 +11,7 @@ import {
   saveTexts,
   saveUpdatedAt,
 } from '../store/checks/checks.ts'
+import { wakeHeld } from '../store/checks/circumstances.ts'
 import {
   type GivenSpec,
   isSameSpec,
@@ -19,10 +20,13 @@ import {
   type StoredSpec,
   textsOf,
 } from '../store/checks/columns.ts'
+import { lockDependencies } from '../store/checks/dependencies.ts'
 import type { Context } from '../store/context.ts'
 import { makeAlertsDue } from '../store/outbox/alerts.ts'
+import type { Queryable } from '../store/postgres/database.ts'
 import { constraintOf } from '../store/postgres/sqlstate.ts'
 import { chooseChannels } from './choose-channels.ts'
+import { chooseDependencies } from './choose-dependencies.ts'
 import { completeSpec, readSpec, splitSpec } from './read-spec.ts'
 import { actsOfChange, applyEvents, type LockedWork, rejectIfManaged, withLockedCheck } from './with-locked-check.ts'
 
@@ -39,7 +43,8 @@ export interface CheckUpdate extends Partial<CheckTexts>, Partial<Omit<GivenSpec
 /**
  * Changes texts and spec. A changed spec recomputes the deadline in the same transaction, never earlier than now +
  * grace (design, section 3.2). Returns the check as it is stored. Throws AppError `not_found`; `invalid_request` for a
- * schedule that makes no sense, alone or with the stored fields, and for a channel that its project cannot use;
+ * schedule that makes no sense, alone or with the stored fields, and for a channel that its project cannot use; for
+ * `dependsOn` as `chooseDependencies` does;
  * `conflict` for a slug that is taken or a check that is managed by Kubernetes.
  */
 export async function updateCheck(
@@ -48,14 +53,16 @@ export async function updateCheck(
   id: string,
   update: CheckUpdate,
 ): Promise<CheckRecord> {
+  const first = update.dependsOn?.length ? (tx: Queryable) => lockDependencies(tx, by) : undefined
   try {
-    return await withLockedCheck(context, by, id, async (given) => {
+    const work = async (given: LockedWork) => {
       const { tx, record } = given
       rejectIfManaged(record)
       const { slug = record.slug } = update
-      const { channels: chosen } = update
+      const { channels: chosen, dependsOn: needed } = update
       const channels = chosen === undefined ? record.channels : await chooseChannels(tx, record.projectId, chosen)
-      const texts = textsOf({ ...record, ...update, channels })
+      const dependsOn = needed === undefined ? record.dependsOn : await chooseDependencies(tx, by, needed, record)
+      const texts = textsOf({ ...record, ...update, channels, dependsOn })
       const spec = mergeSpec(record.spec, update)
       const isRescheduled = !isSameSpec(spec, record.spec)
       const isRedescribed = slug !== record.slug || !isSameTexts(texts, record)
@@ -65,12 +72,16 @@ export async function updateCheck(
       if (isRescheduled) await changeSpec(context, given, spec)
       if (isRedescribed) await saveTexts(tx, record.key, slug, texts)
       if (isRenamed) await saveSlugLeftEmpty(tx, record.key, slugLeftEmpty === true)
-      // An alert has the slug, and ends where its channel is no longer chosen.
-      if (isRedescribed) await makeAlertsDue(tx, record.key)
+      if (isRedescribed) {
+        // An alert has the slug, and ends where its channel is no longer chosen.
+        await makeAlertsDue(tx, record.key)
+        await wakeHeld(tx, [record.key])
+      }
       await saveUpdatedAt(tx, record.key, toMicrosecond(context.clock.now()))
       const result = (await findCheck(tx, by, id))!
       return { result, acts: actsOfChange(record, result) }
-    })
+    }
+    return await withLockedCheck(context, by, id, work, { first })
   } catch (error) {
     if (update.slug !== undefined && constraintOf(error) === SLUG_IS_UNIQUE)
       throw slugTaken('check of the project', update.slug)

@@ -11,6 +11,7 @@ import { toStoredText } from '../domain/plain-text.ts'
 import { saveChanges } from '../store/checks/change-sets.ts'
 import { findCheck, type StoredCheck } from '../store/checks/checks.ts'
 import { changedConfiguration } from '../store/checks/columns.ts'
+import { findDependents } from '../store/checks/dependencies.ts'
 import { type LockedCheck, lockStates } from '../store/checks/states.ts'
 import type { Context } from '../store/context.ts'
 import type { Queryable } from '../store/postgres/database.ts'
@@ -23,6 +24,14 @@ export interface LockedWork {
   readonly locked: LockedCheck
 }
 
+/** What a change of a check locks beside its state. */
+export interface Locks {
+  /** Before any row. */
+  readonly first?: ((tx: Queryable) => Promise<void>) | undefined
+  /** Also the states of checks that depend on it: up to 100. Default: false. */
+  readonly withDependents?: boolean
+}
+
 /**
  * Runs `work` in a transaction that holds the lock of the check's state row; the check is read after that. Throws AppError `not_found` for a
  * check that is unknown, of another tenant, or removed meanwhile. `work` may run again when the transaction lost a race.
@@ -32,19 +41,27 @@ export async function withLockedCheck<T>(
   by: Principal,
   id: string,
   work: (given: LockedWork) => Promise<Audited<T>>,
+  { first, withDependents }: Locks = {},
 ): Promise<T> {
   if (!isUuid(id)) throw notFound('check')
   return audited(context, by, async (tx) => {
-    const found = await lockFound(tx, () => findCheck(tx, by, id))
+    await first?.(tx)
+    const found = await lockFound(tx, () => findCheck(tx, by, id), withDependents)
     if (found === null) throw notFound('check')
     return work(found)
   })
 }
 
 /** Takes the lock of the check that `find` finds, and reads it again. Null: there is none, or it was removed meanwhile. */
-export async function lockFound(tx: Queryable, find: () => Promise<StoredCheck | null>): Promise<LockedWork | null> {
+export async function lockFound(
+  tx: Queryable,
+  find: () => Promise<StoredCheck | null>,
+  withDependents = false,
+): Promise<LockedWork | null> {
   const found = await find()
-  const [locked] = found === null ? [] : await lockStates(tx, [found.key])
+  const others = found === null || !withDependents ? [] : await findDependents(tx, [found.key])
+  const rows = found === null ? [] : await lockStates(tx, [found.key, ...others])
+  const locked = rows.find(({ key }) => key === found?.key)
   const record = locked === undefined ? null : await find()
   return locked === undefined || record === null ? null : { tx, record, locked }
 }

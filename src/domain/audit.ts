@@ -34,6 +34,8 @@ export const AUDIT_ACTIONS = [
   'check.resumed',
   'check.acknowledged',
   'check.unacknowledged',
+  'silence.created',
+  'silence.removed',
 ] as const
 export type AuditAction = (typeof AUDIT_ACTIONS)[number]
 

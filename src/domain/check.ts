@@ -80,13 +80,24 @@ export interface CheckTexts {
    * declared check.
    */
   readonly channels: string[] | null
+  /**
+   * Ids of the checks that it depends on, each once: while one of them is down, it does not notify that it is down too
+   * (circumstances.ts).
+   */
+  readonly dependsOn: string[]
 }
 
 /** How many tags a check has at most, and the shape of each. */
 export const TAGS = { max: 20, shape: '[A-Za-z0-9_.:/-]{1,50}' } as const
 
 /** The texts of a check that was created with a name alone. */
-export const NO_TEXTS: Omit<CheckTexts, 'name'> = { description: null, tags: [], labels: {}, channels: null }
+export const NO_TEXTS: Omit<CheckTexts, 'name'> = {
+  description: null,
+  tags: [],
+  labels: {},
+  channels: null,
+  dependsOn: [],
+}
 
 /** All of the configuration that decides when a check goes down. */
 export interface CheckSpec {

@@ -58,6 +58,8 @@ const OF_REASONS = {
     'the channel has a new secret since you were asked, and it is not shown again: make another one if you have not copied it',
   many_channels: ({ of, most }: { of: 'organization' | 'project'; most: number }) =>
     `the ${of} has ${most} channels, the maximum: remove one first`,
+  many_silences: ({ most }: { most: number }) =>
+    `the project has ${most} silences that have not ended, the maximum: remove one first`,
   channel_configured: () => 'the channel belongs to the configuration: change ALERTMANAGER_URL instead',
   no_secret: ({ kind }: { kind: string }) => `only webhooks have a signing secret; the kind of the channel is ${kind}`,
   channel_gone: () => 'the channel of the delivery was removed',

@@ -17,6 +17,8 @@ export const LIMITS = {
   /** Of an acknowledgement by `for_seconds`. */
   acknowledgeSeconds: { min: 300, max: 604_800 },
   commentLength: 200,
+  /** Of a silence with a schedule. */
+  silenceSeconds: { min: 10, max: 2_592_000 },
   /** Of a longer body the last bytes are stored. */
   pingBodyBytes: 10_240,
   /** A body above it is not read: its ping is stored without text. */
@@ -26,6 +28,10 @@ export const LIMITS = {
   openRuns: 100,
   /** That a check can choose. */
   chosenChannels: 100,
+  /** Checks that one depends on. */
+  dependencies: 20,
+  /** Checks that one depends on in all, over others: the search for a ring reads so many. */
+  reachedDependencies: 1_000,
 } as const
 
 /** The length of SECRET_KEY and of each of PREVIOUS_SECRET_KEYS. */

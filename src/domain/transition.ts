@@ -192,9 +192,7 @@ function acknowledge(state: CheckState, acknowledged: Acknowledgement | null, no
 }
 
 /** A threshold that is changed to the count or below it takes the check down. */
-function update(spec: CheckSpec, { hold, ...rest }: CheckState, isSameTiming: boolean, now: Instant): Outcome {
-  // What keeps it quiet may do so no longer: its tags and dependencies decide.
-  const state = { ...rest, hold: hold === null ? null : { ...hold, lookAt: now } }
+function update(spec: CheckSpec, state: CheckState, isSameTiming: boolean, now: Instant): Outcome {
   const refitted = spec.awaits === 'start' ? refitFollowed(spec, state, now) : refit(spec, state, now)
   const next = isSameTiming
     ? { ...state, ...(state.status === 'down' ? expectWhileDown(spec, state, now) : {}) }

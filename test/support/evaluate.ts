@@ -1,4 +1,4 @@
-import { decideChanges } from '../../src/checks/change.ts'
+import { decideChanges, inCircumstances } from '../../src/checks/change.ts'
 import { saveChanges } from '../../src/store/checks/change-sets.ts'
 import { lockStates } from '../../src/store/checks/states.ts'
 import type { TestApi } from './service.ts'
@@ -12,6 +12,10 @@ export async function evaluate(
     const { rows } = await tx.query<{ key: number }>('select key from checks where id = $1', [id])
     const { key } = rows[0]!
     const change = { key, event: { kind: 'deadline', gaps: [] }, at: context.clock.now() } as const
-    await saveChanges(tx, decideChanges(await lockStates(tx, [key]), [change], 'first').changeSet)
+    const locked = await lockStates(tx, [key])
+    const decided = await inCircumstances(tx, locked, change.at, (around) =>
+      decideChanges(locked, [change], 'first', around),
+    )
+    await saveChanges(tx, decided.changeSet)
   })
 }

@@ -11,6 +11,7 @@ import { deriveSlug } from '../../domain/slug.ts'
 import { newState, transition } from '../../domain/transition.ts'
 import { newId } from '../../runtime/ids.ts'
 import { type StoredCheck, saveSpec, saveUpdatedAt } from '../../store/checks/checks.ts'
+import { wakeHeld } from '../../store/checks/circumstances.ts'
 import { textsOf } from '../../store/checks/columns.ts'
 import { findDeclaredCheck, isPublicIdFree, saveDeclared, saveOrigin } from '../../store/checks/declared-checks.ts'
 import { deleteRetention } from '../../store/checks/retained-checks.ts'
@@ -31,6 +32,8 @@ import type { Change, Creation, Declaration } from './plan.ts'
 export interface Declaring {
   readonly context: Context
   readonly wanted: Declaration
+  /** Of the HeartbeatChecks that it depends on. */
+  readonly names: readonly string[]
   readonly spec: CheckSpec
   /** Why the public id of a lost check could not be read: only a new check needs that id. Default: null. */
   readonly unread?: { readonly error: unknown } | null
@@ -101,6 +104,7 @@ export async function change(
   if (isRescheduled) await saveSpec(tx, check.key, wanted.spec)
   if (isRedescribed || isRescheduled) await saveUpdatedAt(tx, check.key, toMicrosecond(context.clock.now()))
   if (events.length > 0) await applyEvents(tx, { ...locked, spec }, events, context, aboutPause(wanted.pauseDetail))
+  if (isRedescribed) await wakeHeld(tx, [check.key])
   return (await findDeclaredCheck(tx, wanted.resource))!
 }
 

@@ -11,10 +11,12 @@ import { AppError } from '../../domain/errors.ts'
 import { PUBLIC_ID_IS_UNIQUE, SLUG_IS_UNIQUE, type StoredCheck } from '../../store/checks/checks.ts'
 import type { GivenSpec } from '../../store/checks/columns.ts'
 import { findDeclaredCheck, saveOrigin } from '../../store/checks/declared-checks.ts'
+import { leaveLists, lockDependencies } from '../../store/checks/dependencies.ts'
 import type { Context } from '../../store/context.ts'
 import { saveSource } from '../../store/jobs/cron-jobs.ts'
 import type { Queryable } from '../../store/postgres/database.ts'
 import { constraintOf } from '../../store/postgres/sqlstate.ts'
+import { type ResolvedDependencies, resolveDependencies } from '../choose-dependencies.ts'
 import { completeSpec, readSpec } from '../read-spec.ts'
 import { actOfCreation, actsOfDeclaration, change, create, type Declaring } from './act.ts'
 import { type Gathered, gather } from './gather.ts'
@@ -55,6 +57,8 @@ export interface Declared {
   readonly change: DeclareChange
   /** The check that a person gave to the resource is lost, and this new one has its place. */
   readonly fault?: AppError
+  /** Left out: it names none. */
+  readonly dependencies?: ResolvedDependencies
 }
 
 /** What the check follows. */
@@ -64,8 +68,11 @@ export interface DeclaredSource {
   readonly limitFrom: string | null
 }
 
-export interface GivenDeclaration extends Omit<Declaration, 'spec' | 'pausedUntil' | 'wasPublished' | 'isLost'> {
+export interface GivenDeclaration
+  extends Omit<Declaration, 'spec' | 'pausedUntil' | 'wasPublished' | 'isLost' | 'dependsOn'> {
   readonly spec: GivenSpec
+  /** Names of HeartbeatChecks of its namespace. Default: none. */
+  readonly dependencies?: readonly string[]
   /**
    * Until when the check is paused, unless it is suspended; a time that has passed pauses nothing. `kept`: as long as
    * its resource pauses it now. Default: null.
@@ -98,21 +105,26 @@ export async function declareCheck(context: Context, declaration: GivenDeclarati
   return declared
 }
 
-async function declareAlone(context: Context, { findPublicId, ...declaration }: GivenDeclaration): Promise<Declared> {
+async function declareAlone(
+  context: Context,
+  { findPublicId, dependencies: names = [], ...declaration }: GivenDeclaration,
+): Promise<Declared> {
   const spec = completeSpec(declaration.spec, 'kubernetes')
   const { resource } = declaration
   const check = await findDeclaredCheck(context.database, resource)
   const pause = readPause(declaration, check?.state ?? null, check?.kubernetesSuspend ?? null, context.clock.now())
-  const wanted: Declaration = { ...declaration, ...pause, spec, wasPublished: findPublicId !== undefined }
+  const dependencies = await resolveDependencies(context.database, declaration, names, check?.id ?? null, 'read')
+  const dependsOn = dependencies.ids
+  const wanted: Declaration = { ...declaration, ...pause, spec, dependsOn, wasPublished: findPublicId !== undefined }
   if (check !== null && !isOfFormerNamespace(check, wanted)) {
     const guess = plan({ ...NOTHING_THERE, check }, wanted)
     // Without a lock only these are certain: the check is as declared, must not move, or has another id than the one to
     // adopt.
-    if (guess.kind === 'nothing') return { check, change: 'unchanged' }
+    if (guess.kind === 'nothing') return { check, change: 'unchanged', ...named(names, dependencies) }
     if (guess.kind === 'reject') throw toError(guess)
     if (guess.kind === 'change' && isOnlyRelocated(guess)) {
       await saveOrigin(context.database, check.key, resource, guess.origin)
-      return { check: { ...check, origin: guess.origin }, change: 'unchanged' }
+      return { check: { ...check, origin: guess.origin }, change: 'unchanged', ...named(names, dependencies) }
     }
   }
   let unread: Declaring['unread'] = null
@@ -122,7 +134,7 @@ async function declareAlone(context: Context, { findPublicId, ...declaration }: 
       unread = { error }
       return null
     })
-  let declaring: Declaring = { context, wanted: { ...wanted, publicId }, spec: readSpec(spec), unread }
+  let declaring: Declaring = { context, wanted: { ...wanted, publicId }, names, spec: readSpec(spec), unread }
   for (let attempt = 1; ; attempt += 1) {
     try {
       const declared = await audited(context, controllerOf(resource.cluster), async (tx) => {
@@ -148,12 +160,29 @@ function faultOf({ check }: Declared, wanted: Declaration): Pick<Declared, 'faul
 }
 
 async function declareLocked(declaring: Declaring, tx: Queryable): Promise<Audited<Declared | Anew>> {
-  const { context, wanted } = declaring
+  const { context, wanted, names } = declaring
+  if (names.length > 0) await lockDependencies(tx, { inProject: wanted.projectId })
   const facts = await gather(tx, wanted)
-  if (facts.check === null || !isOfFormerNamespace(facts.check, wanted)) return carryOut(declaring, tx, facts)
+  if (facts.check === null || !isOfFormerNamespace(facts.check, wanted)) return link(declaring, tx, facts)
+  // What is locked elsewhere keeps an id that stands for nothing.
+  await leaveLists(tx, facts.check)
   const buried = await bury(context, tx, wanted.resource, facts.check, facts.locked!)
-  const { result, acts } = await carryOut(declaring, tx, await gather(tx, wanted))
+  const { result, acts } = await link(declaring, tx, await gather(tx, wanted))
   return { result, acts: [...buried, ...acts] }
+}
+
+/** The checks that it depends on are locked behind its own state. */
+async function link(declaring: Declaring, tx: Queryable, facts: Gathered): Promise<Audited<Declared | Anew>> {
+  const { wanted, names } = declaring
+  const { id } = facts.check ?? facts.retained?.check ?? facts.adoptee ?? { id: null }
+  const dependencies = await resolveDependencies(tx, wanted, names, id, 'keep')
+  const linked = { ...declaring, wanted: { ...wanted, dependsOn: dependencies.ids } }
+  const { result, acts } = await carryOut(linked, tx, facts)
+  return { result: 'kind' in result ? result : { ...result, ...named(names, dependencies) }, acts }
+}
+
+function named(names: readonly string[], dependencies: ResolvedDependencies): Pick<Declared, 'dependencies'> {
+  return names.length === 0 ? {} : { dependencies }
 }
 
 async function carryOut(declaring: Declaring, tx: Queryable, facts: Gathered): Promise<Audited<Declared | Anew>> {

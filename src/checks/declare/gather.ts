@@ -47,10 +47,14 @@ export async function gather(tx: Queryable, wanted: Declaration): Promise<Gather
   return { ...none, adoptee: adopted?.record ?? null, locked: adopted?.locked ?? null }
 }
 
-/** Locks the resource, then its check. Null when the resource has no check. */
-export async function lockDeclared(tx: Queryable, resource: Resource): Promise<LockedWork | null> {
+/** Locks the resource, then its check, as `lockFound` does. Null when the resource has no check. */
+export async function lockDeclared(
+  tx: Queryable,
+  resource: Resource,
+  withDependents = false,
+): Promise<LockedWork | null> {
   // In one round trip: the second statement sees what was committed while the first one waited.
   const find = () => findDeclaredCheck(tx, resource)
-  const [, found] = await inOrder([lockResource(tx, resource), lockFound(tx, find)])
+  const [, found] = await inOrder([lockResource(tx, resource), lockFound(tx, find, withDependents)])
   return found
 }

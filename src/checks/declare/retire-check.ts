@@ -6,6 +6,7 @@ import { LIMITS } from '../../domain/limits.ts'
 import { deleteCheck, type Resource, type StoredCheck, saveSpec } from '../../store/checks/checks.ts'
 import { isSameSpec, NO_ORIGIN, type StoredSpec } from '../../store/checks/columns.ts'
 import { detachFromResource } from '../../store/checks/declared-checks.ts'
+import { leaveLists } from '../../store/checks/dependencies.ts'
 import { insertRetention, type PublishedObjectName } from '../../store/checks/retained-checks.ts'
 import { type LockedCheck, lockStates } from '../../store/checks/states.ts'
 import { insertTombstone } from '../../store/checks/tombstones.ts'
@@ -25,16 +26,31 @@ export type { PublishedObjectName } from '../../store/checks/retained-checks.ts'
  * resource that is created again. `Retain`: the check belongs to the API from now on, and follows no source;
  * `published` keeps its URL for the resource. Returns `absent` when the resource has no check.
  */
-export function retireCheck(
+export async function retireCheck(
   context: Context,
   resource: Resource,
   policy: 'Delete' | 'Retain',
   published: PublishedObjectName | null = null,
-): Promise<'removed' | 'released' | 'absent'> {
-  return audited<'removed' | 'released' | 'absent'>(context, controllerOf(resource.cluster), async (tx) => {
-    const found = await lockDeclared(tx, resource)
+): Promise<Retired> {
+  let retired: Retired | null = null
+  while (retired === null) retired = await tryRetire(context, resource, policy, published)
+  return retired
+}
+
+type Retired = 'removed' | 'released' | 'absent'
+
+/** Null while checks are left that depend on one that is to be removed. */
+function tryRetire(
+  context: Context,
+  resource: Resource,
+  policy: 'Delete' | 'Retain',
+  published: PublishedObjectName | null,
+): Promise<Retired | null> {
+  return audited<Retired | null>(context, controllerOf(resource.cluster), async (tx) => {
+    const found = await lockDeclared(tx, resource, policy === 'Delete')
     if (found === null) return { result: 'absent', acts: [] }
     const { record, locked } = found
+    if (policy === 'Delete' && !(await leaveLists(tx, record))) return { result: null, acts: [] }
     if (policy === 'Delete') return { result: 'removed', acts: await bury(context, tx, resource, record, locked) }
     await makeAlertsDue(tx, record.key)
     await detachFromResource(tx, record.key)

@@ -51,6 +51,17 @@ const channels = () =>
     .refine((given) => new Set(given.map((id) => id.toLowerCase())).size === given.length, MANY_CHANNELS)
     .nullable()
     .meta({ description: CHANNELS })
+
+const MANY_DEPENDENCIES = rule(`must be a list of at most ${LIMITS.dependencies} different ids of checks`)
+const DEPENDS_ON =
+  'Ids of checks of the organization, in no ring: while one of them is down, check.down of this one is not sent.'
+const dependsOn = () =>
+  z
+    .array(field.uuid('A check.'), MANY_DEPENDENCIES)
+    .max(LIMITS.dependencies, MANY_DEPENDENCIES)
+    .refine((given) => new Set(given.map((id) => id.toLowerCase())).size === given.length, MANY_DEPENDENCIES)
+    .meta({ description: DEPENDS_ON, uniqueItems: true })
+
 const RESUME_ON_PING =
   'True: the next completion of a paused check resumes it, and counts. False: only an explicit resume ends a pause.'
 
@@ -123,6 +134,7 @@ const common = {
   remind_on_each_run: z.boolean(rule('must be true or false')).optional().meta({ description: REMIND_ON_EACH_RUN }),
   resume_on_ping: z.boolean(rule('must be true or false')).meta({ description: RESUME_ON_PING }).optional(),
   channels: channels().optional(),
+  depends_on: dependsOn().optional(),
 }
 
 /** Exactly one of the two forms (design, section 3.1). For the document only: checks/read-spec.ts validates a request together with what is stored. */
@@ -196,7 +208,7 @@ const Status = z.enum(SHOWN_STATUSES).meta({
     'new: nothing to judge yet: no completion since it was made or resumed; late: expected, and still within its grace time; down: missed, failed or overran; paused: sends no alerts.',
 })
 
-const Doer = z
+export const Doer = z
   .object({
     kind: z.enum(DOER_KINDS).meta({ description: 'kubernetes: the resource of the check, or its CronJob.' }),
     id: field.idOrNull('Of the user or of the API key.'),
@@ -277,6 +289,7 @@ const fields = {
   remind_on_each_run: z.boolean().meta({ description: REMIND_ON_EACH_RUN }),
   resume_on_ping: z.boolean().meta({ description: RESUME_ON_PING }),
   channels: z.array(field.id()).nullable().meta({ description: CHANNELS }),
+  depends_on: z.array(field.id()).meta({ description: DEPENDS_ON }),
   flapping: z.boolean().meta({
     description: `True: the check went down or up more than ${FLAPPING.changes} times within ${FLAPPING.windowMs / 60_000} minutes. Its changes are not notified until it stays the same for as long.`,
   }),

@@ -1,8 +1,8 @@
 /** Examples for /openapi.json, by the id of the operation. Tests compare them with the schemas and with a service. */
 
-import type { ConflictCode, ErrorCode, FieldFault } from '../../domain/errors.ts'
 import type { WEBHOOK_HEADERS } from './event.schema.ts'
 import type { Json } from './openapi-schemas.ts'
+import { SILENCES } from './silence-examples.ts'
 
 interface Example {
   readonly body?: Json
@@ -64,6 +64,7 @@ const CHECK = {
   remind_on_each_run: false,
   resume_on_ping: false,
   channels: null,
+  depends_on: ['018f3f7a-9d2b-7c55-8e1a-4b6c7d8e9fa0'],
   flapping: false,
   acknowledged: null,
   last_start_at: '2026-11-21T02:00:00.000Z',
@@ -256,6 +257,8 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
   testChannel: { response: { delivery_id: DELIVERY_ID } },
   rotateSecret: { response: { secret: SECRET } },
 
+  ...SILENCES,
+
   listDeliveries: { response: { deliveries: [DELIVERY], next_cursor: null } },
   getDelivery: { response: DELIVERY },
   retryDelivery: { response: DELIVERY },
@@ -319,34 +322,6 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
   refresh: { body: { refresh_token: TOKENS.refresh_token }, response: TOKENS },
   logOut: { body: { refresh_token: TOKENS.refresh_token } },
   getDocument: { response: { openapi: '3.1.1', info: { title: 'Heartbeat Operator', version: '1' } } },
-}
-
-/** The conflicts share a status, so they share a response. */
-export type ResponseName = Exclude<ErrorCode, ConflictCode> | 'conflict'
-
-export interface ErrorExample {
-  readonly error: string
-  /** Default: the name of the response. */
-  readonly code?: ErrorCode
-  readonly details?: readonly FieldFault[]
-}
-
-const SLUG_TAKEN = 'another check of the project has the slug "shop-backup": choose another'
-
-export const ERROR_EXAMPLES: Readonly<Record<ResponseName, ErrorExample>> = {
-  invalid_request: { error: 'name is required', details: [{ path: 'body.name', message: 'is required' }] },
-  unauthenticated: {
-    error: 'no credential was received: send the header "Authorization: Bearer <API key or access token>"',
-  },
-  forbidden: { error: 'this call needs the scope write; the given credential has read' },
-  not_found: { error: 'check not found' },
-  method_not_allowed: { error: 'POST is not allowed here; DELETE, GET, PATCH, PUT are' },
-  conflict: { error: SLUG_TAKEN, code: 'slug_taken', details: [{ path: 'body.slug', message: SLUG_TAKEN }] },
-  too_large: { error: 'body too large: at most 65536 bytes are accepted' },
-  unsupported_media_type: { error: 'the body must be JSON; send Content-Type: application/json' },
-  too_many_requests: { error: 'more than 1000 calls in a minute for this organization; try again in 12 s' },
-  internal: { error: 'internal error' },
-  unavailable: { error: 'the service cannot reach its database at the moment; try again shortly' },
 }
 
 export const WEBHOOK_HEADER_EXAMPLES: Readonly<Record<keyof typeof WEBHOOK_HEADERS, string>> = {

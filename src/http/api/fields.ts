@@ -204,6 +204,7 @@ const LISTS = {
   flips: 'FlipList',
   channels: 'ChannelList',
   deliveries: 'DeliveryList',
+  silences: 'SilenceList',
   projects: 'ProjectList',
   api_keys: 'ApiKeyList',
   users: 'UserList',

@@ -3,6 +3,7 @@
 import { z } from 'zod'
 import { ERROR_CODES, type ErrorCode, isConflict } from '../../domain/errors.ts'
 import { MEANINGS, STATUS } from '../error-codes.ts'
+import { ERROR_EXAMPLES, type ErrorExample, type ResponseName } from './error-examples.ts'
 import { WEBHOOK_HEADERS, WebhookPayload } from './event.schema.ts'
 import * as examples from './examples.ts'
 import { describePings, PING_TAG } from './openapi-pings.ts'
@@ -29,6 +30,7 @@ const TAGS = {
   checks: 'What is monitored: configuration, status and history of each job.',
   channels: 'Where events are sent.',
   deliveries: 'The state of each event for each channel.',
+  silences: 'Times in which no channel is notified of some checks.',
   projects: 'What checks belong to.',
   'api-keys': 'Credentials for programs.',
   users: 'People who log in.',
@@ -205,19 +207,19 @@ export function listErrors({ scope, endpoint }: Pick<Route, 'scope' | 'endpoint'
 }
 
 /** Those that at least one operation refers to: 405, for one, belongs to none, as it is the response to methods that are none. */
-function listAllResponses(routes: readonly Route[]): examples.ResponseName[] {
+function listAllResponses(routes: readonly Route[]): ResponseName[] {
   const used = new Set(routes.flatMap(listErrors).map(responseOf))
   return ERROR_CODES.map(responseOf).filter((name, index, all) => used.has(name) && all.indexOf(name) === index)
 }
 
-const responseOf = (code: ErrorCode): examples.ResponseName => (isConflict(code) ? 'conflict' : code)
+const responseOf = (code: ErrorCode): ResponseName => (isConflict(code) ? 'conflict' : code)
 const CONFLICT = 'The present state does not allow the change: `code` and `error` say why.'
 
 const RATE_LIMIT_REFS = Object.fromEntries(
   Object.keys(RATE_LIMIT_HEADERS).map((name) => [name, { $ref: HEADERS + name }]),
 )
 
-function describeError(code: examples.ResponseName): Json {
+function describeError(code: ResponseName): Json {
   const header = (description: string, type: string) => ({ description, schema: { type } })
   const headers: Json = UNCOUNTED.includes(code) ? {} : { ...RATE_LIMIT_REFS }
   if (code === 'unauthenticated') headers['WWW-Authenticate'] = header('`Bearer`', 'string')
@@ -228,8 +230,8 @@ function describeError(code: examples.ResponseName): Json {
   return { description, headers, content: asJson(ErrorBody, exampleOf(code)) }
 }
 
-function exampleOf(name: examples.ResponseName): Json {
-  const { error, code = name, details }: examples.ErrorExample = examples.ERROR_EXAMPLES[name]
+function exampleOf(name: ResponseName): Json {
+  const { error, code = name, details }: ErrorExample = ERROR_EXAMPLES[name]
   return { error, code, ...(details === undefined ? {} : { details }) }
 }
 

@@ -13,6 +13,7 @@ import * as me from './me.ts'
 import * as projectKeys from './project-keys.ts'
 import * as projects from './projects.ts'
 import type { Endpoint, Method, Route } from './route.ts'
+import * as silences from './silences.ts'
 import * as users from './users.ts'
 
 /** The endpoints by their names, which are the ids of their operations. */
@@ -21,6 +22,7 @@ const ENDPOINTS = {
   ...history,
   ...channels,
   ...deliveries,
+  ...silences,
   ...projects,
   ...projectKeys,
   ...apiKeys,
@@ -59,6 +61,11 @@ export const ROUTES: readonly Route[] = [
   route('GET', '/deliveries', 'read', 'listDeliveries'),
   route('GET', '/deliveries/{id}', 'read', 'getDelivery'),
   route('POST', '/deliveries/{id}/retry', 'write', 'retryDelivery', NO_CHANGE),
+
+  route('GET', '/silences', 'read', 'listSilences'),
+  route('POST', '/silences', 'write', 'createSilence', 'silence.created'),
+  route('GET', '/silences/{id}', 'read', 'getSilence'),
+  route('DELETE', '/silences/{id}', 'write', 'removeSilence', 'silence.removed'),
 
   route('GET', '/projects', 'read', 'listProjects'),
   route('POST', '/projects', 'admin', 'createProject', 'project.created'),

@@ -2,7 +2,7 @@
 
 import { z } from 'zod'
 import { NO_SPEC } from '../../checks/read-spec.ts'
-import { CHANNEL_KINDS, type ChannelKind } from '../../domain/channel.ts'
+import { CHANNEL_KINDS } from '../../domain/channel.ts'
 import { type CheckTexts, NO_TEXTS } from '../../domain/check.ts'
 import { isUuid } from '../../domain/ids.ts'
 import { LIMITS } from '../../domain/limits.ts'
@@ -54,8 +54,6 @@ const WITHOUT_COUNTERPART = [
   ...(['methods', 'start_kw', 'success_kw', 'failure_kw', 'subject', 'subject_fail'] as const),
   ...(['filter_subject', 'filter_body', 'filter_http_body', 'filter_default_fail'] as const),
 ]
-/** Their kinds that have another name here. Those of other services are in docs/use/receivers.md. */
-const KINDS_HERE: Readonly<Record<string, ChannelKind>> = { pd: 'pagerduty', msteams: 'teams', msteamsw: 'teams' }
 const ON_CALENDAR = 'its schedule is an OnCalendar expression: give it a cron schedule there, and import again'
 const UP = ['up', 'grace', 'started']
 
@@ -83,8 +81,8 @@ interface KnownChannel extends z.infer<typeof Channel> {
 function toChannelItem({ id, name, kind, here }: KnownChannel): SourceItem {
   const what = `channel ${name || id || ''} (${kind ?? 'unknown kind'})`
   if (here !== null) return { kind: 'there already', name: what, reason: '' }
-  const ours = KINDS_HERE[kind ?? ''] ?? CHANNEL_KINDS.find((one) => one === kind)
-  const create = ours === undefined ? 'create one here' : `create one of the kind ${ours} here`
+  const isOurs = CHANNEL_KINDS.some((one) => one === kind)
+  const create = isOurs ? `create one of the kind ${kind} here` : 'create one here (docs/use/receivers.md has the kind)'
   const named = name ? `, with this name before the import: the checks that notify it choose it` : ''
   return { kind: 'left out', name: what, reason: `healthchecks shows no address of a channel: ${create}${named}` }
 }

@@ -5,6 +5,7 @@ import { insertFlips, type NewFlip } from '../history/new-flips.ts'
 import { insertEvents, type NewEvent } from '../outbox/events.ts'
 import type { Queryable, Statement } from '../postgres/database.ts'
 import { inOrder } from '../postgres/in-order.ts'
+import { wakeDependents } from './circumstances.ts'
 import { arraysOf, type Columns, namesOf, unnestOf } from './column-lists.ts'
 import { type CheckTiming, pingSourceCode, pingTypeCode, STATE, TIMING } from './columns.ts'
 
@@ -87,5 +88,13 @@ export async function saveChanges(tx: Queryable, { states, pings, flips, events 
     statements.push({ name: 'insert_bodies', text: INSERT_BODIES, values: arraysOf<SavedBody>(BODY_ROW, bodies) })
   if (flips.length > 0) statements.push(insertFlips(flips))
   if (events.length > 0) statements.push(insertEvents(events))
+  const recovered = flips.filter(({ from, to }) => from === 'down' && to !== 'down')
+  if (recovered.length > 0)
+    statements.push(
+      wakeDependents(
+        recovered.map(({ key }) => key),
+        recovered[0]!.detectedAt,
+      ),
+    )
   await inOrder(statements.map((statement) => tx.queryColumns(statement)))
 }

@@ -1,36 +1,99 @@
 /** What is around a check that may be notified (domain/circumstances.ts), and waking the checks that it keeps quiet. */
 
-import type { Instant } from '../../domain/check.ts'
-import type { Circumstances } from '../../domain/circumstances.ts'
+import { type CheckState, type Instant, STATUSES } from '../../domain/check.ts'
+import type { Circumstances, Dependency } from '../../domain/circumstances.ts'
 import { spanAt } from '../../domain/silence.ts'
-import type { Queryable } from '../postgres/database.ts'
+import type { Queryable, Statement } from '../postgres/database.ts'
+import { inOrder } from '../postgres/in-order.ts'
+import { timestamp } from '../postgres/instants.ts'
 import { findCovering, timesOf } from '../silences/silences.ts'
 
-/** Of these checks, by their keys, as it is at `now`. A check without an entry has nothing around it. */
+/** A check that changes in the transaction at hand: its row is not saved yet. */
+export interface Changing {
+  readonly key: number
+  readonly state: Pick<CheckState, 'status' | 'since'>
+  readonly wakeAt: Instant | null
+}
+
+/**
+ * Of these checks, by their keys, as it is at `now`. A check without an entry has nothing around it. `changing`: the
+ * checks that change with them.
+ */
 export async function readCircumstances(
   tx: Queryable,
   keys: readonly number[],
   now: Instant,
+  changing: readonly Changing[],
 ): Promise<Map<number, Circumstances>> {
+  const [covering, dependencies] = await inOrder([findCovering(tx, keys, now), findDependencies(tx, keys, changing)])
   const around = new Map<number, Circumstances>()
-  for (const { key, id, ...stored } of await findCovering(tx, keys, now)) {
+  for (const [key, others] of dependencies) around.set(key, { silence: null, dependencies: others })
+  for (const { key, id, ...stored } of covering) {
     const times = timesOf(stored)
     const span = times === null ? null : spanAt(times, now)
-    if (span === null) continue
-    const last = around.get(key)?.silence
-    if (last == null || last.until < span.until) around.set(key, { silence: { id, ...span }, dependencies: [] })
+    const { silence = null, dependencies: others = [] } = around.get(key) ?? {}
+    if (span !== null && (silence === null || silence.until < span.until))
+      around.set(key, { silence: { id, ...span }, dependencies: others })
   }
   return around
 }
 
+/** Without locks: a check whose change is committed at the same time wakes those that depend on it, or they look. */
+async function findDependencies(
+  tx: Queryable,
+  keys: readonly number[],
+  changing: readonly Changing[],
+): Promise<Map<number, Dependency[]>> {
+  type Row = Omit<Dependency, 'status'> & { readonly key: number; readonly other: number; readonly code: number }
+  const { rows } = await tx.query<Row>({
+    name: 'find_dependencies',
+    text: `select c.key, d.key as other, d.id, s.status as code, s.since, s.wake_at as "wakeAt"
+      from checks c cross join lateral unnest(c.depends_on) with ordinality o (id, place)
+        join checks d on d.id = o.id join check_states s on s.check_key = d.key
+      where c.key = any($1::int8[]) and c.depends_on is not null order by c.key, o.place`,
+    values: [keys],
+  })
+  const changed = new Map(changing.map((one) => [one.key, one]))
+  const found = new Map<number, Dependency[]>()
+  for (const { key, other, id, code, since, wakeAt } of rows) {
+    const stored = { wakeAt, state: { status: STATUSES[code]!, since } }
+    const { state, wakeAt: next } = changed.get(other) ?? stored
+    const dependency = { id, status: state.status, since: state.since, wakeAt: next }
+    found.set(key, [...(found.get(key) ?? []), dependency])
+  }
+  return found
+}
+
 /**
- * The checks that a silence keeps quiet are evaluated at once. One whose row another transaction holds is looked at
+ * The checks of a project that silences keep quiet are evaluated at once. One whose row another transaction holds is looked at
  * within a minute (`Hold.lookAt`): waiting for rows here could deadlock with the pings that hold them.
  */
-export async function wakeSilenced(tx: Queryable, silenceId: string, now: Instant): Promise<void> {
-  await tx.query(
-    `update check_states set wake_at = to_timestamp($2::float8 / 1000) where check_key in (
-        select check_key from check_states where hold ->> 'id' = $1 for no key update skip locked)`,
-    [silenceId, now],
-  )
+export async function wakeSilenced(tx: Queryable, projectId: string, now: Instant): Promise<void> {
+  const held = `t.hold ->> 'by' = 'silence' and t.check_key in (select c.key from checks c where c.project_id = $1)`
+  await tx.query(wake('wake_silenced', held, projectId, now))
+}
+
+/**
+ * Checks whose tags or dependencies have changed are evaluated at once, if they are held. The transaction has locked
+ * their rows.
+ */
+export async function wakeHeld(tx: Queryable, keys: readonly number[]): Promise<void> {
+  const text = 'update check_states set wake_at = now() where check_key = any($1::int8[]) and hold is not null'
+  await tx.query(text, [keys])
+}
+
+/** The checks that are held because these were down are evaluated at once. Locked rows: as for silences. */
+export function wakeDependents(keys: readonly number[], now: Instant): Statement {
+  const held = `t.hold ->> 'by' = 'dependency' and t.check_key in (
+    select c.key from checks d join checks c on c.depends_on @> array[d.id] where d.key = any($1::int8[]))`
+  return wake('wake_dependents', held, keys, now)
+}
+
+function wake(name: string, held: string, of: unknown, now: Instant): Statement {
+  return {
+    name,
+    text: `update check_states s set wake_at = least(s.wake_at, $2::timestamptz) where s.check_key in (
+      select t.check_key from check_states t where ${held} for no key update of t skip locked)`,
+    values: [of, timestamp(now)],
+  }
 }

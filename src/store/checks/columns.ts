@@ -66,6 +66,7 @@ export const TEXTS = {
   tags: { type: 'text[]' },
   labels: { type: 'jsonb' },
   channels: { type: 'uuid[]' },
+  dependsOn: { type: 'uuid[]', encode: orNull, decode: (ids) => (ids as string[] | null) ?? [] },
 } as const satisfies Columns<CheckTexts>
 
 /** The resource that declares or declared a check. */

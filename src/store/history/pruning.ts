@@ -138,6 +138,7 @@ const AGED = {
   rate_windows: 'started_at',
   tombstones: 'deleted_at',
   declared_channels: 'deleted_at',
+  silences: 'ends_at',
   audit_log: 'id',
 } as const
 

@@ -92,9 +92,11 @@ export async function findSilenceRow(db: Queryable, tenant: Tenant, id: string):
   return rows[0] ?? null
 }
 
-export async function countSilences(db: Queryable, projectId: string): Promise<number> {
-  const text = 'select count(*) as count from silences where project_id = $1'
-  const { rows } = await db.query<{ count: number }>(text, [projectId])
+/** Those of the project that have not ended by `now`. */
+export async function countSilences(db: Queryable, projectId: string, now: Instant): Promise<number> {
+  const text =
+    'select count(*) as count from silences where project_id = $1 and (ends_at is null or ends_at > $2::timestamptz)'
+  const { rows } = await db.query<{ count: number }>(text, [projectId, timestamp(now)])
   return rows[0]!.count
 }
 
@@ -124,23 +126,11 @@ export async function insertSilence(tx: Queryable, silence: SilenceRow): Promise
   )
 }
 
-/** Deletes the silence. What it keeps quiet is evaluated at once: its row, if it was there. */
-export async function deleteSilence(tx: Queryable, tenant: Tenant, id: string): Promise<boolean> {
-  const { rowCount } = await tx.query(`delete from silences q where ${VISIBLE} and q.id = $3`, [
-    tenant.organizationId,
-    tenant.projectId,
-    id,
-  ])
-  return rowCount > 0
-}
-
-/** Deletes up to `limit` silences that ended before `before`. Returns how many. */
-export async function pruneSilences(tx: Queryable, before: Instant, limit: number): Promise<number> {
-  const { rowCount } = await tx.query(
-    `delete from silences where id in (select id from silences where ends_at < $1::timestamptz limit $2)`,
-    [timestamp(before), limit],
-  )
-  return rowCount
+/** Returns the silence as it was; null when the tenant has none. */
+export async function deleteSilence(tx: Queryable, tenant: Tenant, id: string): Promise<SilenceRow | null> {
+  const text = `delete from silences q where ${VISIBLE} and q.id = $3 returning ${COLUMNS}`
+  const { rows } = await tx.query<SilenceRow>(text, [tenant.organizationId, tenant.projectId, id])
+  return rows[0] ?? null
 }
 
 export interface CoveringSilence extends StoredTimes {

@@ -228,10 +228,9 @@ describe('what is imported of a check', () => {
   })
 
   it.each([
-    ['pd', 'of the kind pagerduty here'],
-    ['msteamsw', 'of the kind teams here'],
+    ['pd', 'one here (docs/use/receivers.md has the kind)'],
     ['discord', 'of the kind discord here'],
-    ['sms', 'one here'],
+    ['sms', 'one here (docs/use/receivers.md has the kind)'],
   ])('a channel of the kind %s is listed with what to create', async (kind, what) => {
     source.lists = { checks: many(1), channels: [{ id: randomUUID(), name: 'Ops', kind }] }
     const { lines } = await run()

@@ -5,6 +5,7 @@ import { describe, expect, it } from 'vitest'
 import type { JobReport } from '../../../src/checks/jobs/job-report.ts'
 import { recordJobs } from '../../../src/checks/jobs/record-jobs.ts'
 import { HOUR, MINUTE } from '../../support/builders.ts'
+import { addSilence, addWebhook, messagesOf } from '../../support/silence.ts'
 import { useEach } from '../../support/use.ts'
 import { NOW, ping, useFixture } from '../checks/fixture.ts'
 import {
@@ -49,6 +50,17 @@ describe('a Job that fails with an exit code of its check', () => {
     expect((await cronJobOf(t, check.key))!.lastRun).toEqual({ ...lastRun, outcome: 'Warned', runId: report.runId })
     const kubernetes = { ...check.resource, source: { kind: 'CronJob', name: 'nightly' }, run: 'nightly-1' }
     expect(await eventsOf(t, check.key)).toEqual([{ type: 'check.warned', reason: 'warned', detail, kubernetes }])
+  })
+
+  it('is not sent in a silence, nor is a failure', async () => {
+    await addWebhook(t, t.tenant, ['check.down', 'check.warned', 'check.up'])
+    await addSilence(t, t.tenant, NOW)
+    const other = await addFollowed(t, 'other', { agoMs: HOUR })
+    await record(reportOf(check, [failAt(NOW, body)]), reportOf(other, [failAt(NOW, body)]))
+    expect(await messagesOf(t, check)).toEqual(['(check.warned: silenced)'])
+    expect(await messagesOf(t, other)).toEqual(['(check.down: silenced)'])
+    await record(reportOf(other, [successAt(NOW + MINUTE)]))
+    expect(await messagesOf(t, other)).toEqual(['(check.down: silenced)', '(check.up: silenced)'])
   })
 
   it('says no more in its event than in a flip', async () => {

@@ -13,6 +13,7 @@ import { SpoolBroken, SpoolFull } from '../../../src/spool/errors.ts'
 import { openSpool } from '../../../src/spool/open-spool.ts'
 import type { Spool } from '../../../src/spool/spool.ts'
 import { createDatabase, type Database } from '../../../src/store/postgres/database.ts'
+import { addSilence, addWebhook, messagesOf } from '../../support/silence.ts'
 import { useEach } from '../../support/use.ts'
 import { pingOf, usePings } from './fixture.ts'
 
@@ -92,6 +93,14 @@ describe('the read-back', () => {
     expect((await t.stateOf(one)).lastPingAt).toBeCloseTo(arrivals[2]!, -1)
     expect(await t.stateOf(two)).toMatchObject({ status: 'down' })
     expect([pings.isEmpty(), dropped, ends, recoveries]).toEqual([true, [], [3], 1])
+  })
+
+  it('sends nothing of a check that a silence covers', async () => {
+    await addWebhook(t, t.tenant(), ['check.down'])
+    await addSilence(t, t.tenant(), t.context.clock.now())
+    await store(pingOf(check, { at: ago(9_000), type: 'fail', exitCode: 3 }))
+    await aReadBack().drain()
+    expect(await messagesOf(t, check)).toEqual(['(check.down: silenced)'])
   })
 
   it('keeps the order of pings of one moment', async () => {

@@ -72,7 +72,7 @@ describe.each(guarded)('$title', ({ operation, method, path, scope, endpoint }) 
           id,
           status: 404,
           body: {
-            error: expect.stringMatching(/^(check|project|user|API key|channel|delivery|session) not found$/),
+            error: expect.stringMatching(/^(check|project|user|API key|channel|delivery|session|silence) not found$/),
             code: 'not_found',
           },
         })

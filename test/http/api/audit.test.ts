@@ -34,6 +34,7 @@ const aChannel = async (fields = {}) => {
   const config = { url: 'https://example.com/hooks/T0CKEN?key=s3cret' }
   return `/channels/${(await make('/channels', { kind: 'webhook', name: 'Pager', config, ...fields })).id}`
 }
+const aSilence = () => ({ project_id: api.project, ends_at: '2099-01-01T00:00:00Z', comment: 'T0CKEN' })
 const aProject = async () => `/projects/${(await make('/projects', { name: 'Shop' })).id}`
 
 const PASSWORD = 'correct horse battery staple'
@@ -98,6 +99,8 @@ const CALLS: Record<string, () => Promise<[path: string, json?: object | undefin
   'PATCH /channels/{id}': async () => [await aChannel(), { name: 'Phone' }],
   'DELETE /channels/{id}': async () => [await aChannel()],
   'POST /channels/{id}/rotate-secret': async () => [`${await aChannel()}/rotate-secret`, {}],
+  'POST /silences': async () => ['/silences', aSilence()],
+  'DELETE /silences/{id}': async () => [`/silences/${(await make('/silences', aSilence())).id}`],
   'POST /projects': async () => ['/projects', { name: 'Shop' }],
   'PATCH /projects/{id}': async () => [await aProject(), { name: 'Store' }],
   'DELETE /projects/{id}': async () => [await aProject()],
@@ -142,7 +145,7 @@ describe('the audit log', () => {
         : {
             kind: audits[0]!.split('.')[0],
             id: expect.any(String),
-            name: audits[0] === 'session.ended' ? null : expect.any(String),
+            name: /^(session|silence)\./.test(audits[0]!) ? null : expect.any(String),
           },
       address: '127.0.0.1',
       detail: expect.any(Object),

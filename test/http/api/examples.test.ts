@@ -27,6 +27,7 @@ beforeAll(async () => {
   ids.checks = await created('createCheck')
   const check = (await api.client.get(`/checks/${ids.checks}`)).body
   ids.channels = await created('createChannel')
+  ids.silences = await created('createSilence')
   ids.users = await created('createUser')
   ids['api-keys'] = await created('createApiKey')
   accessToken = (await api.client.post('/auth/login', EXAMPLES.logIn!.body, { key: null })).body.access_token

@@ -1,0 +1,77 @@
+import { audited } from '../audit/audited.ts'
+import { completeSpec, NO_SPEC, readSpec } from '../checks/read-spec.ts'
+import { doerOf, type Principal } from '../domain/access.ts'
+import type { Instant } from '../domain/check.ts'
+import { AppError, invalidField, notFound } from '../domain/errors.ts'
+import { newId } from '../runtime/ids.ts'
+import { findCheck } from '../store/checks/checks.ts'
+import type { Context } from '../store/context.ts'
+import { countSilences, insertSilence, type SilenceRow, type StoredTimes } from '../store/silences/silences.ts'
+import { lockOrganization } from '../store/tenancy/organizations.ts'
+import { hasProject } from '../store/tenancy/projects.ts'
+import { actOn, type SilenceRecord, toRecord } from './find-silences.ts'
+
+/** Silences of one project that have not ended: each change of its checks that would be sent reads them. */
+export const MAX_SILENCES = 100
+
+/** Either `endsAt`, or `schedule` and `durationSeconds`. */
+export interface NewSilence {
+  /** Default: the project that the caller is bound to. */
+  readonly projectId?: string | undefined
+  readonly checkId?: string | null | undefined
+  readonly tag?: string | null | undefined
+  /** Default: now. */
+  readonly startsAt?: Instant | undefined
+  readonly endsAt?: Instant | undefined
+  readonly schedule?: string | undefined
+  /** Default: UTC. */
+  readonly timeZone?: string | undefined
+  readonly durationSeconds?: number | undefined
+  readonly comment: string
+}
+
+const SHORTEST_MS = 1_000
+
+/**
+ * No channel is notified of the checks that it covers, while it holds. Throws AppError `invalid_request`, `not_found` for
+ * a project or check that is not the caller's, `conflict` when the project has MAX_SILENCES.
+ */
+export async function createSilence(context: Context, by: Principal, given: NewSilence): Promise<SilenceRecord> {
+  const createdAt = context.clock.now()
+  const { projectId = by.projectId, checkId = null, tag = null, comment } = given
+  if (projectId === null) throw invalidField('projectId', 'must be given')
+  const { organizationId } = by
+  const times = readTimes(given, createdAt)
+  const named = { id: newId(createdAt), organizationId, projectId, checkId, tag, ...times }
+  const silence: SilenceRow = { ...named, comment, createdBy: doerOf(by), createdAt }
+  await audited(context, by, async (tx) => {
+    // Each creation takes this lock, so that the count stays true until the insert.
+    await lockOrganization(tx, organizationId)
+    if (!(await hasProject(tx, by, projectId, 'keep'))) throw notFound('project')
+    const check = checkId === null ? null : await findCheck(tx, by, checkId)
+    if (checkId !== null && check?.projectId !== projectId) throw notFound('check')
+    if ((await countSilences(tx, projectId, createdAt)) >= MAX_SILENCES)
+      throw new AppError('conflict', { why: 'many_silences', most: MAX_SILENCES })
+    await insertSilence(tx, silence)
+    return { result: undefined, acts: [actOn(silence, 'silence.created')] }
+  })
+  return toRecord(silence, createdAt)
+}
+
+function readTimes({ startsAt, endsAt, schedule, timeZone, durationSeconds }: NewSilence, now: Instant): StoredTimes {
+  if (schedule !== undefined) {
+    if (startsAt !== undefined || endsAt !== undefined)
+      throw invalidField(endsAt === undefined ? 'startsAt' : 'endsAt', 'must be left out beside {schedule}')
+    if (durationSeconds === undefined) throw invalidField('durationSeconds', 'must be given with {schedule}')
+    const spec = completeSpec({ ...NO_SPEC, schedule, timeZone: timeZone ?? null }, 'api')
+    readSpec(spec)
+    return { startsAt: null, endsAt: null, schedule, timeZone: spec.timeZone, dialect: spec.dialect, durationSeconds }
+  }
+  if (timeZone !== undefined) throw invalidField('timeZone', 'goes with {schedule}')
+  if (durationSeconds !== undefined) throw invalidField('durationSeconds', 'goes with {schedule}')
+  if (endsAt === undefined) throw invalidField('endsAt', 'or {schedule} must be given')
+  const begins = startsAt ?? now
+  if (endsAt <= now) throw invalidField('endsAt', 'must be in the future')
+  if (endsAt < begins + SHORTEST_MS) throw invalidField('endsAt', 'must be at least a second after the beginning')
+  return { startsAt: begins, endsAt, schedule: null, timeZone: null, dialect: null, durationSeconds: null }
+}

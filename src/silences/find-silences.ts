@@ -1,0 +1,52 @@
+/** Reading silences. An unknown, a malformed and another tenant's id all give `not_found`. */
+
+import type { Tenant } from '../domain/access.ts'
+import type { Act, AuditAction } from '../domain/audit.ts'
+import type { Instant } from '../domain/check.ts'
+import { notFound } from '../domain/errors.ts'
+import { isUuid } from '../domain/ids.ts'
+import { type Page, type PageRequest, readPage } from '../domain/page.ts'
+import { nextStart, spanAt } from '../domain/silence.ts'
+import type { Context } from '../store/context.ts'
+import {
+  findSilenceRow,
+  listSilenceRows,
+  type SilenceFilter,
+  type SilenceRow,
+  timesOf,
+} from '../store/silences/silences.ts'
+
+export interface SilenceRecord extends Omit<SilenceRow, 'organizationId' | 'dialect'> {
+  /** Until when the silence that holds now does; null: none holds. */
+  readonly activeUntil: Instant | null
+  /** When it begins next; null: not again. */
+  readonly nextStartsAt: Instant | null
+}
+
+export async function getSilence({ database, clock }: Context, tenant: Tenant, id: string): Promise<SilenceRecord> {
+  const row = isUuid(id) ? await findSilenceRow(database, tenant, id) : null
+  if (row === null) throw notFound('silence')
+  return toRecord(row, clock.now())
+}
+
+/** In order of creation. */
+export async function listSilences(
+  { database, clock }: Context,
+  tenant: Tenant,
+  filter: SilenceFilter,
+  page: PageRequest,
+): Promise<Page<SilenceRecord>> {
+  const { rows, next } = await readPage(page, (rows) => listSilenceRows(database, tenant, filter, rows))
+  return { rows: rows.map((row) => toRecord(row, clock.now())), next }
+}
+
+export function toRecord({ organizationId: _, dialect, ...row }: SilenceRow, now: Instant): SilenceRecord {
+  const times = timesOf({ ...row, dialect })
+  const activeUntil = times === null ? null : (spanAt(times, now)?.until ?? null)
+  return { ...row, activeUntil, nextStartsAt: times === null ? null : nextStart(times, now) }
+}
+
+/** What was done to a silence, for the audit log. Its comment is text of a request. */
+export function actOn({ id, projectId }: Pick<SilenceRow, 'id' | 'projectId'>, action: AuditAction): Act {
+  return { action, target: { id, name: null }, projectId }
+}
