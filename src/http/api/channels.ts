@@ -89,8 +89,8 @@ const fields = {
   }),
   kubernetes: z
     .object({ cluster: z.string(), namespace: z.string(), name: z.string() })
-    .nullable()
-    .meta({ description: 'The HeartbeatChannel that declares it.' }),
+    .optional()
+    .meta({ description: 'The HeartbeatChannel that declares it. Left out where none does.' }),
   warnings: z
     .array(z.string())
     .optional()
@@ -218,7 +218,7 @@ export const rotateSecret = endpoint({
   handle: ({ context, caller, params }) => rotate(context, caller, params.id),
 })
 
-/** Warnings are shown where there are some. */
-function toShown({ kind, warnings, ...channel }: ChannelRecord) {
-  return { ...channel, kind, ...(warnings.length === 0 ? {} : { warnings }) }
+/** Warnings are shown where there are some, and its resource where there is one. */
+function toShown({ kind, warnings, kubernetes, ...channel }: ChannelRecord) {
+  return { ...channel, kind, ...(warnings.length === 0 ? {} : { warnings }), ...(kubernetes && { kubernetes }) }
 }

@@ -111,7 +111,6 @@ const CHANNEL = {
   muted: false,
   config: { url: 'https://…@hooks.example.com/heartbeat?…' },
   managed_by: 'api',
-  kubernetes: null,
   created_at: '2026-11-21T20:40:04.794Z',
 }
 
