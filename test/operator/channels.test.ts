@@ -11,6 +11,8 @@ const t = useScene({ orphanMs: 3_000 }, { ALLOWED_TARGETS: '127.0.0.1/32' })
 const receiver = use(startReceiver)
 const place = useEach(() => openChannelPlace(t))
 
+const REQUEST = 'heartbeat-operator.io/reconcile-requested-at'
+
 const fail = async (name: string) => {
   const url = await place.checks.pingUrl(name)
   expect((await fetch(`${url}/fail`, { method: 'POST' })).status).toBe(200)
@@ -102,19 +104,39 @@ describe('a HeartbeatChannel', () => {
   it('keeps its id when it is created again, and sends nothing of before', async () => {
     await place.putSecret('chat', `${receiver.url}/again`)
     await place.makeReady('ops', slack('chat'))
+    await place.checks.makeReady('backup')
     const { id } = await place.channelOf('ops')
+    const sent = async () => (await t.app.call('GET', `/deliveries?channel_id=${id}`)).body.deliveries
+    receiver.answer({ status: 500 })
+    await fail('backup')
+    await eventually('it was tried', async () => (await sent())[0]?.attempts > 0)
     await place.delete('ops')
     expect(await t.app.call('GET', `/channels/${id}`)).toMatchObject({ status: 404 })
+    receiver.answer({ status: 200 })
     await place.makeReady('ops', slack('chat'))
     expect((await place.channelOf('ops')).id).toBe(id)
     await place.event('ops', 'Revived')
+    expect(await sent()).toEqual([
+      expect.objectContaining({ status: 'failed', last_error: 'the channel was removed, and is back since' }),
+    ])
+    // Of these no one waits, however old they are.
+    await t.sql(`update deliveries set created_at = created_at - interval '301 seconds' where channel_id = $1`, id)
+    await place.change('ops', { metadata: { annotations: { [REQUEST]: 'now' } } })
+    await eventually(
+      'it is reconciled',
+      async () => (await place.statusOf('ops')).lastHandledReconcileRequest === 'now',
+    )
+    expect(await place.condition('ops', 'Delivering')).toMatchObject({ status: 'Unknown', reason: 'NothingSent' })
   })
 
   it('is another channel of the same id when it comes back as another kind', async () => {
     await place.putSecret('chat', `${receiver.url}/kind`)
     await place.makeReady('ops', slack('chat'))
     const { id } = await place.channelOf('ops')
+    await t.operator().stop()
     await place.forceAway('ops')
+    await place.apply('ops', { webhook: { url: 'https://hooks.example.com/x' } })
+    await t.restart()
     await place.makeReady('ops', { webhook: { url: 'https://hooks.example.com/x' } })
     expect(await place.channelOf('ops')).toMatchObject({ id, kind: 'webhook' })
   })
@@ -123,18 +145,24 @@ describe('a HeartbeatChannel', () => {
     await place.putSecret('chat', `${receiver.url}/orphan`)
     await place.makeReady('ops', slack('chat'))
     const { id } = await place.channelOf('ops')
+    await t.operator().stop()
     await place.forceAway('ops')
+    await t.restart()
     await eventually('it is gone', async () => (await t.app.call('GET', `/channels/${id}`)).status === 404)
   })
 
   it('is made again when the database has lost its channel', async () => {
     await place.putSecret('chat', `${receiver.url}/lost`)
+    await t.restart({ resyncMs: 3_600_000 })
     await place.makeReady('ops', slack('chat'))
     const { id } = await place.channelOf('ops')
+    await t.sql('delete from channels where id = $1', id)
+    await eventually('it is back', async () => (await t.app.call('GET', `/channels/${id}`)).status === 200)
     await t.sql('delete from channels where id = $1', id)
     await t.sql('delete from declared_channels where channel_id = $1', id)
     await eventually('it has another', async () => (await place.statusOf('ops')).channelId !== id)
     expect(await place.channelOf('ops')).toMatchObject({ kind: 'slack' })
+    await t.restart()
   })
 })
 
@@ -143,8 +171,7 @@ describe('what a person has to correct', () => {
     await place.apply('ops', slack('chat'))
     expect(await place.stalled('ops', 'SecretNotFound')).toBe('there is no Secret chat in this namespace: create it')
     await place.putSecret('chat', `${receiver.url}/x`, {})
-    const ask = (value: string) =>
-      place.change('ops', { metadata: { annotations: { 'heartbeat-operator.io/reconcile-requested-at': value } } })
+    const ask = (value: string) => place.change('ops', { metadata: { annotations: { [REQUEST]: value } } })
     await ask('1')
     const isSaid = (text: string) =>
       eventually(text, async () => (await place.condition('ops', 'Ready'))?.message === text)
