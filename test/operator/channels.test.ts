@@ -158,8 +158,8 @@ describe('a HeartbeatChannel', () => {
     const { id } = await place.channelOf('ops')
     await t.sql('delete from channels where id = $1', id)
     await eventually('it is back', async () => (await t.app.call('GET', `/channels/${id}`)).status === 200)
-    await t.sql('delete from channels where id = $1', id)
-    await t.sql('delete from declared_channels where channel_id = $1', id)
+    const both = 'with gone as (delete from channels where id = $1) delete from declared_channels where channel_id = $1'
+    await t.sql(both, id)
     await eventually('it has another', async () => (await place.statusOf('ops')).channelId !== id)
     expect(await place.channelOf('ops')).toMatchObject({ kind: 'slack' })
     await t.restart()
