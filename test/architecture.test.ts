@@ -40,7 +40,7 @@ const TABLE: Record<string, { inside: string[]; outside: string[] }> = {
     outside: ['ipaddr.js'],
   },
   kubernetes: { inside: ['runtime'], outside: ['@kubernetes/client-node', 'undici', 'prom-client'] },
-  operator: { inside: ['domain', 'runtime', 'checks', 'tenancy', 'kubernetes'], outside: ['zod'] },
+  operator: { inside: ['domain', 'runtime', 'checks', 'tenancy', 'channels', 'kubernetes'], outside: ['zod'] },
   http: {
     inside: [
       'domain',

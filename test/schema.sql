@@ -205,6 +205,18 @@ create table cron_jobs (
   constraint cron_jobs_waiting_detail_check CHECK ((length(waiting_detail) <= 1024))
 );
 
+create table declared_channels (
+  kubernetes_cluster text not null,
+  kubernetes_namespace text not null,
+  kubernetes_name text not null,
+  channel_id uuid not null,
+  version text,
+  deleted_at timestamp with time zone,
+  constraint declared_channels_channel_id_key UNIQUE (channel_id),
+  constraint declared_channels_pkey PRIMARY KEY (kubernetes_cluster, kubernetes_namespace, kubernetes_name)
+);
+CREATE INDEX declared_channels_deleted ON public.declared_channels USING btree (deleted_at) WHERE (deleted_at IS NOT NULL);
+
 create table deliveries (
   event_id uuid not null,
   channel_id uuid not null,
@@ -290,8 +302,10 @@ CREATE INDEX gaps_open ON public.gaps USING btree (id) WHERE (spooled IS NULL);
 create table installation (
   is_only boolean not null default true,
   id uuid not null default gen_random_uuid(),
+  sealing_key bytea,
   constraint installation_is_only_check CHECK (is_only),
-  constraint installation_pkey PRIMARY KEY (is_only)
+  constraint installation_pkey PRIMARY KEY (is_only),
+  constraint installation_sealing_key_check CHECK ((octet_length(sealing_key) = 32))
 );
 
 create table login_addresses (

@@ -67,7 +67,10 @@ export async function createChannel(
     if (afterSeconds > 0) await wakeServed(tx, id, createdAt)
     return { result: undefined, acts: [actOn(row, 'channel.created')] }
   })
-  return { ...toRecord(row, context), secret: KINDS[kind].config.secret?.newest(settings) ?? null }
+  return {
+    ...toRecord({ ...row, resource: null }, context),
+    secret: KINDS[kind].config.secret?.newest(settings) ?? null,
+  }
 }
 
 /** The transaction holds the organization's lock. Throws AppError `conflict` when no channel can be added to the project (null: to the organization). */

@@ -1,6 +1,7 @@
 import { audited } from '../audit/audited.ts'
 import type { Principal, Tenant } from '../domain/access.ts'
 import { AppError } from '../domain/errors.ts'
+import type { Context } from '../store/context.ts'
 import { type ChannelRow, deleteChannel } from '../store/outbox/channels.ts'
 import { countDependents, hasChoosers, lockChoosers, unchoose } from '../store/outbox/choosers.ts'
 import type { Queryable } from '../store/postgres/database.ts'
@@ -14,7 +15,7 @@ import { actOn, getChannel, lockForChange } from './find-channels.ts'
  * without `force` for a channel that some checks chose alone.
  */
 export async function removeChannel(
-  context: ChannelContext,
+  context: Context,
   by: Principal,
   id: string,
   { force = false }: { readonly force?: boolean } = {},
@@ -39,7 +40,7 @@ async function assertRemovable(tx: Queryable, by: Principal, id: string, force: 
 }
 
 /** False while checks are left that chose it. */
-function removeIfUnchosen(context: ChannelContext, by: Principal, id: string, force: boolean): Promise<boolean> {
+function removeIfUnchosen(context: Context, by: Principal, id: string, force: boolean): Promise<boolean> {
   return audited(context, by, async (tx) => {
     const keys = await lockChoosers(tx, [id])
     const channel = await assertRemovable(tx, by, id, force)

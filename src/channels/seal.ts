@@ -1,12 +1,14 @@
 /**
  * Encrypts the settings of channels for the database: AES-256-GCM under a key derived from SECRET_KEY. Stored are nonce, ciphertext, tag, and
  * the id of the key, so that SECRET_KEY can be replaced (channels/reseal.ts). The channel's id is authenticated too: settings that are copied
- * to the row of another channel do not open there.
+ * to the row of another channel do not open there. The controller has no SECRET_KEY: it seals for the public key of
+ * seal-box.ts, which each sealer opens too.
  */
 
 import { createCipheriv, createDecipheriv, hkdfSync, randomBytes } from 'node:crypto'
 import type { ChannelSettings } from '../domain/channel.ts'
 import { SECRET_KEY_BYTES } from '../domain/limits.ts'
+import { boxIdOf, createBox, sealFor } from './seal-box.ts'
 
 export interface Sealed {
   readonly sealed: Buffer
@@ -37,18 +39,31 @@ const TAG_BYTES = 16
 const KEY_INFO = 'heartbeat-operator channel settings v1'
 const KEY_ID_INFO = 'heartbeat-operator channel settings key id v1'
 
-interface Key {
+interface Opener {
   readonly id: Buffer
+  /** Throws an Error for bytes that were changed. */
+  open(channelId: string, sealed: Buffer): Buffer
+}
+
+interface Key extends Opener {
   readonly key: Uint8Array
 }
 
+/** The sealer of a process with SECRET_KEY. */
+export interface OpeningSealer extends Sealer {
+  /** For processes that have no SECRET_KEY. */
+  readonly publicKey: Buffer
+}
+
 /** `secretKey`: the 32 bytes of SECRET_KEY. `previous`: PREVIOUS_SECRET_KEYS, which only open. Throws an Error for a key of another length. */
-export function createSealer(secretKey: Buffer, previous: readonly Buffer[] = []): Sealer {
+export function createSealer(secretKey: Buffer, previous: readonly Buffer[] = []): OpeningSealer {
   const current = deriveKey(secretKey)
-  const keys = [current, ...previous.map(deriveKey)]
+  const boxes = [secretKey, ...previous].map(createBox)
+  const keys: readonly Opener[] = [current, ...previous.map(deriveKey), ...boxes]
 
   return {
     keyId: current.id,
+    publicKey: boxes[0]!.publicKey,
 
     seal(channelId, settings) {
       const nonce = randomBytes(NONCE_BYTES)
@@ -65,13 +80,7 @@ export function createSealer(secretKey: Buffer, previous: readonly Buffer[] = []
           `the settings of channel ${channelId} are sealed under another SECRET_KEY: set it in PREVIOUS_SECRET_KEYS, or update the channel with its whole config`,
         )
       try {
-        const end = sealed.length - TAG_BYTES
-        const nonce = sealed.subarray(0, NONCE_BYTES)
-        const decipher = createDecipheriv(ALGORITHM, found.key, nonce, { authTagLength: TAG_BYTES })
-        decipher.setAAD(toAssociated(channelId))
-        decipher.setAuthTag(sealed.subarray(end))
-        const plain = Buffer.concat([decipher.update(sealed.subarray(NONCE_BYTES, end)), decipher.final()])
-        return JSON.parse(plain.toString('utf8')) as ChannelSettings
+        return JSON.parse(found.open(channelId, sealed).toString('utf8')) as ChannelSettings
       } catch (cause) {
         const message = `the stored settings of channel ${channelId} are damaged: update the channel with its whole config`
         throw new UnreadableSettings(message, { cause })
@@ -86,9 +95,33 @@ function deriveKey(secretKey: Buffer): Key {
       `a SECRET_KEY has ${secretKey.length} bytes, ${SECRET_KEY_BYTES} are needed: make one with "openssl rand -base64 32"`,
     )
   }
+  const key = new Uint8Array(hkdfSync('sha256', secretKey, '', KEY_INFO, KEY_BYTES))
   return {
-    key: new Uint8Array(hkdfSync('sha256', secretKey, '', KEY_INFO, KEY_BYTES)),
+    key,
     id: Buffer.from(hkdfSync('sha256', secretKey, '', KEY_ID_INFO, KEY_ID_BYTES)),
+    open(channelId, sealed) {
+      const end = sealed.length - TAG_BYTES
+      const nonce = sealed.subarray(0, NONCE_BYTES)
+      const decipher = createDecipheriv(ALGORITHM, key, nonce, { authTagLength: TAG_BYTES })
+      decipher.setAAD(toAssociated(channelId))
+      decipher.setAuthTag(sealed.subarray(end))
+      return Buffer.concat([decipher.update(sealed.subarray(NONCE_BYTES, end)), decipher.final()])
+    },
+  }
+}
+
+/** The sealer of a process without SECRET_KEY: what it seals, it cannot open. */
+export function createPublicSealer(publicKey: Buffer): Sealer {
+  const keyId = boxIdOf(publicKey)
+  return {
+    keyId,
+    seal: (channelId, settings) => ({
+      sealed: sealFor(publicKey, channelId, JSON.stringify(settings)),
+      sealedWith: keyId,
+    }),
+    open(channelId) {
+      throw new UnreadableSettings(`the settings of channel ${channelId} cannot be read without SECRET_KEY`)
+    },
   }
 }
 

@@ -2,7 +2,7 @@ import { isDeepStrictEqual } from 'node:util'
 import { audited } from '../audit/audited.ts'
 import type { Principal } from '../domain/access.ts'
 import { changedFields } from '../domain/audit.ts'
-import type { ChannelKind } from '../domain/channel.ts'
+import { type ChannelKind, WITHDRAWN } from '../domain/channel.ts'
 import { AppError, invalidField, notFound } from '../domain/errors.ts'
 import type { CheckEventType } from '../domain/event.ts'
 import { wakeServed } from '../store/checks/circumstances.ts'
@@ -33,11 +33,6 @@ export interface ChannelUpdate {
   /** Reads the config of the request as one of this kind. Throws AppError `invalid_request`. */
   readonly readConfig?: (kind: ChannelKind) => object
 }
-
-/** The last_error of deliveries that were pending when their channel was muted or moved. */
-const MUTED = 'the channel was muted'
-/** Events of the old project: users of the new one may not see them. */
-const MOVED = 'the channel serves another project now'
 
 /**
  * Throws AppError `not_found` for a channel or project that is not the caller's, `conflict` for the installation's
@@ -70,8 +65,8 @@ export function updateChannel(
     const { sealed, isChanged } = reseal(stored, update, context)
     const row = { ...stored, ...sealed, name, projectId, eventTypes, muted, afterSeconds }
     await saveChannel(tx, row)
-    if (update.muted === true) await failPending(tx, id, MUTED)
-    else if (projectId !== null && projectId !== stored.projectId) await failPending(tx, id, MOVED, projectId)
+    if (update.muted === true) await failPending(tx, id, WITHDRAWN.muted)
+    else if (projectId !== null && projectId !== stored.projectId) await failPending(tx, id, WITHDRAWN.moved, projectId)
     const result = toRecord(row, context)
     const fields = ['name', 'projectId', 'events', 'muted', 'afterSeconds'] as const
     const changed = changedFields(toRecord(stored, context), result, fields)

@@ -63,8 +63,10 @@ const KEPT_DAYS = {
   login_addresses: 30,
   // The longest window is a day (auth/account-audit.ts), and counts in part for the one after it.
   rate_windows: 2,
-  // A resource that is created again within this time gets its check back (design, section 6).
+  // A resource that is created again within this time gets its check, or the id of its channel, back (design, section
+  // 6).
   tombstones: 7,
+  declared_channels: 7,
   // Those that have ended. One with a schedule never does.
   silences: 'maxDays',
   audit_log: 'auditMaxDays',

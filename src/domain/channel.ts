@@ -66,8 +66,19 @@ export function heldBy({ by, id }: Pick<Hold, 'by' | 'id'>): Held {
     : { reason: 'dependency', cause: { kind: 'check', id } }
 }
 
-/** `configuration`: the channel of ALERTMANAGER_URL. It serves all organizations, and the API cannot change it. */
-export const CHANNEL_MANAGERS = ['api', 'configuration'] as const
+/** The `last_error` of deliveries that were pending when people decided that their channel gets them no more. */
+export const WITHDRAWN = {
+  muted: 'the channel was muted',
+  /** Events of the old project: users of the new one may not see them. */
+  moved: 'the channel serves another project now',
+  removed: 'the channel was removed, and is back since',
+} as const
+
+/**
+ * `configuration`: the channel of ALERTMANAGER_URL. It serves all organizations. `kubernetes`: a HeartbeatChannel declares
+ * it. The API changes neither.
+ */
+export const CHANNEL_MANAGERS = ['api', 'kubernetes', 'configuration'] as const
 export type ChannelManager = (typeof CHANNEL_MANAGERS)[number]
 
 /**

@@ -5,7 +5,7 @@
 
 import { toOneLine } from './plain-text.ts'
 
-/** The names of a HeartbeatCheck. Null: of a resource that is not known. */
+/** The names of a resource. Null: of one that is not known. */
 type Resource = { readonly cluster: string; readonly namespace: string; readonly name: string } | null
 
 /**
@@ -19,13 +19,23 @@ interface Suspend {
   readonly cronJob: string | undefined
 }
 
+interface Managed {
+  readonly what?: keyof typeof RESOURCES
+  readonly resource: Resource
+  readonly suspend?: Suspend
+}
+
+/** The kinds of resources that declare what we have. */
+const RESOURCES = { check: 'HeartbeatCheck', channel: 'HeartbeatChannel' } as const
+
 /** Of codes that say what is wrong. */
 const OF_CODES = {
   slug_taken: ({ of, slug }: { of: 'project' | 'check of the project'; slug: string }) =>
     `another ${of} has the slug "${slug}": choose another`,
-  managed_by_kubernetes: ({ resource, suspend }: { resource: Resource; suspend?: Suspend }) =>
+  /** `what`: default `check`. */
+  managed_by_kubernetes: ({ what = 'check', resource, suspend }: Managed) =>
     suspend === undefined
-      ? `check is managed by ${nameOfResource(resource)}; change the resource instead`
+      ? `${what} is managed by ${nameOfResource(resource, RESOURCES[what])}; change the resource instead`
       : `${nameOfResource(resource)} ${describeSuspend(suspend)} to ${suspend.asked} the check`,
   last_admin: () =>
     'this is the last admin of the organization: create another user, or organization-wide API key that never expires, with the scope admin first',
@@ -86,9 +96,9 @@ export const textOfCode = <Code extends keyof CodeParams>(code: Code, params: Co
 
 export const textOfReason = (reason: Reason): string => (OF_REASONS[reason.why] as (values: Reason) => string)(reason)
 
-export function nameOfResource(resource: Resource): string {
-  if (resource === null) return 'a HeartbeatCheck'
-  return `HeartbeatCheck ${resource.namespace}/${resource.name} in cluster ${resource.cluster}`
+export function nameOfResource(resource: Resource, kind: string = RESOURCES.check): string {
+  if (resource === null) return `a ${kind}`
+  return `${kind} ${resource.namespace}/${resource.name} in cluster ${resource.cluster}`
 }
 
 function describeSuspend({ is, isUntil, cronJob }: Suspend): string {

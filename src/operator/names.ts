@@ -8,6 +8,8 @@ export const VERSION = 'v1'
 export const API_VERSION = `${GROUP}/${VERSION}`
 export const KIND = 'HeartbeatCheck'
 export const HEARTBEAT_CHECKS: ResourceType = { group: GROUP, version: VERSION, plural: 'heartbeatchecks' }
+export const CHANNEL_KIND = 'HeartbeatChannel'
+export const HEARTBEAT_CHANNELS: ResourceType = { group: GROUP, version: VERSION, plural: 'heartbeatchannels' }
 /** Of the CustomResourceDefinition. */
 export const DEFINITION_NAME = `${HEARTBEAT_CHECKS.plural}.${GROUP}`
 
@@ -43,6 +45,8 @@ export const RECONCILE_ANNOTATION = `${GROUP}/reconcile-requested-at`
 export const INSTALLATION_ANNOTATION = `${GROUP}/installation`
 /** On a HeartbeatCheck: the id of the installation that it is taken over from. */
 export const TAKE_OVER_ANNOTATION = `${GROUP}/take-over`
+/** On a Secret, with the value "true": HeartbeatChannels of its namespace may take values from it. */
+export const CHANNEL_LABEL = `${GROUP}/channel`
 /** On a Namespace: slugs of the projects that it may use, separated by commas. */
 export const PROJECTS_ANNOTATION = `${GROUP}/projects`
 /**

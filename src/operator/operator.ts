@@ -13,8 +13,16 @@ import { whenAborted } from '../runtime/abort.ts'
 import { backoffMs } from '../runtime/backoff.ts'
 import type { Clock } from '../runtime/clock.ts'
 import type { Log } from '../runtime/log.ts'
+import { type ChannelController, createChannelController } from './channels/control-channels.ts'
+import { createChannelWatch } from './channels/watch-channels.ts'
 import { createClusterRegistration } from './cluster/register-cluster.ts'
-import { FIELD_MANAGER, HEARTBEAT_CHECKS, INSTALLATION_ANNOTATION, LEASE_NAME } from './heartbeat-check.ts'
+import {
+  FIELD_MANAGER,
+  HEARTBEAT_CHANNELS,
+  HEARTBEAT_CHECKS,
+  INSTALLATION_ANNOTATION,
+  LEASE_NAME,
+} from './heartbeat-check.ts'
 import type { OperatorMetrics } from './metrics.ts'
 import {
   type NamespaceChange,
@@ -105,38 +113,34 @@ export function createOperator(options: OperatorOptions): Operator {
   const { takeOver = null, yieldsToOthers = false, cronJobs = CRONJOBS_OFF } = options
   const registrationMs = (holderSeconds * 1_000) / REGISTRATIONS
   let checks: CheckController | undefined
+  let channels: ChannelController | undefined
   let optIn: OptInController | undefined
 
-  const watchMetrics = kubernetesMetrics.reflector(HEARTBEAT_CHECKS.plural)
   const onChange = (key: string, priority: Priority) => {
     checks?.add(key, priority)
     optIn?.checkChanged(key, priority)
   }
   let installation: string | null = null
+  const watching = { client, namespaces, clock, random, stallMs, log }
   const watch = createCheckWatch({
-    client,
-    namespaces,
-    clock,
-    random,
-    stallMs,
-    log,
-    metrics: watchMetrics,
+    ...watching,
+    metrics: kubernetesMetrics.reflector(HEARTBEAT_CHECKS.plural),
     installation: () => installation,
     onChange,
+  })
+  const channelWatch = createChannelWatch({
+    ...watching,
+    metrics: kubernetesMetrics.reflector(HEARTBEAT_CHANNELS.plural),
+    onChange: (key, priority) => channels?.add(key, priority),
   })
   const sourceMetrics = kubernetesMetrics.reflector
   const sources =
     cronJobs.watch === 'none'
       ? null
       : createSourceWatch({
+          ...watching,
           kind: sourceKindOf('CronJob'),
-          client,
           cluster,
-          namespaces,
-          clock,
-          random,
-          stallMs,
-          log,
           metrics: sourceMetrics,
           areLogsRead: cronJobs.logs === 'failed',
         })
@@ -237,13 +241,21 @@ export function createOperator(options: OperatorOptions): Operator {
             namespaceWatch,
             findProjectsInstead: reconciling.findProjectsInstead,
           })
+    const sending = createChannelController(term, {
+      ...options,
+      watch: channelWatch,
+      namespaces: reconciling.namespaces,
+      isWatched: watch.isWatched,
+    })
     checks = reconciling
+    channels = sending
     optIn = optingIn
     const ofCronJobs = [...(runs?.controllers ?? []), ...(optingIn === undefined ? [] : [optingIn])]
-    const controllers: readonly Controller[] = [reconciling, ...ofCronJobs]
+    const controllers: readonly Controller[] = [reconciling, sending, ...ofCronJobs]
     for (const controller of controllers) controller.start()
     await whenAborted(signal)
     checks = undefined
+    channels = undefined
     optIn = undefined
     await close(
       [registering, ...asking, ...controllers, ...(namespaceWatch === null ? [] : [namespaceWatch])],
@@ -256,6 +268,7 @@ export function createOperator(options: OperatorOptions): Operator {
     const areLabelsRead = cronJobs.watch === 'labelled'
     const onChange = (name: string, { isOfProjects, isOfLabel }: NamespaceChange) => {
       if (isOfProjects) checks?.projectsChanged(name)
+      if (isOfProjects) channels?.projectsChanged(name)
       if (isOfLabel || isOfProjects) optIn?.namespaceChanged(name)
     }
     if (namespaces === null)
@@ -266,7 +279,7 @@ export function createOperator(options: OperatorOptions): Operator {
   const started = new AsyncDisposableStack()
   return {
     start() {
-      for (const part of [recorder, watch, ...(sources === null ? [] : [sources])]) {
+      for (const part of [recorder, watch, channelWatch, ...(sources === null ? [] : [sources])]) {
         started.defer(part.stop)
         part.start()
       }

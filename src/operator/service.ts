@@ -5,6 +5,7 @@
  * Each call rejects when the database does not serve, and may be made again: none of them does a thing twice.
  */
 
+import type { ChannelChange, ChannelDeclaration, ChannelDeliveries } from '../channels/declare-channel.ts'
 import type { Declared, GivenDeclaration } from '../checks/declare/declare-check.ts'
 import type { Registration } from '../checks/declare/register-cluster.ts'
 import type { PublishedObjectName } from '../checks/declare/retire-check.ts'
@@ -63,6 +64,16 @@ export interface Service {
   /** The slugs of the projects that a namespace may use, where `wanted` is none of them; else null. */
   findProjectsInstead(request: ProjectRequest & { readonly wanted: string }): Promise<readonly string[] | null>
 
+  /**
+   * Brings the channel of a HeartbeatChannel in line. Rejects with an AppError for what a person has to correct, as
+   * resolveProject() and declareChannel() say.
+   */
+  declareChannel(declaration: ProjectChannel): Promise<{ readonly channelId: string; readonly change: ChannelChange }>
+  /** Without a channel: nothing. */
+  retireChannel(resource: Resource): Promise<void>
+  /** Of all channels that HeartbeatChannels of the cluster declare, in no order, or of one of them. */
+  findChannelDeliveries(cluster: string, channelId?: string): Promise<readonly ChannelDeliveries[]>
+
   /** The flips of a check that are not reported yet, oldest first. `key`: of the check. */
   listUnreportedFlips(key: number): Promise<readonly FlipRecord[]>
   saveReportedFlip(key: number, flipId: string): Promise<void>
@@ -94,6 +105,10 @@ export interface Service {
 }
 
 export interface ProjectDeclaration extends Omit<GivenDeclaration, 'projectId'> {
+  readonly project: ProjectRequest
+}
+
+export interface ProjectChannel extends Omit<ChannelDeclaration, 'projectId'> {
   readonly project: ProjectRequest
 }
 

@@ -7,7 +7,7 @@ import { createAlertKeeper } from '../channels/kinds/alertmanager/keep-alerts.ts
 import { createSenders } from '../channels/kinds/index.ts'
 import { createLinks } from '../channels/kinds/kind.ts'
 import { resealChannels } from '../channels/reseal.ts'
-import type { Sealer } from '../channels/seal.ts'
+import type { OpeningSealer } from '../channels/seal.ts'
 import type { Message } from '../delivery/claims.ts'
 import { createHttpClient } from '../delivery/http.ts'
 import { type AttemptReport, createOutbox, textOf } from '../delivery/outbox.ts'
@@ -16,10 +16,11 @@ import { createWatchdog } from '../delivery/watchdog.ts'
 import { toIso } from '../domain/instant.ts'
 import { type Part, startStages } from '../runtime/parts.ts'
 import { oldestOverdueSeconds } from '../store/checks/states.ts'
+import { saveSealingKey } from '../store/leases/sealing-key.ts'
 import { type Base, loopOf, openDatabase } from './base.ts'
 
 export interface DeliveryOptions extends Base {
-  readonly sealer: Sealer
+  readonly sealer: OpeningSealer
   readonly incidentTokens: IncidentTokens
   readonly baseUrl: () => string
   /** Returns null when pings can be stored, else the reason why not. */
@@ -150,6 +151,7 @@ export function createDelivery(base: DeliveryOptions) {
 
   const prepare = async () => {
     await installationLoop.runOnce()
+    await saveSealingKey(base.database, sealer.publicKey)
     const { resealed, unreadable } = await resealChannels({ database: base.database, sealer })
     if (resealed > 0) log.info({ resealed }, 'channels were resealed under the present SECRET_KEY')
     if (unreadable > 0)

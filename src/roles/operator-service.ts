@@ -1,5 +1,6 @@
 /** The service as the operator asks it (operator/service.ts): from the database, in the process of the controller. */
 
+import { declareChannel, findChannelDeliveries, retireChannel } from '../channels/declare-channel.ts'
 import { armCheck, disarmCheck } from '../checks/declare/arm-check.ts'
 import { declareCheck } from '../checks/declare/declare-check.ts'
 import { registerCluster } from '../checks/declare/register-cluster.ts'
@@ -56,6 +57,12 @@ export function serviceOf({ context, databaseUrl, clock }: ServiceOptions): Serv
     retireCheck: (resource, policy, published) => retireCheck(context, resource, policy, published),
     findUrlHolder: (place, object, publicIds) => findUrlHolder(database, place, object, publicIds),
     findProjectsInstead: (request) => findProjectsInstead(context, request),
+    async declareChannel({ project, ...declaration }) {
+      const { id } = await resolveProject(context, project)
+      return declareChannel(context, { ...declaration, projectId: id })
+    },
+    retireChannel: (resource) => retireChannel(context, resource),
+    findChannelDeliveries: (cluster, channelId) => findChannelDeliveries(context, cluster, channelId),
     listUnreportedFlips: (key) => listUnreportedFlips(database, key),
     saveReportedFlip: (key, flipId) => saveReportedFlip(database, key, flipId),
     findFollowedFacts: (check) => findFollowedFacts(database, check),

@@ -95,6 +95,11 @@ export function parseObjects(yaml: string): readonly ChartObject[] {
     .filter((object) => object !== null)
 }
 
+/** The definitions of our kinds, by the file of each in crds/. */
+export const DEFINITIONS = ['heartbeatchecks', 'heartbeatchannels'] as const
+export const pickDefinition = (objects: readonly ChartObject[], plural: (typeof DEFINITIONS)[number]) =>
+  pick(objects, 'CustomResourceDefinition', `${plural}.heartbeat-operator.io`)
+
 /** The one object of this kind, and name where several are there; fails when there is none or more than one. */
 export function pick(objects: readonly ChartObject[], kind: string, name?: string): ChartObject {
   const found = objects.filter(

@@ -6,7 +6,7 @@ import { describe, expect, it } from 'vitest'
 import { parse, parseAllDocuments } from 'yaml'
 import { renderInstallations } from '../../tools/generate/installations.ts'
 import { listFiles } from '../support/documents.ts'
-import { type ChartObject, describeObject, listPods, pick } from './chart.ts'
+import { type ChartObject, DEFINITIONS, describeObject, listPods, pickDefinition } from './chart.ts'
 
 const ROOT = new URL('../../', import.meta.url)
 const read = (path: string) => readFileSync(new URL(path, ROOT), 'utf8')
@@ -53,18 +53,22 @@ describe.each(NAMES)('%s.yaml', (name) => {
   })
 })
 
-it('install.yaml holds the CRD of crds/, and install-namespaced.yaml none', () => {
-  const { spec } = pick(objectsOf('install'), 'CustomResourceDefinition')
-  expect(spec).toEqual(parse(read('crds/heartbeatchecks.yaml')).spec)
+it('install.yaml holds the CRDs of crds/, and install-namespaced.yaml none', () => {
+  for (const plural of DEFINITIONS) {
+    const { spec } = pickDefinition(objectsOf('install'), plural)
+    expect(spec).toEqual(parse(read(`crds/${plural}.yaml`)).spec)
+  }
   const kinds = objectsOf('install-namespaced').map(describeObject)
   expect(kinds.filter((kind) => /^(Cluster|Custom|Validating)/.test(kind))).toEqual([])
 })
 
-it('no other file holds the CRD than these and the template of the chart', () => {
+it('no other file holds the CRDs than these and the templates of the chart', () => {
   const folders = ['charts', 'crds', 'docs', 'manifests', 'src']
   const holding = folders.flatMap(listFiles).filter((path) => read(path).includes('\nkind: CustomResourceDefinition\n'))
   expect(holding.sort()).toEqual([
+    'charts/heartbeat-operator/templates/crds/heartbeatchannels.yaml',
     'charts/heartbeat-operator/templates/crds/heartbeatchecks.yaml',
+    'crds/heartbeatchannels.yaml',
     'crds/heartbeatchecks.yaml',
     'manifests/install.yaml',
   ])

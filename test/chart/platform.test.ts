@@ -2,7 +2,17 @@
 
 import { describe, expect, it } from 'vitest'
 import { CASES } from './cases.ts'
-import { type ChartObject, describeObject, listPods, pick, RELEASE, renderChart, renderText } from './chart.ts'
+import {
+  type ChartObject,
+  DEFINITIONS,
+  describeObject,
+  listPods,
+  pick,
+  pickDefinition,
+  RELEASE,
+  renderChart,
+  renderText,
+} from './chart.ts'
 
 const COMPONENTS = ['api', 'controller'] as const
 
@@ -189,7 +199,8 @@ describe('annotations', () => {
     const objects = await renderChart(values)
     for (const { kind, metadata } of objects)
       expect(metadata.annotations, kind).toMatchObject({ 'example.com/owner': 'a' })
-    for (const kept of [pick(objects, 'CustomResourceDefinition'), pick(objects, 'Secret', RELEASE)])
+    const definitions = DEFINITIONS.map((plural) => pickDefinition(objects, plural))
+    for (const kept of [...definitions, pick(objects, 'Secret', RELEASE)])
       expect(kept.metadata.annotations).toMatchObject({ 'helm.sh/resource-policy': 'keep' })
   })
 

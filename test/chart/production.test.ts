@@ -7,7 +7,17 @@ import { parse } from 'yaml'
 import { signInProviders } from '../../src/config/sign-in.ts'
 import { CHECKOUT, listBlocks, readText } from '../support/documents.ts'
 import { CASES } from './cases.ts'
-import { CHART, helm, listPods, parseObjects, pick, RELEASE, type Values } from './chart.ts'
+import {
+  CHART,
+  DEFINITIONS,
+  helm,
+  listPods,
+  parseObjects,
+  pick,
+  pickDefinition,
+  RELEASE,
+  type Values,
+} from './chart.ts'
 
 const DOCUMENT = 'docs/operate/production.md'
 
@@ -49,14 +59,13 @@ const render = async ({ name, namespace, path, values }: Release) =>
   (await helm(['template', name, join(CHECKOUT, path), '-n', namespace, '--include-crds', '--values', '-'], values))
     .stdout
 
-it.each(RELEASES)('the $kind is rendered without a cluster, twice the same, with the CRD', async (release) => {
+it.each(RELEASES)('the $kind is rendered without a cluster, twice the same, with the CRDs', async (release) => {
   expect(join(CHECKOUT, release.path)).toBe(CHART)
   const text = await render(release)
   expect(await render(release)).toBe(text)
   const rendered = parseObjects(text)
-  expect(pick(rendered, 'CustomResourceDefinition').metadata.annotations).toMatchObject({
-    'helm.sh/resource-policy': 'keep',
-  })
+  for (const plural of DEFINITIONS)
+    expect(pickDefinition(rendered, plural).metadata.annotations).toMatchObject({ 'helm.sh/resource-policy': 'keep' })
   expect(rendered.filter(({ kind }) => kind === 'Secret')).toEqual([])
   expect(release).toMatchObject({ name: RELEASE, namespace: 'monitoring' })
 })

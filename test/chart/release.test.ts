@@ -37,13 +37,14 @@ const imagesIn = (yaml: string): string[] =>
     return (spec?.containers ?? []).map(({ image }: { image: string }) => image)
   })
 
-it('the assets name the image by its digest: the chart, and both manifests; the CRD is as it is', async () => {
+it('the assets name the image by its digest: the chart, and both manifests; the CRDs are as they are', async () => {
   const assets = await makeAssets(DIGEST, join(folder.path, 'assets'))
   expect(assets.map((path) => basename(path))).toEqual([
     `heartbeat-operator-${version}.tgz`,
     'install.yaml',
     'install-namespaced.yaml',
     'heartbeatchecks.yaml',
+    'heartbeatchannels.yaml',
   ])
   const [chart, ...manifests] = assets
   const { stdout } = await helm(['template', 'heartbeat', chart!, '--set', 'generateSecrets=true'])
@@ -51,6 +52,7 @@ it('the assets name the image by its digest: the chart, and both manifests; the 
   const texts = manifests.map((path) => readFileSync(path, 'utf8'))
   for (const text of texts.slice(0, 2)) expect(imagesIn(text)).toEqual([IMAGE, IMAGE])
   expect(texts[2]).toBe(readFileSync(join(CHECKOUT, 'crds/heartbeatchecks.yaml'), 'utf8'))
+  expect(texts[3]).toBe(readFileSync(join(CHECKOUT, 'crds/heartbeatchannels.yaml'), 'utf8'))
   await expect(makeAssets('', join(folder.path, 'none'))).rejects.toThrow('"" is no digest')
 })
 
@@ -137,7 +139,7 @@ describe('in a workflow', () => {
       expect.stringMatching(
         new RegExp(
           `^gh release create v${version} --verify-tag --title ${version} --notes-file \\S+/notes\\.md ` +
-            `\\S+/heartbeat-operator-${version}\\.tgz \\S+/install\\.yaml \\S+/install-namespaced\\.yaml \\S+/heartbeatchecks\\.yaml$`,
+            `\\S+/heartbeat-operator-${version}\\.tgz \\S+/install\\.yaml \\S+/install-namespaced\\.yaml \\S+/heartbeatchecks\\.yaml \\S+/heartbeatchannels\\.yaml$`,
         ),
       ),
     ])

@@ -7,11 +7,13 @@ import { CASES, EACH_CASE } from './cases.ts'
 import {
   CHART,
   type ChartObject,
+  DEFINITIONS,
   describeObject,
   helm,
   listPods,
   parseObjects,
   pick,
+  pickDefinition,
   RELEASE,
   readRefusal,
   renderChart,
@@ -333,11 +335,11 @@ describe('the notes', () => {
   })
 })
 
-describe('the definition of HeartbeatCheck', () => {
-  const [crd] = parseAllDocuments(readFileSync(new URL('../../crds/heartbeatchecks.yaml', import.meta.url), 'utf8'))
+describe.each(DEFINITIONS)('the definition of %s', (plural) => {
+  const [crd] = parseAllDocuments(readFileSync(new URL(`../../crds/${plural}.yaml`, import.meta.url), 'utf8'))
 
   it('is that of crds/, and stays when the release goes', async () => {
-    const { spec, metadata } = pick(await renderChart(), 'CustomResourceDefinition')
+    const { spec, metadata } = pickDefinition(await renderChart(), plural)
     expect(spec).toEqual((crd!.toJS() as ChartObject).spec)
     expect(metadata).toMatchObject({
       name: (crd!.toJS() as ChartObject).metadata.name,
@@ -346,9 +348,7 @@ describe('the definition of HeartbeatCheck', () => {
   })
 
   it('is deleted with the release, or not installed at all, where the values say so', async () => {
-    expect(
-      pick(await renderChart({ crds: { keep: false } }), 'CustomResourceDefinition').metadata.annotations,
-    ).toBeUndefined()
+    expect(pickDefinition(await renderChart({ crds: { keep: false } }), plural).metadata.annotations).toBeUndefined()
     expect((await renderChart({ crds: { enabled: false } })).map(({ kind }) => kind)).not.toContain(
       'CustomResourceDefinition',
     )

@@ -17,8 +17,8 @@ const rule = (group: string, resources: readonly string[], verbs: readonly strin
 const OURS = 'heartbeat-operator.io'
 const OF_PUBLISHER = [rule('', ['secrets', 'configmaps'], ['get', 'create', 'patch', 'delete'])]
 const ofController = (namespaces: readonly string[]) => [
-  rule(OURS, ['heartbeatchecks'], ['get', 'list', 'watch', 'patch']),
-  rule(OURS, ['heartbeatchecks/status'], ['update', 'patch']),
+  rule(OURS, ['heartbeatchecks', 'heartbeatchannels'], ['get', 'list', 'watch', 'patch']),
+  rule(OURS, ['heartbeatchecks/status', 'heartbeatchannels/status'], ['update', 'patch']),
   ...OF_PUBLISHER,
   rule('', ['namespaces'], namespaces),
   rule('events.k8s.io', ['events'], ['create', 'patch']),
@@ -141,10 +141,10 @@ describe('the rights', () => {
     const rules = roles.flatMap(([, rules]) => rules)
     const checks = {
       apiGroups: ['heartbeat-operator.io'],
-      resources: ['heartbeatchecks'],
+      resources: ['heartbeatchecks', 'heartbeatchannels'],
       verbs: ['list', 'patch'],
     }
-    const statuses = { ...checks, resources: ['heartbeatchecks/status'], verbs: ['patch'] }
+    const statuses = { ...checks, resources: checks.resources.map((one) => `${one}/status`), verbs: ['patch'] }
     const lease = {
       apiGroups: ['coordination.k8s.io'],
       resources: ['leases'],
@@ -180,12 +180,16 @@ describe('the rights', () => {
 
   it('of people follow from those in their namespaces', async () => {
     const objects = await renderChart()
-    for (const [name, roles, verbs] of [
-      ['view', ['view', 'edit', 'admin'], ['get', 'list', 'watch']],
-      ['edit', ['edit', 'admin'], ['create', 'update', 'patch', 'delete', 'deletecollection']],
+    const checks = ['heartbeatchecks']
+    const channels = ['heartbeatchannels']
+    const write = ['create', 'update', 'patch', 'delete', 'deletecollection']
+    for (const [name, roles, resources, verbs] of [
+      ['view', ['view', 'edit', 'admin'], [...checks, ...channels], ['get', 'list', 'watch']],
+      ['edit', ['edit', 'admin'], checks, write],
+      ['admin', ['admin'], channels, write],
     ] as const) {
       const { rules, metadata } = pick(objects, 'ClusterRole', `heartbeat-monitoring-${name}`)
-      expect(rules).toEqual([rule(OURS, ['heartbeatchecks'], verbs)])
+      expect(rules).toEqual([rule(OURS, resources, verbs)])
       const labels = Object.entries(metadata.labels).filter(([label]) => label.includes('aggregate-to-'))
       const wanted = roles.map((role) => [`rbac.authorization.k8s.io/aggregate-to-${role}`, 'true'])
       expect(labels.sort()).toEqual(wanted.sort())

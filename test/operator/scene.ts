@@ -15,8 +15,11 @@ export const FASTER = 3
  * Holds what Scene says from the first test of the file to its last. The clock is `FASTER`, unless `changes` say
  * otherwise.
  */
-export function useScene(changes: Partial<OperatorOptions> = {}): Scene<FakeCluster> {
+export function useScene(
+  changes: Partial<OperatorOptions> = {},
+  environment: Record<string, string> = {},
+): Scene<FakeCluster> {
   const cluster = use(() => startFakeCluster({ secondMs: 1_000 / FASTER }))
   const often = { pollMs: 500, resyncMs: 2_500, seenEveryMs: 450 }
-  return use(() => startScene(cluster, { clock: fasterClock(FASTER), ...often, ...changes }))
+  return use(() => startScene(cluster, { clock: fasterClock(FASTER), ...often, ...changes }, undefined, environment))
 }

@@ -101,6 +101,12 @@ export const HEARTBEAT_CHECKS: FakeType = {
   hasStatus: true,
 }
 
+export const HEARTBEAT_CHANNELS: FakeType = {
+  ...HEARTBEAT_CHECKS,
+  plural: 'heartbeatchannels',
+  kind: 'HeartbeatChannel',
+}
+
 export const PODS: FakeType = {
   group: '',
   version: 'v1',

@@ -5,6 +5,7 @@ import {
   type FakeApiServer,
   type FakeApiServerOptions,
   type FakeType,
+  HEARTBEAT_CHANNELS,
   HEARTBEAT_CHECKS,
   PODS,
   startFakeApiServer,
@@ -27,6 +28,7 @@ const TYPES: readonly FakeType[] = [
     selectableFields: ['type', 'involvedObject.kind', 'involvedObject.name', 'involvedObject.uid'],
   },
   HEARTBEAT_CHECKS,
+  HEARTBEAT_CHANNELS,
 ]
 
 export interface FakeCluster extends TestCluster, AsyncDisposable {

@@ -103,13 +103,14 @@ export interface Scene<C extends TestCluster = TestCluster> extends AsyncDisposa
   checkOf(of: string | HeartbeatCheck): Promise<any>
 }
 
-/** The operator polls often and resyncs soon, unless `changes` say otherwise. */
+/** The operator polls often and resyncs soon, unless `changes` say otherwise. `environment`: of the app. */
 export async function startScene<C extends TestCluster>(
   cluster: C,
   changes: Partial<OperatorOptions> = {},
   leaseNamespace?: string,
+  environment: Record<string, string> = {},
 ): Promise<Scene<C>> {
-  const app = await startTestApp()
+  const app = await startTestApp({ environment })
   const testDatabase = await testDatabaseOf(app)
   const start = (more: Partial<OperatorOptions> = {}) =>
     startTestOperator({

@@ -84,8 +84,9 @@ export async function openWorkplace(cluster: TestCluster, annotations?: Record<s
   return workIn(cluster, (await cluster.makeNamespace(annotations)).name)
 }
 
-export function workIn(cluster: TestCluster, namespace: string): Workplace {
-  const checks = `${GROUP}/namespaces/${namespace}/heartbeatchecks`
+/** `kind`: of the resources, which have at least the conditions of a HeartbeatCheck. */
+export function workIn(cluster: TestCluster, namespace: string, kind = 'HeartbeatCheck'): Workplace {
+  const checks = `${GROUP}/namespaces/${namespace}/${kind.toLowerCase()}s`
   const core = `/api/v1/namespaces/${namespace}`
   const pathOf = (name: string) => `${checks}/${name}`
 
@@ -99,7 +100,7 @@ export function workIn(cluster: TestCluster, namespace: string): Workplace {
       `${pathOf(name)}?fieldManager=test&force=true`,
       {
         apiVersion: 'heartbeat-operator.io/v1',
-        kind: 'HeartbeatCheck',
+        kind,
         metadata: { name, namespace, ...metadata },
         spec,
       },

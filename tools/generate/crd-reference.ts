@@ -1,6 +1,6 @@
-/** docs/reference/crd.md: the fields of a HeartbeatCheck, from its definition. */
+/** docs/reference/: the fields of a resource, from its definition. */
 
-import { RESOURCE_DEFINITION } from '../../src/operator/schema/definition.ts'
+import type { DEFINITIONS } from '../../src/operator/schema/definition.ts'
 
 interface Schema {
   readonly type?: string
@@ -26,15 +26,16 @@ interface Column {
   readonly priority?: number
 }
 
-export function renderCrdReference(): string {
-  const { group, names, versions } = RESOURCE_DEFINITION.spec
+/** `uses`: links to where it is explained. */
+export function renderCrdReference(definition: (typeof DEFINITIONS)[keyof typeof DEFINITIONS], uses: string): string {
+  const { group, names, versions } = definition.spec
   const version = versions[0]!
   const { spec, status } = version.schema.openAPIV3Schema.properties as unknown as Record<string, Schema>
   return `<!-- Made by \`npm run manifests\` from src/operator/schema: change it there. -->
-# HeartbeatCheck
+# ${names.kind}
 
 \`${group}/${version.name}\`, kind \`${names.kind}\`, short name \`${names.shortNames.join('`, `')}\`, category \`${names.categories.join('`, `')}\`. How to use it:
-[HeartbeatChecks](../use/checks.md), [CronJobs](../use/cronjobs.md). In a cluster: \`kubectl explain hbc --recursive\`.
+${uses}. In a cluster: \`kubectl explain ${names.shortNames[0]} --recursive\`.
 
 ## Spec
 

@@ -39,10 +39,10 @@ ${ABOUT_SECRET}`,
   },
   'install-namespaced': {
     values: ['install', 'install-namespaced'],
-    about: `Heartbeat Operator for single namespaces, without rights in others. The CRD belongs to the cluster: an administrator
-of the cluster installs it.
+    about: `Heartbeat Operator for single namespaces, without rights in others. The CRDs belong to the cluster: an administrator
+of the cluster installs them.
 
-  kubectl apply -f crds/heartbeatchecks.yaml
+  kubectl apply -f crds/
   kubectl apply -f manifests/install-namespaced.yaml
 
 It watches its own namespace. Each further one in WATCH_NAMESPACES needs the same Roles and RoleBindings. To install it

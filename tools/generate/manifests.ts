@@ -1,12 +1,12 @@
 /**
- * What is made without Helm, by path: the CustomResourceDefinition from its schema, also as a template of the chart and as
- * a document, the schema of the chart's values, the table of them in its README, and its versions. The rest:
+ * What is made without Helm, by path: the CustomResourceDefinitions from their schemas, also as templates of the chart and
+ * as documents, the schema of the chart's values, the table of them in its README, and its versions. The rest:
  * installations.ts.
  */
 
 import { readFileSync } from 'node:fs'
 import { stringify } from 'yaml'
-import { RESOURCE_DEFINITION } from '../../src/operator/schema/definition.ts'
+import { DEFINITIONS } from '../../src/operator/schema/definition.ts'
 import { renderCrdReference } from './crd-reference.ts'
 import { renderValuesSchema } from './values-schema.ts'
 import { replaceValuesTable } from './values-table.ts'
@@ -18,15 +18,24 @@ const read = (path: string) => readFileSync(new URL(path, ROOT), 'utf8')
 
 export function renderManifests(): ReadonlyMap<string, string> {
   return new Map([
-    ['crds/heartbeatchecks.yaml', renderDefinition()],
-    ['docs/reference/crd.md', renderCrdReference()],
-    [`${CHART}/templates/crds/heartbeatchecks.yaml`, renderDefinitionTemplate()],
+    ...Object.entries(DEFINITIONS).flatMap(([name, definition]) => [
+      [`crds/${name}.yaml`, renderDefinition(definition)] as const,
+      [`${CHART}/templates/crds/${name}.yaml`, renderDefinitionTemplate(definition)] as const,
+    ]),
+    ['docs/reference/crd.md', renderCrdReference(DEFINITIONS.heartbeatchecks, USES.check)],
+    ['docs/reference/crd-channel.md', renderCrdReference(DEFINITIONS.heartbeatchannels, USES.channel)],
     [`${CHART}/Chart.yaml`, setVersions(read(`${CHART}/Chart.yaml`))],
     [`${CHART}/values.schema.json`, renderValuesSchema(read(`${CHART}/values.yaml`))],
     [`${CHART}/README.md`, replaceValuesTable(read(`${CHART}/README.md`), read(`${CHART}/values.yaml`))],
     ...WITH_IMAGE.map((path) => [path, setVersions(read(path))] as const),
   ])
 }
+
+/** Where each kind is explained. */
+const USES = {
+  check: '[HeartbeatChecks](../use/checks.md), [CronJobs](../use/cronjobs.md)',
+  channel: '[Channels as resources](../use/channels.md#as-resources)',
+} as const
 
 /** Documents that name the image, or its archive. */
 const WITH_IMAGE = ['docs/get-started/docker.md', 'docs/get-started/image.md']
@@ -39,26 +48,27 @@ function setVersions(text: string): string {
     .replace(/(?<=heartbeat-operator[:-])\d+\.\d+\.\d+/g, version)
 }
 
-function renderDefinition(): string {
+type Definition = (typeof DEFINITIONS)[keyof typeof DEFINITIONS]
+
+function renderDefinition(definition: Definition): string {
   const about = '# Made by `npm run manifests` from src/operator/schema: change it there.\n'
-  return about + stringify(RESOURCE_DEFINITION, { lineWidth: 120, aliasDuplicateObjects: false })
+  return about + stringify(definition, { lineWidth: 120, aliasDuplicateObjects: false })
 }
 
 /** What only the chart says of the definition, as Helm reads it: the rest holds no template. */
 const TEMPLATE_HEAD = `{{- if .Values.crds.enabled -}}
 {{- /* Made by \`npm run manifests\` from src/operator/schema: change it there. */ -}}
-{{- /* Without it every HeartbeatCheck, and all that it published, would go with the release. */ -}}
+{{- /* Without it every resource, and all that it published, would go with the release. */ -}}
 {{- $annotations := .Values.crds.keep | ternary (dict "helm.sh/resource-policy" "keep") dict -}}
 `
 const TEMPLATE_METADATA = `  {{- include "heartbeat-operator.meta" (list $ "" (dict "annotations" $annotations)) | nindent 2 }}
 `
 const TEMPLATE_TAIL = '{{- end }}\n'
 
-function renderDefinitionTemplate(): string {
-  const { labels: _, ...metadata } = RESOURCE_DEFINITION.metadata
-  const yaml = stringify({ ...RESOURCE_DEFINITION, metadata }, { lineWidth: 120, aliasDuplicateObjects: false })
-  if (yaml.includes('{{'))
-    throw new Error('the definition of HeartbeatCheck holds {{, which Helm would take for its own')
+function renderDefinitionTemplate(definition: Definition): string {
+  const { labels: _, ...metadata } = definition.metadata
+  const yaml = stringify({ ...definition, metadata }, { lineWidth: 120, aliasDuplicateObjects: false })
+  if (yaml.includes('{{')) throw new Error(`${metadata.name} holds {{, which Helm would take for its own`)
   const end = yaml.indexOf('spec:\n')
   return TEMPLATE_HEAD + yaml.slice(0, end) + TEMPLATE_METADATA + yaml.slice(end) + TEMPLATE_TAIL
 }

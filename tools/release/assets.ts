@@ -23,7 +23,12 @@ export async function makeAssets(digest: string, folder: string): Promise<string
   await mkdir(folder, { recursive: true })
   const version = await readVersion()
   await packageChart(digest, folder)
-  const files = ['manifests/install.yaml', 'manifests/install-namespaced.yaml', 'crds/heartbeatchecks.yaml']
+  const files = [
+    'manifests/install.yaml',
+    'manifests/install-namespaced.yaml',
+    'crds/heartbeatchecks.yaml',
+    'crds/heartbeatchannels.yaml',
+  ]
   const copies = files.map(async (file) => {
     const text = await readFile(join(ROOT, file), 'utf8')
     const path = join(folder, file.slice(file.lastIndexOf('/') + 1))

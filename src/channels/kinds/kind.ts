@@ -51,6 +51,11 @@ export interface KindConfig<Settings extends ChannelSettings, Input extends obje
   showToReader?(config: Shown): Shown
   /** Where it sends by HTTP, and the field of `config` with the URL. */
   urlsOf(settings: Settings): readonly { readonly url: string; readonly field: string }[]
+  /**
+   * The field of `config` that a HeartbeatChannel takes from a Secret. `orField`: exactly one of this field, written
+   * out, and a Secret; default: the field is never written out. Absent: the kind has no secret.
+   */
+  readonly inSecret?: { readonly field: string; readonly orField?: string }
   /** It sends through the mail server of SMTP_URL. */
   readonly needsSmtp?: true
   /** Of a kind with a secret that we make and show once. */

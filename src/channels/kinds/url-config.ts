@@ -47,5 +47,6 @@ export function urlConfig<Kind extends ChannelKind>(
     }),
     show: ({ url }) => ({ url: hidePath(url) }),
     urlsOf: ({ url }) => [{ url, field: 'url' }],
+    inSecret: { field: 'url' },
   }
 }

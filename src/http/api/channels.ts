@@ -95,9 +95,14 @@ const fields = {
   events: z.array(z.enum(CHECK_EVENT_TYPES)).meta({ description: EVENTS }),
   muted: z.boolean().meta({ description: MUTED }),
   after_seconds: field.integer(AFTER),
-  managed_by: z
-    .enum(CHANNEL_MANAGERS)
-    .meta({ description: '`configuration`: the channel of ALERTMANAGER_URL. The API cannot change it.' }),
+  managed_by: z.enum(CHANNEL_MANAGERS).meta({
+    description:
+      '`kubernetes`: a HeartbeatChannel declares it. `configuration`: the channel of ALERTMANAGER_URL. The API changes neither.',
+  }),
+  kubernetes: z
+    .object({ cluster: z.string(), namespace: z.string(), name: z.string() })
+    .optional()
+    .meta({ description: 'The HeartbeatChannel that declares it. Left out where none does.' }),
   warnings: z
     .array(z.string())
     .optional()
@@ -183,7 +188,7 @@ export const updateChannel = endpoint({
   params: ChannelParams,
   body: ChannelUpdate,
   response: Channel,
-  errors: ['conflict', 'channel_in_use'],
+  errors: ['conflict', 'channel_in_use', 'managed_by_kubernetes'],
   async handle({ context, caller, params, body }) {
     const { config, ...changes } = inCamelCase(body)
     const readAs = config === undefined ? {} : { readConfig: (stored: ChannelKind) => readConfig(stored, config) }
@@ -200,7 +205,7 @@ export const removeChannel = endpoint({
         'true: also a channel that some checks chose alone (otherwise 409, `channel_in_use`). These checks notify all channels again.',
     }),
   }),
-  errors: ['conflict', 'channel_in_use'],
+  errors: ['conflict', 'channel_in_use', 'managed_by_kubernetes'],
   handle: ({ context, caller, params, query }) => remove(context, caller, params.id, { force: query.force === 'true' }),
 })
 
@@ -221,11 +226,11 @@ export const rotateSecret = endpoint({
   response: field.shape('RotatedSecret', {
     secret: field.string('The new signing secret. It is not shown again. For 24 hours the previous secret signs, too.'),
   }),
-  errors: ['conflict'],
+  errors: ['conflict', 'managed_by_kubernetes'],
   handle: ({ context, caller, params }) => rotate(context, caller, params.id),
 })
 
-/** Warnings are shown where there are some. */
-function toShown({ kind, warnings, ...channel }: ChannelRecord) {
-  return { ...channel, kind, ...(warnings.length === 0 ? {} : { warnings }) }
+/** Warnings are shown where there are some, and its resource where there is one. */
+function toShown({ kind, warnings, kubernetes, ...channel }: ChannelRecord) {
+  return { ...channel, kind, ...(warnings.length === 0 ? {} : { warnings }), ...(kubernetes && { kubernetes }) }
 }

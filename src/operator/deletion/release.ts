@@ -1,5 +1,5 @@
 /**
- * Removes our finalizer from every HeartbeatCheck before the operator is uninstalled (`helm uninstall`): the resources
+ * Removes our finalizer from every resource before the operator is uninstalled (`helm uninstall`): the resources
  * can then be deleted without the operator, and no namespace hangs in Terminating. The status of each says that nothing
  * keeps it true. Checks and their URLs stay in the database; an operator that is installed again adds the finalizer
  * again.
@@ -12,18 +12,21 @@
 import type { KubernetesClient } from '../../kubernetes/client.ts'
 import { ApiError, hasStatus, TransportError } from '../../kubernetes/errors.ts'
 import { createLeaseObserver, readLease } from '../../kubernetes/lease.ts'
-import { type Condition, keyOf, toTime } from '../../kubernetes/objects.ts'
+import { type Condition, keyOf, type ResourceType, toTime } from '../../kubernetes/objects.ts'
 import type { Clock } from '../../runtime/clock.ts'
 import { StartFault } from '../../runtime/start-fault.ts'
 import {
+  CHANNEL_KIND,
   FINALIZER,
+  HEARTBEAT_CHANNELS,
   HEARTBEAT_CHECKS,
-  type HeartbeatCheck,
   INSTALLATION_ANNOTATION,
+  KIND,
   LEASE_NAME,
   STATUS_FIELD_MANAGER,
 } from '../heartbeat-check.ts'
 import { hasFinalizer, removeFinalizer } from '../resource/finalizer.ts'
+import type { Resource, ResourceKind } from '../resource/resource.ts'
 
 export interface ReleaseOptions {
   readonly client: KubernetesClient
@@ -64,16 +67,16 @@ export async function releaseFinalizers(given: ReleaseOptions): Promise<void> {
   const { clock, say, signal, takeOver } = options
   try {
     const ours = await waitUntilLeaseIsFree(options)
-    const isOurs = ({ status }: HeartbeatCheck) => [undefined, ours, takeOver].includes(status?.installation)
-    let released = 0
+    const isOurs = ({ status }: Resource) => [undefined, ours, takeOver].includes(status?.installation)
+    const released: string[] = []
     for (let rounds = 1; ; rounds += 1) {
       const round = await releaseOnce(options, isOurs)
-      released += round.released
+      released.push(...round.released)
       if (round.found === 0) {
         const kept = round.foreign.length === 0 ? null : describeKept(round.foreign, ours)
         if (kept !== null && ours === null) throw new ReleaseError(kept)
         if (kept !== null) say(kept)
-        if (kept === null || released > 0) say(describeDone(released))
+        if (kept === null || released.length > 0) say(describeDone(released))
         return
       }
       if (rounds === MAX_ROUNDS) throw new ReleaseError(describeLeft(round.failures))
@@ -109,6 +112,16 @@ async function waitUntilLeaseIsFree(options: Options): Promise<string | null> {
   }
 }
 
+const KINDS: readonly ResourceKind[] = [
+  { type: HEARTBEAT_CHECKS, kind: KIND },
+  { type: HEARTBEAT_CHANNELS, kind: CHANNEL_KIND },
+]
+
+interface Held {
+  readonly of: ResourceKind
+  readonly object: Resource
+}
+
 interface Failure {
   readonly key: string
   readonly message: string
@@ -117,23 +130,27 @@ interface Failure {
 interface Round {
   /** How many had our finalizer; at least one when the round was incomplete. */
   readonly found: number
-  readonly released: number
+  /** The kind of each that was released. */
+  readonly released: readonly string[]
   readonly failures: readonly Failure[]
   /** The installations whose resources keep the finalizer. These resources are not in `found`. */
   readonly foreign: readonly string[]
 }
 
-async function releaseOnce(options: Options, isOurs: (object: HeartbeatCheck) => boolean): Promise<Round> {
-  const held: HeartbeatCheck[] = []
+async function releaseOnce(options: Options, isOurs: (object: Resource) => boolean): Promise<Round> {
+  const held: Held[] = []
   const failures: Failure[] = []
   const foreign: string[] = []
   let isComplete = true
-  for (const namespace of options.namespaces ?? [undefined]) {
+  const places = (options.namespaces ?? [undefined]).flatMap((namespace) => KINDS.map((of) => ({ namespace, of })))
+  for (const { namespace, of } of places) {
     try {
-      const finalized = (await listAll(options, namespace)).filter(hasFinalizer)
-      held.push(...finalized.filter(isOurs))
+      const finalized = (await listAll(options, of.type, namespace)).filter(hasFinalizer)
+      held.push(...finalized.filter(isOurs).map((object) => ({ of, object })))
       foreign.push(...finalized.filter((object) => !isOurs(object)).map(({ status }) => status!.installation!))
     } catch (error) {
+      // Its definition was not applied, or is gone.
+      if (of.type !== HEARTBEAT_CHECKS && hasStatus(error, 404)) continue
       // A namespace that was deleted, or has lost its Role, keeps no other waiting.
       const isBarred = namespace !== undefined && hasStatus(error, 403)
       // The list expired between two pages: the next round begins with a new one.
@@ -142,30 +159,35 @@ async function releaseOnce(options: Options, isOurs: (object: HeartbeatCheck) =>
       if (isBarred) failures.push({ key: `those of the namespace ${namespace}`, message: error.message })
     }
   }
-  let released = 0
+  const released: string[] = []
   for (let from = 0; from < held.length; from += PAGE) {
-    const results = await Promise.all(held.slice(from, from + PAGE).map((object) => release(options, object)))
-    released += results.filter((failure) => failure === null).length
+    const page = held.slice(from, from + PAGE)
+    const results = await Promise.all(page.map((one) => release(options, one)))
+    released.push(...page.flatMap(({ of }, index) => (results[index] === null ? [of.kind] : [])))
     failures.push(...results.filter((failure) => failure !== null))
   }
   return { found: held.length + (isComplete ? 0 : 1), released, failures, foreign }
 }
 
-async function listAll({ client, signal }: Options, namespace: string | undefined): Promise<HeartbeatCheck[]> {
+async function listAll(
+  { client, signal }: Options,
+  type: ResourceType,
+  namespace: string | undefined,
+): Promise<Resource[]> {
   const where = { ...(namespace === undefined ? {} : { namespace }), signal, limit: PAGE }
-  let page = await client.list<HeartbeatCheck>(HEARTBEAT_CHECKS, where)
+  let page = await client.list<Resource>(type, where)
   const items = [...page.items]
   while (page.continueToken !== null) {
-    page = await client.list<HeartbeatCheck>(HEARTBEAT_CHECKS, { ...where, continueToken: page.continueToken })
+    page = await client.list<Resource>(type, { ...where, continueToken: page.continueToken })
     items.push(...page.items)
   }
   return items
 }
 
 /** Null: it is released. Fails too for a resource that was changed since the list; the next round handles it. */
-async function release({ client, clock }: ReleaseOptions, object: HeartbeatCheck): Promise<Failure | null> {
+async function release({ client, clock }: ReleaseOptions, { of, object }: Held): Promise<Failure | null> {
   try {
-    await reportUninstalled(client, await removeFinalizer(client, HEARTBEAT_CHECKS, object), clock.now())
+    await reportUninstalled(client, of, await removeFinalizer(client, of.type, object), clock.now())
     return null
   } catch (error) {
     // Without the right every other one would fail too.
@@ -178,35 +200,39 @@ async function release({ client, clock }: ReleaseOptions, object: HeartbeatCheck
 /** Its condition Ready becomes Unknown. Without the right, or when the resource was changed, the status stays. */
 async function reportUninstalled(
   client: KubernetesClient,
-  { metadata, status }: HeartbeatCheck,
+  { type, kind }: ResourceKind,
+  { metadata, status }: Resource,
   now: number,
 ): Promise<void> {
   const { namespace, name, resourceVersion, deletionTimestamp } = metadata
   const before = status?.conditions?.find((condition) => condition.type === 'Ready')
   if (before === undefined || deletionTimestamp !== undefined) return
   const lastTransitionTime = before.status === 'Unknown' ? before.lastTransitionTime : toTime(now)
-  const ready: Condition = { ...before, ...UNINSTALLED, lastTransitionTime }
+  const ready: Condition = { ...before, ...uninstalled(kind), lastTransitionTime }
   const conditions = status!.conditions!.map((condition) => (condition === before ? ready : condition))
   const patch = { metadata: { resourceVersion }, status: { conditions } }
   const writing = { subresource: 'status', fieldManager: STATUS_FIELD_MANAGER } as const
   try {
-    await client.mergePatch(HEARTBEAT_CHECKS, { namespace: namespace!, name }, patch, writing)
+    await client.mergePatch(type, { namespace: namespace!, name }, patch, writing)
   } catch (error) {
     if (!(error instanceof ApiError || error instanceof TransportError)) throw error
   }
 }
 
-const UNINSTALLED = {
-  status: 'Unknown',
-  reason: 'Uninstalled',
-  message:
-    'the operator was uninstalled: the state and all else in this status are of that time. Install it again, or delete this HeartbeatCheck',
-} as const
+const uninstalled = (kind: string) =>
+  ({
+    status: 'Unknown',
+    reason: 'Uninstalled',
+    message: `the operator was uninstalled: the state and all else in this status are of that time. Install it again, or delete this ${kind}`,
+  }) as const
 
-function describeDone(released: number): string {
-  if (released === 0) return `no HeartbeatCheck holds the finalizer ${FINALIZER}: nothing to do`
-  const what = released === 1 ? '1 HeartbeatCheck' : `${released} HeartbeatChecks`
-  return `the finalizer ${FINALIZER} is off ${what}; the checks themselves stay in the database`
+function describeDone(released: readonly string[]): string {
+  if (released.length === 0) return `no HeartbeatCheck holds the finalizer ${FINALIZER}: nothing to do`
+  const what = KINDS.flatMap(({ kind }) => {
+    const count = released.filter((one) => one === kind).length
+    return count === 0 ? [] : [`${count} ${kind}${count === 1 ? '' : 's'}`]
+  })
+  return `the finalizer ${FINALIZER} is off ${what.join(' and ')}; the checks themselves stay in the database`
 }
 
 function describeKept(foreign: readonly string[], ours: string | null): string {

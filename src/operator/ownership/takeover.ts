@@ -106,7 +106,7 @@ export function createTakeover(options: TakeoverOptions): Takeover {
   }
 
   async function reportForeign(key: string, object: HeartbeatCheck, owner: string): Promise<void> {
-    const message = describeForeign(owner, installation)
+    const message = describeForeign(KIND, owner, installation)
     const conditions = addForeign(object, message, service.now())
     // By an earlier start, or another replica, they may be there.
     if (!isDeepStrictEqual(conditions, object.status?.conditions))
@@ -201,9 +201,9 @@ export function createTakeover(options: TakeoverOptions): Takeover {
 }
 
 /** What is wrong with a resource of another installation, and what to do. */
-function describeForeign(owner: string, ours: string): string {
+export function describeForeign(kind: string, owner: string, ours: string): string {
   return (
-    `this HeartbeatCheck belongs to the installation ${owner}, so the installation ${ours} does not reconcile it: ` +
+    `this ${kind} belongs to the installation ${owner}, so the installation ${ours} does not reconcile it: ` +
     `if ${owner} no longer runs, take it over with the annotation ${TAKE_OVER_ANNOTATION}: ${owner} on this resource, ` +
     `or all of its resources with TAKE_OVER=${owner}; ` +
     'if both run, stop one, or let each watch other namespaces (WATCH_NAMESPACES)'

@@ -6,7 +6,7 @@ import { keyOf } from '../../kubernetes/objects.ts'
 import type { Priority } from '../../kubernetes/queue.ts'
 import { createWorkers } from '../../kubernetes/workers.ts'
 import type { HeartbeatCheck } from '../heartbeat-check.ts'
-import { createNamespaces } from '../namespaces/namespaces.ts'
+import { createNamespaces, type Namespaces } from '../namespaces/namespaces.ts'
 import type { NamespaceWatch } from '../namespaces/watch-namespaces.ts'
 import { ownershipOf } from '../ownership/ownership.ts'
 import { createStatusTurns, isMinorRun } from '../status/status-turns.ts'
@@ -46,6 +46,8 @@ export interface CheckControllerOptions extends CheckSettings {
 }
 
 export interface CheckController extends Controller {
+  /** What it knows of the Namespaces. */
+  readonly namespaces: Namespaces
   /** Its resource has changed. */
   add(key: string, priority: Priority): void
   /** A run of the source that this resource follows is recorded. */
@@ -166,6 +168,7 @@ export function createCheckController(term: Term, options: CheckControllerOption
   const parts: { stop(): Promise<void> }[] = []
   return {
     name: 'checks',
+    namespaces: projects,
     add: work.add,
     noteRun(key, run) {
       if (isMinorRun(run)) offerTurn(key)

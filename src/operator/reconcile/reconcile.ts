@@ -26,6 +26,7 @@ import { createPublisher, type PublisherOptions } from '../publish/publish.ts'
 import { conditionOf, cutMessage } from '../resource/conditions.ts'
 import { addFinalizer } from '../resource/finalizer.ts'
 import { hasRequest } from '../resource/reconcile-request.ts'
+import { stalledRetryMs } from '../resource/stalled.ts'
 import { readPausedUntil } from '../schema/paused-until.ts'
 import type { Service } from '../service.ts'
 import { createReporter, type SyncFindings } from '../status/report.ts'
@@ -79,6 +80,9 @@ export function createReconcile(options: ReconcilerOptions): Reconcile {
   const finalize = createFinalizer(options)
   const reads = new Map<string, Read>()
   const isForeign = (object: HeartbeatCheck) => ownershipOf(object, claims).kind === 'foreign'
+
+  const retryMsOf = (object: HeartbeatCheck) =>
+    stalledRetryMs(stalledOf(object)?.lastTransitionTime, service.now(), resyncMs)
 
   async function reconcile(key: string, signal: AbortSignal): Promise<ReconcileResult> {
     const hasTurn = turns.take(key)
@@ -164,7 +168,7 @@ export function createReconcile(options: ReconcilerOptions): Reconcile {
         published === null && !publishesNothing(object.spec) && check?.origin?.kubernetesAdopted !== true
       if (check !== null && isUnknown) check = await service.disarmCheck(cluster, check)
       const findings = { sync: { kind: 'stalled', reason, message }, published, ...found } as const
-      return { object, findings, check, result: { kind: 'stalled', retryMs: stalledRetryMs(object) } }
+      return { object, findings, check, result: { kind: 'stalled', retryMs: retryMsOf(object) } }
     }
   }
 
@@ -188,17 +192,6 @@ export function createReconcile(options: ReconcilerOptions): Reconcile {
     if (isTakeover && (change === 'restored' || change === 'replaced')) return
     const { type, ...event } = CHANGES[change === 'replaced' && target === null ? 'begun' : change]
     recordEvent(object, type, event)
-  }
-
-  /**
-   * No watch reports that a Secret may be adopted now, or that a project was created, and the person who did it waits
-   * for the effect. So a resource that stalled a moment ago is retried soon, and one that stalled long ago twice in a
-   * resync.
-   */
-  function stalledRetryMs(object: HeartbeatCheck): number {
-    const since = stalledOf(object)?.lastTransitionTime
-    const stalledMs = since === undefined ? 0 : service.now() - Date.parse(since)
-    return Math.min(resyncMs / 2, Math.max(resyncMs / 60, stalledMs / 2))
   }
 
   return reconcile

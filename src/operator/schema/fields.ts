@@ -127,7 +127,7 @@ interface SetOptions {
 }
 
 /** A list in which each item occurs once. */
-export function setOf<One extends z.ZodString | z.ZodInt>(one: One, { max, of, description }: SetOptions) {
+export function setOf<One extends z.ZodType<string | number>>(one: One, { max, of, description }: SetOptions) {
   return z
     .array(one, 'must be a list')
     .max(max, { error: `must have at most ${max} items`, abort: true })

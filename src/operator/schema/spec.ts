@@ -19,7 +19,7 @@ export const DELETION_POLICIES = ['Delete', 'Retain'] as const
 /** The property Bidi_Control of Unicode, which RE2 does not know by name. */
 const BIDI_CONTROL = String.raw`[\x{61C}\x{200E}\x{200F}\x{202A}-\x{202E}\x{2066}-\x{2069}]`
 
-const displayName = text({
+export const displayName = text({
   max: LIMITS.nameLength,
   description: `Name that people read in the dashboard and in alerts, 1 to ${LIMITS.nameLength} characters. Default: the first ${LIMITS.nameLength} characters of metadata.name. Example: Nightly backup`,
   rules: [

@@ -9,30 +9,75 @@ import { DESCRIPTION as REASONS_DESCRIPTION } from './reasons.ts'
 /** Words that more may join: an older definition must take what a newer operator writes. */
 const WORD_LENGTH = 63
 
-/** metav1.Condition, as Kubernetes' own generator writes it. */
-const Condition = z
-  .object({
-    type: z.string().meta({
-      description: 'Ready, Reconciling, Stalled, Published, DependenciesResolved or Up; further values may be added.',
-      maxLength: 316,
-      pattern: String.raw`^([a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])$`,
-    }),
-    status: z.enum(['True', 'False', 'Unknown']).meta({ description: 'True, False or Unknown.' }),
-    reason: z.string().meta({
-      description: REASONS_DESCRIPTION,
-      minLength: 1,
-      maxLength: 1_024,
-      pattern: '^[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?$',
-    }),
-    message: z.string().meta({ description: 'The reason in words, for people.', maxLength: 32_768 }),
-    lastTransitionTime: z.string().meta({ description: 'When the status last changed.', format: 'date-time' }),
-    observedGeneration: z
-      .int()
-      .min(0)
-      .optional()
-      .meta({ description: 'The metadata.generation that the condition describes.', format: 'int64' }),
+interface ConditionTexts {
+  readonly types: string
+  readonly reasons: string
+  /** What a statement is about. */
+  readonly about: string
+  /** What each type says. */
+  readonly meanings: string
+}
+
+/** A list of metav1.Condition, as Kubernetes' own generator writes it. */
+const conditions = ({ types, reasons, about, meanings }: ConditionTexts) =>
+  z.array(conditionOf({ types, reasons, about })).meta({
+    description: meanings,
+    maxItems: 16,
+    'x-kubernetes-list-type': 'map',
+    'x-kubernetes-list-map-keys': ['type'],
   })
-  .meta({ description: 'One statement about the resource or its job.' })
+
+const conditionOf = ({ types, reasons, about }: Omit<ConditionTexts, 'meanings'>) =>
+  z
+    .object({
+      type: z.string().meta({
+        description: `${types}; further values may be added.`,
+        maxLength: 316,
+        pattern: String.raw`^([a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])$`,
+      }),
+      status: z.enum(['True', 'False', 'Unknown']).meta({ description: 'True, False or Unknown.' }),
+      reason: z.string().meta({
+        description: reasons,
+        minLength: 1,
+        maxLength: 1_024,
+        pattern: '^[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?$',
+      }),
+      message: z.string().meta({ description: 'The reason in words, for people.', maxLength: 32_768 }),
+      lastTransitionTime: z.string().meta({ description: 'When the status last changed.', format: 'date-time' }),
+      observedGeneration: z
+        .int()
+        .min(0)
+        .optional()
+        .meta({ description: 'The metadata.generation that the condition describes.', format: 'int64' }),
+    })
+    .meta({ description: `One statement about ${about}.` })
+
+/** The fields that the status of each kind begins with. */
+export const begin = (texts: ConditionTexts) => ({
+  conditions: conditions(texts),
+  observedGeneration: z.int().min(0).meta({
+    description:
+      'The metadata.generation that this status describes. While it is lower, the operator has not handled the last change.',
+    format: 'int64',
+  }),
+  installation: text({
+    max: 36,
+    description:
+      'Id of the installation that reconciles this resource. Other installations leave this resource alone, but for a takeover.',
+  }),
+})
+
+/** How requests to reconcile were handled. */
+export const HANDLED = {
+  lastHandledReconcileTime: z.string().meta({
+    description: 'When the operator handled lastHandledReconcileRequest.',
+    format: 'date-time',
+  }),
+  lastHandledReconcileRequest: text({
+    max: REQUEST_LENGTH,
+    description: `Value of the annotation ${RECONCILE_ANNOTATION} that the operator handled last. A value of more than ${REQUEST_LENGTH} characters is here as its SHA-256.`,
+  }),
+}
 
 /** A CronJob with `Allow` may have many Jobs at once; the status names some. */
 export const MAX_ACTIVE = 20
@@ -80,22 +125,12 @@ const lastRun = z
 
 export const Status = z
   .object({
-    conditions: z.array(Condition).meta({
-      description:
+    ...begin({
+      types: 'Ready, Reconciling, Stalled, Published, DependenciesResolved or Up',
+      reasons: REASONS_DESCRIPTION,
+      about: 'the resource or its job',
+      meanings:
         'Ready: the service holds this spec, and the ping URL is published, whatever the job does. Reconciling: the operator tries again; Stalled: a person must change something first; Published: the ping URL is written; DependenciesResolved: all names of spec.dependsOn are in effect. Up: the job itself is fine.',
-      maxItems: 16,
-      'x-kubernetes-list-type': 'map',
-      'x-kubernetes-list-map-keys': ['type'],
-    }),
-    observedGeneration: z.int().min(0).meta({
-      description:
-        'The metadata.generation that this status describes. While it is lower, the operator has not handled the last change.',
-      format: 'int64',
-    }),
-    installation: text({
-      max: 36,
-      description:
-        'Id of the installation that reconciles this resource. Other installations leave this resource alone, but for a takeover.',
     }),
     checkId: text({
       max: 36,
@@ -135,14 +170,7 @@ export const Status = z
         'When the job last completed. The operator writes a new time with another change, or else after half the interval of the job, at most once a minute.',
       format: 'date-time',
     }),
-    lastHandledReconcileTime: z.string().meta({
-      description: 'When the operator handled lastHandledReconcileRequest.',
-      format: 'date-time',
-    }),
-    lastHandledReconcileRequest: text({
-      max: REQUEST_LENGTH,
-      description: `Value of the annotation ${RECONCILE_ANNOTATION} that the operator handled last. A value of more than ${REQUEST_LENGTH} characters is here as its SHA-256.`,
-    }),
+    ...HANDLED,
     published: z
       .object({
         kind: text({ max: WORD_LENGTH, description: 'Secret or ConfigMap; further values may be added.' }),

@@ -2,19 +2,10 @@
 
 import { AppError } from '../../domain/errors.ts'
 import { describeInvalid } from '../heartbeat-check.ts'
+import { StalledResource } from '../resource/stalled.ts'
 import type { StalledReason } from '../schema/reasons.ts'
 
-export class Stalled extends Error {
-  readonly reason: StalledReason
-  /** What is wrong is in the source that the resource follows. */
-  readonly isOfSource: boolean
-
-  constructor(reason: StalledReason, message: string, isOfSource = false) {
-    super(message)
-    this.reason = reason
-    this.isOfSource = isOfSource
-  }
-}
+export class Stalled extends StalledResource<StalledReason> {}
 
 /** For what may be unknown: none where a person has to correct something first. */
 export function noneIfStalled(error: unknown): never[] {

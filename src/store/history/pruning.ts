@@ -137,6 +137,7 @@ const AGED = {
   login_addresses: 'last_at',
   rate_windows: 'started_at',
   tombstones: 'deleted_at',
+  declared_channels: 'deleted_at',
   silences: 'ends_at',
   audit_log: 'id',
 } as const

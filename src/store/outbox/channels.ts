@@ -9,6 +9,7 @@ import type { ChannelKind } from '../../domain/channel.ts'
 import type { Instant } from '../../domain/check.ts'
 import type { CheckEventType } from '../../domain/event.ts'
 import type { PageRequest } from '../../domain/page.ts'
+import type { Resource } from '../checks/checks.ts'
 import type { Queryable } from '../postgres/database.ts'
 import { timestamp } from '../postgres/instants.ts'
 
@@ -30,6 +31,11 @@ export interface ChannelRow {
   readonly createdAt: Instant
 }
 
+/** With the resource that declares it; null: none. */
+export interface OwnedChannelRow extends ChannelRow {
+  readonly resource: Resource | null
+}
+
 export type SealedChannel = Pick<ChannelRow, 'id' | 'kind'> & { readonly sealed: Buffer; readonly sealedWith: Buffer }
 
 const FAILED_AT_ONCE = 10_000
@@ -37,6 +43,11 @@ const FAILED_AT_ONCE = 10_000
 /** The columns of a ChannelRow, from `channels c`. */
 export const CHANNEL_COLUMNS = `c.id, c.organization_id as "organizationId", c.project_id as "projectId", c.kind, c.name, c.sealed,
   c.sealed_with as "sealedWith", c.event_types as "eventTypes", c.muted, c.after_seconds as "afterSeconds", c.created_at as "createdAt"`
+
+/** Those of an OwnedChannelRow. */
+const OWNED_COLUMNS = `${CHANNEL_COLUMNS}, (
+    select jsonb_build_object('cluster', d.kubernetes_cluster, 'namespace', d.kubernetes_namespace, 'name', d.kubernetes_name)
+    from declared_channels d where d.channel_id = c.id) as resource`
 
 /** $1 organization, $2 project of the tenant or null. */
 const VISIBLE = `(c.organization_id = $1 and ($2::uuid is null or c.project_id = $2)
@@ -52,9 +63,9 @@ export async function listChannelRows(
   db: Queryable,
   tenant: Tenant,
   { limit, after }: PageRequest,
-): Promise<ChannelRow[]> {
-  const { rows } = await db.query<ChannelRow>(
-    `select ${CHANNEL_COLUMNS} from channels c
+): Promise<OwnedChannelRow[]> {
+  const { rows } = await db.query<OwnedChannelRow>(
+    `select ${OWNED_COLUMNS} from channels c
       where ${VISIBLE} and ($4::uuid is null or (c.created_at, c.id) > ($3::timestamptz, $4))
       order by c.created_at, c.id limit $5`,
     [tenant.organizationId, tenant.projectId, timestamp(after?.at ?? null), after?.id ?? null, limit],
@@ -72,7 +83,7 @@ export async function isEventWanted(tx: Queryable, type: CheckEventType): Promis
   return rows[0]!.wanted
 }
 
-const LOCKS = { none: '', change: 'for update', keep: 'for key share' } as const
+const LOCKS = { none: '', change: 'for update of c', keep: 'for key share of c' } as const
 
 /**
  * Null when the tenant has no such channel. `lock`: until the transaction ends it cannot be changed or removed, or with
@@ -83,9 +94,9 @@ export async function findChannelRow(
   tenant: Tenant,
   id: string,
   lock: keyof typeof LOCKS = 'none',
-): Promise<ChannelRow | null> {
-  const text = `select ${CHANNEL_COLUMNS} from channels c where ${VISIBLE} and c.id = $3 ${LOCKS[lock]}`
-  const { rows } = await db.query<ChannelRow>(text, [tenant.organizationId, tenant.projectId, id])
+): Promise<OwnedChannelRow | null> {
+  const text = `select ${OWNED_COLUMNS} from channels c where ${VISIBLE} and c.id = $3 ${LOCKS[lock]}`
+  const { rows } = await db.query<OwnedChannelRow>(text, [tenant.organizationId, tenant.projectId, id])
   return rows[0] ?? null
 }
 

@@ -1,5 +1,6 @@
 import type { Tenant } from '../../domain/access.ts'
 import type { Instant } from '../../domain/check.ts'
+import { notFound } from '../../domain/errors.ts'
 import { isUuid } from '../../domain/ids.ts'
 import type { PageRequest } from '../../domain/page.ts'
 import type { Queryable } from '../postgres/database.ts'
@@ -98,6 +99,15 @@ export async function listProjects(
     [tenant.organizationId, tenant.projectId, timestamp(after?.at ?? null), after?.id ?? null, limit],
   )
   return rows
+}
+
+/** Throws AppError `not_found`. */
+export async function findOrganizationOf(db: Queryable, projectId: string): Promise<string> {
+  const { rows } = await db.query<{ id: string }>('select organization_id as id from projects where id = $1', [
+    projectId,
+  ])
+  if (rows[0] === undefined) throw notFound('project')
+  return rows[0].id
 }
 
 export async function findOldestProject(db: Queryable, organizationId: string): Promise<string | null> {

@@ -56,8 +56,8 @@ export async function installRights(): Promise<string> {
 }
 
 /** A scene whose operator has the rights of the cluster-wide installation, from the first test of the file to its last. */
-export const useInstalled = (changes: Partial<OperatorOptions> = {}) =>
-  use(async () => startScene(await reach(cluster, await installRights()), changes, INSTALLED))
+export const useInstalled = (changes: Partial<OperatorOptions> = {}, environment: Record<string, string> = {}) =>
+  use(async () => startScene(await reach(cluster, await installRights()), changes, INSTALLED, environment))
 
 /** Resolves when the API server enforces the policy of the cluster-wide installation: a moment after it was applied. */
 export async function whenPolicyIsEnforced(): Promise<void> {
@@ -117,12 +117,16 @@ export async function kubeconfigOf(namespace: string): Promise<string> {
 /** Lets the resources go that other files left in a namespace that is being deleted: an operator with another database leaves them to their owner. */
 export async function releaseDeleted(): Promise<void> {
   const group = '/apis/heartbeat-operator.io/v1'
-  const { body } = await cluster.api('GET', `${group}/heartbeatchecks`)
-  const deleted = (body.items as KubernetesObject[]).filter(({ metadata }) => metadata.deletionTimestamp !== undefined)
-  for (const { metadata } of deleted)
-    await cluster.api('PATCH', `${group}/namespaces/${metadata.namespace}/heartbeatchecks/${metadata.name}`, {
-      metadata: { finalizers: null },
-    })
+  for (const plural of ['heartbeatchecks', 'heartbeatchannels']) {
+    const { body } = await cluster.api('GET', `${group}/${plural}`)
+    const deleted = (body.items as KubernetesObject[]).filter(
+      ({ metadata }) => metadata.deletionTimestamp !== undefined,
+    )
+    for (const { metadata } of deleted)
+      await cluster.api('PATCH', `${group}/namespaces/${metadata.namespace}/${plural}/${metadata.name}`, {
+        metadata: { finalizers: null },
+      })
+  }
 }
 
 export interface PingPort extends AsyncDisposable {

@@ -2,9 +2,10 @@ import { randomUUID } from 'node:crypto'
 import { describe, expect, it } from 'vitest'
 import type { ChannelContext } from '../../../src/channels/context.ts'
 import { resealChannels } from '../../../src/channels/reseal.ts'
-import { createSealer } from '../../../src/channels/seal.ts'
+import { createPublicSealer, createSealer, type OpeningSealer } from '../../../src/channels/seal.ts'
 import { updateChannel } from '../../../src/channels/update-channel.ts'
 import { INSTALLATION_CHANNEL_ID } from '../../../src/domain/channel.ts'
+import { findSealingKey, saveSealingKey } from '../../../src/store/leases/sealing-key.ts'
 import { useEach } from '../../support/use.ts'
 import { useOrganization } from '../auth/fixtures.ts'
 import { aChannel, contextOf, KEY, openStored, readSealed } from './fixture.ts'
@@ -95,5 +96,40 @@ describe('resealing', () => {
     }
     expect(await resealChannels(slow)).toEqual({ resealed: 0, unreadable: 0 })
     expect(await openStored(ofNewKey(), id)).toMatchObject({ url: 'https://changed.example/' })
+  })
+})
+
+describe('channels that were sealed without SECRET_KEY', () => {
+  const sealFor = async ({ publicKey }: OpeningSealer) => {
+    const sealer = createPublicSealer(publicKey)
+    return aChannel(contextOf(test.database, { sealer }), acme.id, {
+      kind: 'slack',
+      config: { url: 'https://a.example/x' },
+    })
+  }
+  const SETTINGS = { kind: 'slack', url: 'https://a.example/x' }
+
+  it('are read, and sealed under the current key at the next start', async () => {
+    const { id } = await sealFor(createSealer(KEY))
+    expect(await openStored(before, id)).toEqual(SETTINGS)
+    expect(await resealChannels(before)).toEqual({ resealed: 1, unreadable: 0 })
+    expect((await readSealed(test.database, id)).sealedWith).toEqual(before.sealer.keyId)
+    expect(await openStored(before, id)).toEqual(SETTINGS)
+  })
+
+  it('are read after SECRET_KEY was replaced, by the previous one', async () => {
+    const { id } = await sealFor(createSealer(KEY))
+    expect(await resealChannels(ofNewKey())).toEqual({ resealed: 0, unreadable: 1 })
+    expect(await resealChannels(after)).toEqual({ resealed: 1, unreadable: 0 })
+    expect(await openStored(ofNewKey(), id)).toEqual(SETTINGS)
+  })
+
+  it('are sealed for the key of the api role that started last', async () => {
+    expect(await findSealingKey(test.database)).toBeNull()
+    for (const key of [KEY, NEW_KEY, NEW_KEY]) {
+      const { publicKey } = createSealer(key)
+      await saveSealingKey(test.database, publicKey)
+      expect(await findSealingKey(test.database)).toEqual(publicKey)
+    }
   })
 })

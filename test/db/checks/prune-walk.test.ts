@@ -97,7 +97,7 @@ describe('the pruner', () => {
     const outcomes: unknown[] = []
     do outcomes.push(await run(going))
     while (outcomes.at(-1) === 'again')
-    expect(outcomes).toHaveLength(13)
+    expect(outcomes).toHaveLength(14)
     expect(pruned).toEqual([2])
     await addPingRow(fixture, check.key, NOW + 9)
     expect(await run(going)).toBe('again')
@@ -176,8 +176,8 @@ describe('the pruner', () => {
     let runs = 0
     while ((await run(going).catch(() => 'failed')) !== 'done') runs += 1
     await mend()
-    // Eleven more tables, and then the batches of the last one.
-    expect(runs).toBe(11 + 7)
+    // Twelve more tables, and then the batches of the last one.
+    expect(runs).toBe(12 + 7)
     fixture.clock.time += 199_999
     expect(await run(going)).toBe('done')
     fixture.clock.time += 1

@@ -587,6 +587,33 @@ describe('pages of a channel', () => {
     expect(await read(id)).toMatchObject({ name: 'Pager', muted: false })
   })
 
+  it('of a channel that a HeartbeatChannel declares name it, and change nothing', async () => {
+    const id = await makeChannel()
+    await api.database.query(
+      `insert into declared_channels (kubernetes_cluster, kubernetes_namespace, kubernetes_name, channel_id)
+        values ('prod', 'shop', $2, $1)`,
+      [id, HOSTILE],
+    )
+    const path = `/channels/${id}`
+    const { text } = await admin.get(path)
+    expect(text).toContain('managed by Kubernetes')
+    expect(text).toContain(`shop/${ESCAPED}`)
+    expect(text).not.toContain(HOSTILE)
+    expect(text).toContain('Send a test')
+    expect(text).not.toMatch(/href="[^"]*\/(edit|delete|mute|rotate-secret)"|New secret/)
+    expect((await reader.get(path)).text).toContain('managed by Kubernetes')
+    for (const rest of ['/edit', '/mute', '/delete', '/rotate-secret']) {
+      expect((await admin.get(path + rest)).status, rest).toBe(409)
+      expect((await admin.post(path + rest, FORM)).status, rest).toBe(409)
+    }
+    expect((await admin.post(`${path}/unmute`, FORM)).status).toBe(409)
+    expect(await read(id)).toMatchObject({
+      name: 'Pager',
+      managed_by: 'kubernetes',
+      kubernetes: { cluster: 'prod', namespace: 'shop', name: HOSTILE },
+    })
+  })
+
   it('of the channel of the installation show no address, and change nothing', async () => {
     await api.database.query(
       `insert into channels (id, kind, name, event_types, created_at, seen_at) values ($1, 'alertmanager', 'Of the installation', '{check.down}', now(), now())`,

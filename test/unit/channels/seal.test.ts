@@ -2,7 +2,7 @@ import { hkdfSync } from 'node:crypto'
 import { describe, expect, it } from 'vitest'
 import type { SlackSettings } from '../../../src/channels/kinds/slack/config.ts'
 import type { WebhookSettings } from '../../../src/channels/kinds/webhook/config.ts'
-import { createSealer, UnreadableSettings } from '../../../src/channels/seal.ts'
+import { createPublicSealer, createSealer, UnreadableSettings } from '../../../src/channels/seal.ts'
 
 const OLD = Buffer.alloc(32, 1)
 const NEW = Buffer.alloc(32, 2)
@@ -104,5 +104,52 @@ describe('the id of a key', () => {
       expect(() => createSealer(Buffer.alloc(length))).toThrow(`a SECRET_KEY has ${length} bytes, 32 are needed`)
       expect(() => createSealer(OLD, [Buffer.alloc(length)])).toThrow('32 are needed')
     }
+  })
+})
+
+describe('settings that were sealed without SECRET_KEY', () => {
+  const sealAs = (secretKey: Buffer) => createPublicSealer(createSealer(secretKey).publicKey).seal(CHANNEL, settings)
+
+  it('open with SECRET_KEY, for the same channel', () => {
+    expect(createSealer(OLD).open(CHANNEL, sealAs(OLD))).toEqual(settings)
+    expect(createSealer(OLD).open(CHANNEL.toUpperCase(), sealAs(OLD))).toEqual(settings)
+    expect(() => createSealer(OLD).open(OTHER, sealAs(OLD))).toThrow(/are damaged/)
+  })
+
+  it('do not open with what sealed them', () => {
+    const sealer = createPublicSealer(createSealer(OLD).publicKey)
+    expect(() => sealer.open(CHANNEL, sealer.seal(CHANNEL, settings))).toThrow(UnreadableSettings)
+  })
+
+  it('hide their content, and whether two are equal', () => {
+    const sealed = Array.from({ length: 20 }, () => sealAs(OLD).sealed)
+    for (const bytes of sealed) expect(bytes.toString('latin1')).not.toMatch(/whsec|example|geheim|webhook/)
+    expect(new Set(sealed.map((bytes) => bytes.toString('hex', 0, 32))).size).toBe(20)
+    expect(new Set(sealed.map((bytes) => bytes.toString('hex', 32, 64))).size).toBe(20)
+  })
+
+  it('open under a previous key, and under no other one', () => {
+    expect(createSealer(NEW, [Buffer.alloc(32, 9), OLD]).open(CHANNEL, sealAs(OLD))).toEqual(settings)
+    expect(() => createSealer(NEW).open(CHANNEL, sealAs(OLD))).toThrow(/sealed under another SECRET_KEY/)
+    const claimed = { sealed: sealAs(OLD).sealed, sealedWith: sealAs(NEW).sealedWith }
+    expect(() => createSealer(NEW).open(CHANNEL, claimed)).toThrow(/are damaged/)
+  })
+
+  it('do not open when any byte of them was changed, or some are missing', () => {
+    const sealer = createSealer(OLD)
+    const { sealed, sealedWith } = sealAs(OLD)
+    for (let place = 0; place < sealed.length; place += 1) {
+      const changed = Buffer.from(sealed)
+      changed[place]! ^= 1
+      expect(() => sealer.open(CHANNEL, { sealed: changed, sealedWith }), `byte ${place}`).toThrow(/are damaged/)
+      const cut = sealed.subarray(0, place)
+      expect(() => sealer.open(CHANNEL, { sealed: cut, sealedWith }), `${place} bytes`).toThrow(/are damaged/)
+    }
+  })
+
+  it('have the key of RFC 7748 of SECRET_KEY, whichever process derives it', () => {
+    expect(createSealer(OLD).publicKey).toHaveLength(32)
+    expect(createSealer(OLD).publicKey).toEqual(createSealer(Buffer.from(OLD)).publicKey)
+    expect(createSealer(OLD).publicKey).not.toEqual(createSealer(NEW).publicKey)
   })
 })

@@ -6,10 +6,10 @@ watched. (list $ "ClusterRole")
 {{- $isCluster := eq (index . 1) "ClusterRole" -}}
 {{- $root := index . 0 -}}
 - apiGroups: [heartbeat-operator.io]
-  resources: [heartbeatchecks]
+  resources: [heartbeatchecks, heartbeatchannels]
   verbs: [get, list, watch, patch]
 - apiGroups: [heartbeat-operator.io]
-  resources: [heartbeatchecks/status]
+  resources: [heartbeatchecks/status, heartbeatchannels/status]
   verbs: [update, patch]
 {{- if not (and $isCluster (eq $root.Values.rbac.secrets "namespaces")) }}
 {{ include "heartbeat-operator.publisherRules" $root }}
@@ -32,7 +32,7 @@ watched. (list $ "ClusterRole")
 
 {{/* The right to publish. */}}
 {{- define "heartbeat-operator.publisherRules" -}}
-# The ping URLs.
+# The ping URLs, and the Secrets of HeartbeatChannels.
 - apiGroups: [""]
   resources: [secrets, configmaps]
   verbs: [get, create, patch, delete]

@@ -96,4 +96,5 @@ export const appriseConfig: KindConfig<AppriseSettings, AppriseConfig, AppriseCo
     ...(urls && { urls: hideAll(urls) }),
   }),
   urlsOf: ({ url }) => [{ url, field: 'url' }],
+  inSecret: { field: 'urls', orField: 'key' },
 }

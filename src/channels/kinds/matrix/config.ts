@@ -64,4 +64,5 @@ export const matrixConfig: KindConfig<MatrixSettings, MatrixConfig, MatrixConfig
     token: hideAll(token),
   }),
   urlsOf: ({ homeserver }) => [{ url: homeserver, field: 'homeserver' }],
+  inSecret: { field: 'token' },
 }

@@ -81,4 +81,5 @@ export const ntfyConfig: KindConfig<NtfySettings, NtfyConfig, NtfyConfig> = {
   toSettings: (config, stored) => ({ kind: 'ntfy', ...revealServer(config, stored) }),
   show: ({ kind: _, ...config }) => hideServer(config),
   urlsOf: ({ url = NTFY_URL }) => [{ url, field: 'url' }],
+  inSecret: { field: 'token' },
 }

@@ -78,4 +78,5 @@ export const pagerdutyConfig: KindConfig<PagerdutySettings, PagerdutyConfig, Pag
     ...(url === undefined ? {} : { url: hidePath(url) }),
   }),
   urlsOf: ({ url = ENQUEUE_URL }) => [{ url, field: 'url' }],
+  inSecret: { field: 'routing_key' },
 }

@@ -94,4 +94,5 @@ export const telegramConfig: KindConfig<TelegramSettings, TelegramConfig, Telegr
   toSettings: (config, stored) => ({ kind: 'telegram', ...revealServer(config, stored) }),
   show: ({ kind: _, ...config }) => hideServer(config),
   urlsOf: ({ url = TELEGRAM_URL }) => [{ url, field: 'url' }],
+  inSecret: { field: 'token' },
 }

@@ -44,6 +44,7 @@ export const webhookConfig: KindConfig<WebhookSettings, WebhookConfig, WebhookCo
   // In many services the path of a webhook is its credential.
   showToReader: ({ url }) => ({ url: hidePath(url) }),
   urlsOf: ({ url }) => [{ url, field: 'url' }],
+  inSecret: { field: 'url', orField: 'url' },
   secret: {
     newest: ({ secrets }) => secrets[0]!.secret,
     rotate: (settings, now) => ({ ...settings, secrets: rotateSecrets(settings.secrets, now) }),

@@ -14,6 +14,7 @@ import { clientOf } from '../../../support/operator.ts'
 import { useEach } from '../../../support/use.ts'
 
 const CHECKS = { group: 'heartbeat-operator.io', version: 'v1', plural: 'heartbeatchecks', kind: 'HeartbeatCheck' }
+const CHANNELS = { ...CHECKS, plural: 'heartbeatchannels', kind: 'HeartbeatChannel' }
 const LEASES = { group: 'coordination.k8s.io', version: 'v1', plural: 'leases', kind: 'Lease' }
 const OURS = 'heartbeat-operator.io/cleanup'
 const LEASE = { namespace: 'monitoring', name: 'heartbeat-operator' }
@@ -72,6 +73,28 @@ describe('the finalizer', () => {
     expect(patches()).toHaveLength(450)
     expect(said).toEqual([
       'the finalizer heartbeat-operator.io/cleanup is off 450 HeartbeatChecks; the checks themselves stay in the database',
+    ])
+  })
+
+  it('is taken off HeartbeatChannels too', async () => {
+    server.add(CHANNELS)
+    put('shop/check', [OURS])
+    const metadata = { namespace: 'shop', name: 'ops', finalizers: [OURS] } as unknown as FakeObject['metadata']
+    const channels = server.collection(CHANNELS)
+    const ready = { type: 'Ready', status: 'True', reason: 'Synced', message: 'y', lastTransitionTime: AT }
+    channels.create({ metadata, spec: { ntfy: { topic: 'ops' } }, status: { conditions: [ready] } } as never)
+    await release()
+    expect(channels.get('shop/ops').metadata.finalizers ?? []).toEqual([])
+    const { status } = channels.get('shop/ops') as unknown as { status: { conditions: object[] } }
+    expect(status.conditions).toEqual([
+      expect.objectContaining({
+        status: 'Unknown',
+        reason: 'Uninstalled',
+        message: expect.stringMatching(/or delete this HeartbeatChannel$/),
+      }),
+    ])
+    expect(said).toEqual([
+      'the finalizer heartbeat-operator.io/cleanup is off 1 HeartbeatCheck and 1 HeartbeatChannel; the checks themselves stay in the database',
     ])
   })
 

@@ -185,6 +185,7 @@ ${warnings.map((warning) => html`<p class="warning" role="status">${sentence(war
 ${isInClear ? html`<p class="warning" role="status">The URL is http: what is sent can be read on its way. Use https where the network is not trusted.</p>` : ''}
 ${muted ? html`<p>It receives tests only. What happens meanwhile is not sent later.</p>` : ''}
 ${managedBy === 'configuration' ? html`<p>It belongs to the configuration of the installation (<code>ALERTMANAGER_URL</code>) and serves all organizations.</p>` : ''}
+${channel.kubernetes === null ? '' : declaredBy(channel.kubernetes)}
 ${includesScope(caller.scope, 'admin') ? actions(channel, pending.length > 0) : ''}
 ${test === undefined ? '' : lastTest(test, now)}
 ${facts([
@@ -216,7 +217,7 @@ ${isWaiting ? html`<a href="/channels/${test.channelId}">Show the outcome</a>` :
 
 function actions({ id, kind, muted, managedBy }: ChannelRecord, hasPending: boolean): Html {
   const test = html`<form method="post" action="/channels/${id}/test"><button type="submit">Send a test</button></form>`
-  if (managedBy === 'configuration') return html`<nav class="buttons" aria-label="Actions">${test}</nav>`
+  if (managedBy !== 'api') return html`<nav class="buttons" aria-label="Actions">${test}</nav>`
   const post = (what: string, text: string) =>
     html`<form method="post" action="/channels/${id}/${what}"><button type="submit" class="secondary outline">${text}</button></form>`
   const link = (what: string, text: string) =>
@@ -262,10 +263,16 @@ async function deleteChannel(request: Request): Promise<Page | Redirect> {
   }
 }
 
-/** Throws AppError `not_found`, and `conflict` for the channel of the installation. */
+function declaredBy({ cluster, namespace, name }: NonNullable<ChannelRecord['kubernetes']>): Html {
+  return html`<p>It is managed by Kubernetes: the HeartbeatChannel <code>${isolated(`${namespace}/${name}`)}</code> in the cluster <code>${isolated(cluster)}</code> declares it. Change or delete that one instead.</p>`
+}
+
+/** Throws AppError `not_found`, `conflict` for the channel of the installation, `managed_by_kubernetes` for a declared one. */
 export async function findChangeable({ context, caller, params }: Request): Promise<ChannelRecord> {
   const channel = await getChannel(context, caller, params.id!)
-  if (channel.managedBy !== 'configuration') return channel
+  if (channel.managedBy === 'api') return channel
+  if (channel.kubernetes !== null)
+    throw new AppError('managed_by_kubernetes', { what: 'channel', resource: channel.kubernetes })
   throw new AppError('conflict', 'the channel belongs to the configuration: change ALERTMANAGER_URL instead')
 }
 

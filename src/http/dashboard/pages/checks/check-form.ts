@@ -78,7 +78,7 @@ async function createIn({ context, caller }: Request, input: NewCheck): Promise<
 async function listChoices(request: Request) {
   const all = listChannels(request.context, request.caller, { limit: PAGE_LIMIT, after: null })
   const [projects, { rows }] = await Promise.all([listAllProjects(request), all])
-  return { projects, channels: rows.filter(({ managedBy }) => managedBy === 'api') }
+  return { projects, channels: rows.filter(({ managedBy }) => managedBy !== 'configuration') }
 }
 
 type Choices = Awaited<ReturnType<typeof listChoices>>

@@ -1,0 +1,89 @@
+/** Computes the status of a HeartbeatChannel from the findings of a reconcile. Pure. */
+
+import type { ChannelDeliveries } from '../../channels/declare-channel.ts'
+import { CHANNEL_KINDS } from '../../domain/channel.ts'
+import type { Instant } from '../../domain/check.ts'
+import { toTime } from '../../kubernetes/objects.ts'
+import {
+  conditionOf,
+  cutMessage,
+  describeSync,
+  type Statement,
+  type Sync,
+  toCondition,
+} from '../resource/conditions.ts'
+import { handledRequest } from '../resource/reconcile-request.ts'
+import type {
+  ChannelStalledReason,
+  DELIVERING_REASONS,
+  HeartbeatChannel,
+  HeartbeatChannelStatus,
+} from '../schema/channel.ts'
+
+export interface ChannelFindings {
+  /** The id of this installation. */
+  readonly installation: string
+  readonly sync: Sync<ChannelStalledReason>
+  /** Null: the service has no channel. */
+  readonly deliveries: ChannelDeliveries | null
+}
+
+/** So long a delivery may wait before its channel counts as not delivering. */
+export const UNDELIVERED_MS = 300_000
+/** The time of the last delivery follows deliveries at most this often. */
+const LAST_DELIVERY_STEP_MS = 60_000
+
+const SYNCED = 'the service holds this specification, and the value of its Secret if it has one'
+
+export function computeChannelStatus(
+  object: HeartbeatChannel,
+  { installation, sync, deliveries }: ChannelFindings,
+  now: Instant,
+): HeartbeatChannelStatus {
+  const statements: Statement[] = [...describeSync(sync, SYNCED)]
+  if (deliveries !== null) statements.push(describeDelivering(object, deliveries, now))
+  const kind = CHANNEL_KINDS.find((kind) => object.spec[kind] !== undefined)
+  return {
+    observedGeneration: object.metadata.generation ?? 0,
+    installation,
+    ...(deliveries === null ? {} : { channelId: deliveries.channelId }),
+    ...(kind === undefined ? {} : { kind }),
+    ...lastDeliveryOf(object, deliveries),
+    ...(sync.kind === 'retrying' ? {} : handledRequest(object, now)),
+    conditions: statements.map((statement) => toCondition(object, statement, now)),
+  }
+}
+
+/** Whether the status shows something else than what the deliveries say now. */
+export function isOutdated(object: HeartbeatChannel, deliveries: ChannelDeliveries, now: Instant): boolean {
+  if (!deliveries.exists) return true
+  const { status, reason, message } = describeDelivering(object, deliveries, now)
+  const shown = conditionOf(object.status, 'Delivering')
+  const isSame = shown?.status === status && shown.reason === reason && shown.message === cutMessage(message)
+  return !isSame || lastDeliveryOf(object, deliveries).lastDeliveryTime !== object.status?.lastDeliveryTime
+}
+
+function lastDeliveryOf({ status }: HeartbeatChannel, deliveries: ChannelDeliveries | null) {
+  const shown = status?.lastDeliveryTime
+  const at = deliveries?.lastDeliveredAt ?? null
+  if (at === null) return shown === undefined ? {} : { lastDeliveryTime: shown }
+  const isDue = shown === undefined || Math.abs(at - Date.parse(shown)) >= LAST_DELIVERY_STEP_MS
+  return { lastDeliveryTime: isDue ? toTime(at) : shown }
+}
+
+type Delivering = Statement<'Delivering', (typeof DELIVERING_REASONS)[number]>
+
+function describeDelivering({ spec }: HeartbeatChannel, deliveries: ChannelDeliveries, now: Instant): Delivering {
+  const { undelivered, lastDeliveredAt } = deliveries
+  const type = 'Delivering'
+  if (spec.muted === true)
+    return { type, status: 'Unknown', reason: 'Muted', message: 'the channel is muted: it receives tests only' }
+  if (undelivered !== null && now - undelivered.createdAt >= UNDELIVERED_MS) {
+    const why = undelivered.error === null ? 'it was not tried yet' : undelivered.error
+    const message = `a delivery of ${toTime(undelivered.createdAt)} is not delivered: ${why}`
+    return { type, status: 'False', reason: 'NotDelivered', message }
+  }
+  return lastDeliveredAt === null
+    ? { type, status: 'Unknown', reason: 'NothingSent', message: 'nothing was delivered yet' }
+    : { type, status: 'True', reason: 'Delivered', message: 'what is sent arrives' }
+}
