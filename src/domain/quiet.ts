@@ -132,7 +132,8 @@ export function countFlip(
     // What people do to a check is notified though it flaps; in a silence only that recipients know an incident counts.
     if (hold === null)
       return { quiet: { ...quiet, notified: isFlapping ? to : null, hold }, notice: null, heldBy: null }
-    const known = notified ?? (from === 'down' ? from : null)
+    const isOpen = from === 'down' || (to === 'paused' && incidentSince !== null)
+    const known = notified ?? (isOpen ? 'down' : null)
     return { quiet: { ...quiet, notified: known, hold: known === null ? null : hold }, notice: null, heldBy: null }
   }
   const notice = noticeOf(before, quiet, flip)

@@ -152,6 +152,19 @@ describe('a silence', () => {
     expect(story.take()).toEqual(['paused'])
   })
 
+  it('paused, resumed and paused again in two silences, it ends an incident that recipients know', () => {
+    const story = createStory()
+    story.do('fail')
+    story.silence(HOUR)
+    story.do('pause', 'resume')
+    story.pass(HOUR)
+    expect(story.take()).toEqual(['down', 'paused not sent: silenced night', 'resumed not sent: silenced night'])
+    story.silence(HOUR)
+    story.do('pause')
+    story.pass(HOUR)
+    expect(story.take()).toEqual(['paused not sent: silenced night', 'paused'])
+  })
+
   it('one silence follows another: the last one ends it, and it is silenced since the first', () => {
     const story = createStory()
     story.silence(HOUR)
