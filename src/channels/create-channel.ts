@@ -4,6 +4,7 @@ import { type ChannelKind, MAX_CHANNELS, standardEventsOf } from '../domain/chan
 import { AppError, notFound } from '../domain/errors.ts'
 import type { CheckEventType } from '../domain/event.ts'
 import { newId } from '../runtime/ids.ts'
+import { wakeServed } from '../store/checks/circumstances.ts'
 import { type ChannelRow, countChannels, insertChannel } from '../store/outbox/channels.ts'
 import type { Queryable } from '../store/postgres/database.ts'
 import { lockOrganization } from '../store/tenancy/organizations.ts'
@@ -25,6 +26,8 @@ export interface NewChannel {
   /** Default: `standardEventsOf` its kind. */
   readonly events?: readonly CheckEventType[]
   readonly muted?: boolean
+  /** Default: 0. */
+  readonly afterSeconds?: number
 }
 
 /**
@@ -43,6 +46,7 @@ export async function createChannel(
     projectId: given = null,
     events = standardEventsOf(kind),
     muted = false,
+    afterSeconds = 0,
   }: NewChannel,
 ): Promise<ChannelRecord & { readonly secret: string | null }> {
   const { clock, sealer, reach } = context
@@ -52,7 +56,7 @@ export async function createChannel(
   const id = chosen ?? newId(createdAt)
   const settings = KINDS[kind].config.toSettings(config, null)
   assertReachable(kind, settings, reach)
-  const shared = { id, organizationId, projectId, kind, name, muted, createdAt }
+  const shared = { id, organizationId, projectId, kind, name, muted, afterSeconds, createdAt }
   const row: ChannelRow = { ...shared, eventTypes: events, ...sealer.seal(id, settings) }
   await audited(context, by, async (tx) => {
     // Each creation takes this lock, so that the count stays true until the insert.
@@ -60,6 +64,7 @@ export async function createChannel(
     if (projectId !== null && !(await hasProject(tx, by, projectId, 'keep'))) throw notFound('project')
     await assertRoom(tx, organizationId, projectId)
     if (!(await insertChannel(tx, row))) throw new AppError('conflict', { why: 'channel_made' })
+    if (afterSeconds > 0) await wakeServed(tx, id, createdAt)
     return { result: undefined, acts: [actOn(row, 'channel.created')] }
   })
   return {

@@ -26,6 +26,7 @@ export interface ChannelRecord {
   readonly projectId: string | null
   readonly events: readonly CheckEventType[]
   readonly muted: boolean
+  readonly afterSeconds: number
   /** As its kind shows it. Null when it cannot be read: it is damaged, or sealed under a SECRET_KEY that is not configured here. */
   readonly config: object | null
   readonly managedBy: ChannelManager
@@ -58,8 +59,8 @@ export function toRecord(
   row: OwnedChannelRow,
   { sealer, reach }: Pick<ChannelContext, 'sealer' | 'reach'>,
 ): ChannelRecord {
-  const { id, kind, name, projectId, eventTypes, muted, createdAt, resource: kubernetes } = row
-  const shared = { id, kind, name, projectId, events: eventTypes, muted, createdAt, kubernetes }
+  const { id, kind, name, projectId, eventTypes, muted, afterSeconds, createdAt, resource: kubernetes } = row
+  const shared = { id, kind, name, projectId, events: eventTypes, muted, afterSeconds, createdAt, kubernetes }
   // The addresses of the installation's Alertmanager are for its operator only.
   if (row.organizationId === null)
     return { ...shared, config: { urls: [], labels: {} }, managedBy: 'configuration', warnings: [], isInClear: false }

@@ -5,6 +5,7 @@ import { changedFields } from '../domain/audit.ts'
 import { type ChannelKind, WITHDRAWN } from '../domain/channel.ts'
 import { AppError, invalidField, notFound } from '../domain/errors.ts'
 import type { CheckEventType } from '../domain/event.ts'
+import { wakeServed } from '../store/checks/circumstances.ts'
 import { type ChannelRow, failPending, saveChannel } from '../store/outbox/channels.ts'
 import { findChoosersElsewhere } from '../store/outbox/choosers.ts'
 import type { Queryable } from '../store/postgres/database.ts'
@@ -28,6 +29,7 @@ export interface ChannelUpdate {
   readonly events?: readonly CheckEventType[]
   /** True fails the pending deliveries, in the same transaction. */
   readonly muted?: boolean
+  readonly afterSeconds?: number
   /** Reads the config of the request as one of this kind. Throws AppError `invalid_request`. */
   readonly readConfig?: (kind: ChannelKind) => object
 }
@@ -55,19 +57,21 @@ export function updateChannel(
     if (update.projectId === null && by.projectId !== null)
       throw new AppError('forbidden', { why: 'key_bound', asked: 'make a channel serve the whole organization' })
     const { name = stored.name, projectId = stored.projectId, events: eventTypes = stored.eventTypes } = update
-    const { muted = stored.muted } = update
+    const { muted = stored.muted, afterSeconds = stored.afterSeconds } = update
     if (projectId !== stored.projectId) {
       if (projectId !== null) await assertUnchosenElsewhere(tx, id, projectId)
       await assertRoom(tx, by.organizationId, projectId)
     }
     const { sealed, isChanged } = reseal(stored, update, context)
-    const row = { ...stored, ...sealed, name, projectId, eventTypes, muted }
+    const row = { ...stored, ...sealed, name, projectId, eventTypes, muted, afterSeconds }
     await saveChannel(tx, row)
     if (update.muted === true) await failPending(tx, id, WITHDRAWN.muted)
     else if (projectId !== null && projectId !== stored.projectId) await failPending(tx, id, WITHDRAWN.moved, projectId)
     const result = toRecord(row, context)
-    const changed = changedFields(toRecord(stored, context), result, ['name', 'projectId', 'events', 'muted'])
+    const fields = ['name', 'projectId', 'events', 'muted', 'afterSeconds'] as const
+    const changed = changedFields(toRecord(stored, context), result, fields)
     if (isChanged) changed.push('config')
+    if (afterSeconds > 0 && changed.length > 0) await wakeServed(tx, id, context.clock.now())
     return { result, acts: changed.length === 0 ? [] : [actOn(row, 'channel.changed', { changed })] }
   })
 }

@@ -7,6 +7,7 @@
 import type { CheckSpec, Flip, Gap, Instant } from '../domain/check.ts'
 import { type CheckEvent, type Outcome, seenBy } from '../domain/check-event.ts'
 import type { Circumstances } from '../domain/circumstances.ts'
+import { type Reach, reachOf } from '../domain/escalation.ts'
 import { contextOf, type EventFacts, eventOf, lateEvent, type NotifiedType, noticeEvent } from '../domain/event.ts'
 import { stampAfter, toMicrosecond } from '../domain/instant.ts'
 import { arrivalOf } from '../domain/late-pings.ts'
@@ -112,7 +113,7 @@ export function decideChanges(
 
 /**
  * Decides in what is around the checks. That is read only where it may matter, which a first decision without it shows:
- * something would be sent, or the check is held already. So a common ping costs no statement.
+ * something would be sent, or the check is held already, or its incident is open. So a common ping costs no statement.
  */
 export async function inCircumstances<Made extends { readonly changeSet: ChangeSet }>(
   tx: Queryable,
@@ -122,7 +123,7 @@ export async function inCircumstances<Made extends { readonly changeSet: ChangeS
 ): Promise<Made> {
   const made = decide(NOTHING_AROUND)
   const keys = new Set(made.changeSet.events.map(({ key }) => key))
-  for (const { key, state } of locked) if (state.hold !== null) keys.add(key)
+  for (const { key, state } of locked) if (state.hold !== null || state.incidentSince !== null) keys.add(key)
   const around = keys.size === 0 ? NOTHING_AROUND : await readCircumstances(tx, [...keys], now, made.changeSet.states)
   return around.size === 0 ? made : decide(around)
 }
@@ -183,8 +184,15 @@ class Row {
       const type = outcome.isLogged ? 'log' : ping.type
       history.pings.push({ ...ping, type, id: pingId!, key, durationMs: outcome.durationMs, at: pingAt })
     }
-    const inContext = <One extends { type: NotifiedType; data: EventFacts }>(one: One): One => {
-      return { ...one, data: { ...one.data, ...contextOf(one.type, spec, before, outcome, now) } }
+    /** As the recipients know the check. */
+    let known: Pick<LockedCheck['state'], 'incidentSince' | 'escalation'> = before
+    const complete = (
+      one: { type: NotifiedType; data: EventFacts },
+      suppressed: NewEvent['suppressed'],
+      to?: Reach,
+    ) => {
+      const data = { ...one.data, ...contextOf(one.type, spec, before, outcome, now) }
+      return { ...one, data, suppressed, reach: to ?? reachOf(one.type, known, suppressed) }
     }
     const addFlip = (
       flip: Flip,
@@ -200,19 +208,21 @@ class Row {
       const flipEvent = isSilent ? null : eventOf(flip, { notice, detectedAt: now, gap })
       if (flipEvent !== null) {
         const id = newIdBytes(this.#stampedAt)
-        history.events.push({ ...inContext(flipEvent), id, key, flipId, pingId, at: now, suppressed })
+        history.events.push({ ...complete(flipEvent, suppressed), id, key, flipId, pingId, at: now })
       }
     }
     const addEvent = (
       one: { type: NotifiedType; data: EventFacts },
-      cause: Pick<NewEvent, 'pingId' | 'about' | 'suppressed'> = { pingId: null },
+      { suppressed = null, reach, ...cause }: Pick<NewEvent, 'pingId' | 'about'> & Partial<NewEvent> = { pingId: null },
     ) => {
       this.#stampedAt = stampAfter(this.#stampedAt, at)
       const id = newIdBytes(this.#stampedAt)
-      history.events.push({ ...inContext(one), ...cause, id, key, flipId: null, at: now })
+      history.events.push({ ...complete(one, suppressed, reach), ...cause, id, key, flipId: null, at: now })
     }
-    const { outage, flip, notice, settled, warned, counted, reminder, acknowledged, silencedBy } = outcome
+    const { outage, flip, notice, settled, warned, counted, reminder, acknowledged, escalated, silencedBy } = outcome
     if (settled !== null) addEvent(noticeEvent(settled, now), { pingId: null, suppressed: outcome.settledHeldBy })
+    if (settled?.type === 'check.up' && outcome.settledHeldBy === null)
+      known = { incidentSince: null, escalation: null }
     if (outage !== null)
       addFlip(
         { from: before.status, to: before.status, reason: 'outage', at: outage.endedAt },
@@ -230,6 +240,11 @@ class Row {
       addEvent(noticeEvent(reminder, now), { pingId, about: isOfFurther ? about : undefined, suppressed })
     }
     if (acknowledged !== null) addEvent(noticeEvent(acknowledged, now))
+    if (escalated !== null) {
+      const upTo = outcome.state.escalation!.upTo
+      const reach = { above: known.escalation?.upTo ?? 0, upTo, listed: upTo }
+      addEvent(noticeEvent(escalated, now), { pingId: null, reach })
+    }
     if (event.kind === 'deadline') this.#seenBy = seenBy(event, now)
     if (this.#isNewlyLate(event, outcome, this.#seenBy ?? now))
       addEvent(lateEvent(outcome.state.expectedAt!, now), { pingId: null, suppressed: silencedBy })

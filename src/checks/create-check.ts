@@ -138,7 +138,13 @@ function firstState(spec: CheckSpec, now: Instant, armed: boolean, past: Past | 
   if (past !== undefined) {
     const { isUp, lastPingAt, lastDurationMs } = past
     const last = { lastPingAt, lastDurationMs, lastSuccessAt: isUp ? lastPingAt : null, lastStartAt: null }
-    const kept = { ...last, lastOutcome: isUp ? 'success' : null, pingsTotal: 0, incidentSince: null } as const
+    const kept = {
+      ...last,
+      lastOutcome: isUp ? 'success' : null,
+      pingsTotal: 0,
+      incidentSince: null,
+      escalation: null,
+    } as const
     events.push({ kind: 'revive', kept, isUp })
   }
   if (armed) events.push({ kind: 'arm' })

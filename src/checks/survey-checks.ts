@@ -7,6 +7,7 @@ import { AppError, notFound } from '../domain/errors.ts'
 import { type RunBar, SURVEY_SORTS, type SurveySort } from '../domain/survey.ts'
 import { readStrips, type SurveyRow, surveyRows } from '../store/checks/survey.ts'
 import type { Context } from '../store/context.ts'
+import { findCovering, spanOf } from '../store/silences/silences.ts'
 import { findProjectByName, type ProjectRow } from '../store/tenancy/projects.ts'
 
 /** Rows of a page. */
@@ -30,6 +31,8 @@ export interface SurveyRequest {
 export interface SurveyedCheck extends Omit<SurveyRow, 'place'> {
   /** At most STRIP_RUNS, oldest first. */
   readonly runs: readonly RunBar[]
+  /** A silence covers it. */
+  readonly isSilenced: boolean
 }
 
 export interface CheckSurvey {
@@ -73,9 +76,16 @@ export async function surveyChecks(
     const keys = shown.slice(at, at + PIECE_CHECKS).map(({ key }) => key)
     for (const [key, runs] of await readStrips(database, keys)) strips.set(key, runs)
   }
+  const keys = shown.map(({ key }) => key)
+  const covering = await findCovering(database, keys, now)
+  const silenced = new Set(covering.filter((one) => spanOf(one, now) !== null).map(({ key }) => key))
   const last = rows.length > SURVEY_LIMIT ? shown.at(-1)! : null
   return {
-    checks: shown.map(({ place, ...check }) => ({ ...check, runs: strips.get(check.key) ?? [] })),
+    checks: shown.map(({ place, ...check }) => ({
+      ...check,
+      runs: strips.get(check.key) ?? [],
+      isSilenced: silenced.has(check.key),
+    })),
     counts,
     nextLateAt,
     next: last === null ? null : encodePlace(last.place),

@@ -42,8 +42,8 @@ export function standardEventsOf(kind: ChannelKind): readonly CheckEventType[] {
 export const DELIVERY_STATUSES = ['pending', 'delivered', 'failed', 'suppressed'] as const
 export type DeliveryStatus = (typeof DELIVERY_STATUSES)[number]
 
-/** Why a notification is not sent. `muted`: by its channel. */
-export const SUPPRESSIONS = ['muted', 'flapping', 'acknowledged', 'silenced', 'dependency'] as const
+/** Why a notification is not sent. `muted`, `escalation`: by its channel. */
+export const SUPPRESSIONS = ['muted', 'flapping', 'acknowledged', 'silenced', 'dependency', 'escalation'] as const
 export type Suppression = (typeof SUPPRESSIONS)[number]
 
 /** What suppresses a notification. */
@@ -55,7 +55,7 @@ export interface Cause {
 
 /** Why no channel is sent an event. */
 export interface Held {
-  readonly reason: Exclude<Suppression, 'muted'>
+  readonly reason: Exclude<Suppression, 'muted' | 'escalation'>
   /** Null: nothing that has an id. */
   readonly cause: Cause | null
 }
@@ -102,6 +102,9 @@ export interface OpenChannel<Settings extends ChannelSettings = ChannelSettings>
 
 /** Channels of one project, and channels that serve a whole organization. Each event is written once for each of them, in the transaction of its flip. */
 export const MAX_CHANNELS = 20
+
+/** How long after the beginning of an incident a channel is notified of it, in seconds. */
+export const AFTER_SECONDS = { min: 0, max: 86_400 } as const
 
 /** The channel of ALERTMANAGER_URL. */
 export const INSTALLATION_CHANNEL_ID = '00000000-0000-7000-8000-000000000001'

@@ -99,7 +99,14 @@ export interface JobEnd {
 /** The part of a state that is kept when the resource of a check is deleted. */
 export type KeptState = Pick<
   CheckState,
-  'lastPingAt' | 'lastOutcome' | 'lastSuccessAt' | 'lastDurationMs' | 'lastStartAt' | 'pingsTotal' | 'incidentSince'
+  | 'lastPingAt'
+  | 'lastOutcome'
+  | 'lastSuccessAt'
+  | 'lastDurationMs'
+  | 'lastStartAt'
+  | 'pingsTotal'
+  | 'incidentSince'
+  | 'escalation'
 >
 
 export interface Outcome {
@@ -129,6 +136,8 @@ export interface Outcome {
   /** What they are notified again of a check that is down, and why that is not sent; null: it is. */
   readonly reminder: Notice | null
   readonly reminderHeldBy: Held | null
+  /** What further channels are notified of a check that is down still (escalation.ts). */
+  readonly escalated: Notice | null
   /** The silence that covers the check: all else of it is not sent either. Null: none. */
   readonly silencedBy: Held | null
   /** Of an acknowledgement that begins: for those that keep incidents. */
@@ -176,6 +185,7 @@ export function unchanged(state: CheckState): Outcome {
     warnedHeldBy: null,
     reminder: null,
     reminderHeldBy: null,
+    escalated: null,
     silencedBy: null,
     acknowledged: null,
     counted: null,

@@ -156,6 +156,14 @@ export interface Incident {
   readonly since: Instant
 }
 
+/** How far the open incident was escalated (escalation.ts). */
+export interface Escalation {
+  /** The largest `after_seconds` of the channels that were notified of it, in milliseconds. */
+  readonly upTo: number
+  /** When it is looked at next; null: no further channel waits for that. */
+  readonly dueAt: Instant | null
+}
+
 /** What a pause says of itself. */
 export interface Pause {
   readonly by: Doer
@@ -223,6 +231,8 @@ export interface CheckState {
   readonly downNotifiedAt: Instant | null
   /** Of the open incident; null: no one has acknowledged it. */
   readonly acknowledged: Acknowledgement | null
+  /** Null: without an open incident, and while no channel with `after_seconds` has to do with it. */
+  readonly escalation: Escalation | null
   /** How many reminders of this incident were sent. */
   readonly reminders: number
   /** When the last warnings and reminders of runs were notified, oldest first (repeats.ts). */

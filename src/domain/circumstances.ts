@@ -1,6 +1,6 @@
 /**
- * What outside of a check decides whether its recipients are notified (design, section 4, "Quiet"): the silence that
- * covers it, and the checks that it depends on.
+ * What outside of a check decides who is notified of it (design, section 4, "Quiet"): the silence that covers it, the
+ * checks that it depends on, and the channels that are notified after a while.
  */
 
 import type { Hold, Instant, StoredStatus } from './check.ts'
@@ -24,12 +24,14 @@ export interface Circumstances {
   /** Of the silences that cover the check, the last to end; null: none does. */
   readonly silence: (Span & { readonly id: string }) | null
   readonly dependencies: readonly Dependency[]
+  /** Of the channels that want its `check.down` later: their `after_seconds` in milliseconds, each once, ascending. */
+  readonly escalations: readonly number[]
 }
 
-export const NO_CIRCUMSTANCES: Circumstances = { silence: null, dependencies: [] }
+export const NO_CIRCUMSTANCES: Circumstances = { silence: null, dependencies: [], escalations: [] }
 
 /** The cause of a hold is read again after this time at the latest: a change of it may have been missed. */
-const LOOK_MS = 60_000
+export const LOOK_MS = 60_000
 /** A missed run waits so long for the evaluation of a check with the same deadline. */
 const TIE_MS = 5_000
 

@@ -87,6 +87,8 @@ export interface Notice {
   readonly flips: number | null
   /** Only of check.down that is sent again: 1 for the first reminder of an incident. */
   readonly reminder?: number
+  /** Only of check.down that further channels are sent, after their time. */
+  readonly escalated?: true
   /** Only of what is sent at the end of a silence: when that began. */
   readonly silencedFrom?: Instant
 }
@@ -98,11 +100,13 @@ export interface EventFacts {
   readonly detected_at: string
   readonly status: ShownStatus
   readonly previous_status: StoredStatus | null
-  /** Of a recovery and of a reminder. */
+  /** Of a recovery, a reminder, and of what is escalated. */
   readonly down_for_seconds: number | null
   readonly flips: number | null
   /** Of a reminder: 1 for the first of its incident. Absent of everything else. */
   readonly reminder?: number
+  /** Of what a channel is sent after its time. Absent of everything else. */
+  readonly escalated?: true
   /** Of what is sent at the end of a silence: when that began. Absent of everything else. */
   readonly silenced_from?: string
   /** Why, in words, of a missed or failed run of a CronJob. Added where the event is stored; absent where it is not known. */
@@ -199,17 +203,17 @@ export function lateEvent(expectedAt: Instant, detectedAt: Instant): NewEvent {
 
 type Happened = Pick<EventFacts, 'reason'> &
   Pick<Notice, 'at' | 'from'> &
-  Partial<Pick<Notice, 'downSince' | 'flips' | 'reminder' | 'silencedFrom'>> & {
+  Partial<Pick<Notice, 'downSince' | 'flips' | 'reminder' | 'escalated' | 'silencedFrom'>> & {
     readonly to: ShownStatus
     readonly gap?: Gap | null
   }
 
 function toFacts(
-  { reason, at, from, to, downSince = null, flips = null, gap = null, reminder, silencedFrom }: Happened,
+  { reason, at, from, to, downSince = null, flips = null, gap = null, reminder, escalated, silencedFrom }: Happened,
   detectedAt: Instant,
 ): EventFacts {
   // A check that is notified again is down still.
-  const downUntil = reminder === undefined ? at : detectedAt
+  const downUntil = reminder === undefined && escalated === undefined ? at : detectedAt
   return {
     reason,
     occurred_at: toIso(at),
@@ -219,6 +223,7 @@ function toFacts(
     down_for_seconds: downSince === null ? null : Math.max(0, Math.round((downUntil - downSince) / 1_000)),
     flips,
     ...(reminder === undefined ? {} : { reminder }),
+    ...(escalated === undefined ? {} : { escalated }),
     ...(silencedFrom === undefined ? {} : { silenced_from: toIso(silencedFrom) }),
     gap: gap === null ? null : { started_at: toIso(gap.startedAt), ended_at: toIso(gap.endedAt) },
   }

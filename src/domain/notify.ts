@@ -7,6 +7,7 @@ import { heldBy } from './channel.ts'
 import { acknowledgementAt, type CheckSpec, type CheckState, type Instant } from './check.ts'
 import { type CheckEvent, type Outcome, seenBy } from './check-event.ts'
 import type { Circumstances } from './circumstances.ts'
+import { escalate } from './escalation.ts'
 import type { Notice } from './event.ts'
 import { countFlip, type Quieted, settle } from './quiet.ts'
 import { remind } from './reminders.ts'
@@ -24,7 +25,8 @@ export function notify(spec: CheckSpec, happened: Happened, now: Instant): Outco
   const { before, event, outcome, around } = happened
   const isEvaluated = event.kind === 'deadline' && before.notified !== null
   const quieted = outcome.flip === null && !isEvaluated ? outcome : beQuiet(spec, happened, now)
-  return limitRepeats(silence(before, addReminder(spec, before, quieted, now), around), now)
+  const noticed = limitRepeats(silence(before, addReminder(spec, before, quieted, now), around), now)
+  return addEscalation(happened, noticed, now)
 }
 
 /**
@@ -98,6 +100,15 @@ function silence(before: CheckState, outcome: Outcome, { silence }: Circumstance
     warnedHeldBy: warned === null ? null : silencedBy,
     reminderHeldBy: reminder === null ? null : silencedBy,
   }
+}
+
+/** Adds what further channels are notified of, and when that is looked at next. */
+function addEscalation({ event, around }: Happened, outcome: Outcome, now: Instant): Outcome {
+  const { state, settled, settledHeldBy } = outcome
+  const hasEnded = settled?.type === 'check.up' && settledHeldBy === null
+  const known = hasEnded ? { ...state, escalation: null } : state
+  const { escalation, escalated } = escalate(known, around, event.kind === 'deadline', now)
+  return { ...outcome, state: { ...state, escalation }, escalated }
 }
 
 /** To those that keep incidents. */

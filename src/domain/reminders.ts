@@ -28,7 +28,7 @@ export function reminderDueAt({ remindEveryMs }: Pick<CheckSpec, 'remindEveryMs'
 }
 
 /** The recipients know that the check is down, and wait for its recovery. */
-function isKnownDown({ status, incidentSince, notified, downNotifiedAt }: Reminded): boolean {
+export function isKnownDown({ status, incidentSince, notified, downNotifiedAt }: Reminded): boolean {
   return status === 'down' && incidentSince !== null && notified === null && downNotifiedAt !== null
 }
 
@@ -51,14 +51,18 @@ export function remind(
   const isRun = further !== null && spec.remindsOnEachRun
   if (!isRun && (dueAt === null || now < dueAt)) return null
   const reminders = state.reminders + 1
-  const known = REASONS_OF.down.find((reason) => reason === state.reason) ?? 'missed'
-  const { reason, at } = isRun ? further : { reason: known, at: state.since }
-  const facts = { from: 'down', to: 'down', downSince: state.incidentSince, flips: null } as const
   // The number is that of the reminders that are sent.
   const isAcknowledged = acknowledgementAt(state, now) !== null
   return {
     isAcknowledged,
     reminded: { downNotifiedAt: now, reminders: isAcknowledged ? state.reminders : reminders },
-    reminder: { ...facts, type: 'check.down', reason, at, reminder: reminders },
+    reminder: { ...againNotice(state), ...(isRun ? further : {}), reminder: reminders },
   }
+}
+
+/** That the check is down still: of the flip that took it down. */
+export function againNotice({ reason, since, incidentSince }: Reminded): Notice {
+  const known = REASONS_OF.down.find((one) => one === reason) ?? 'missed'
+  const facts = { from: 'down', to: 'down', downSince: incidentSince, flips: null } as const
+  return { ...facts, type: 'check.down', reason: known, at: since }
 }

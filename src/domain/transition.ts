@@ -56,6 +56,7 @@ export function newState(now: Instant): CheckState {
     ...NOTHING_EXPECTED,
     ...NOT_QUIET,
     downNotifiedAt: null,
+    escalation: null,
     reminders: 0,
     acknowledged: null,
     repeats: [],
@@ -81,7 +82,8 @@ function judgedAt(state: CheckState): Instant | null {
 /** The earliest time at which the check must be evaluated; null: nothing is awaited. */
 export function evaluationOf(spec: CheckSpec, state: CheckState): Instant | null {
   const lookAt = state.hold?.lookAt ?? null
-  const times = [judgedAt(state), state.quietAt, lookAt, reminderDueAt(spec, state), pauseEndOf(state)]
+  const escalatesAt = state.escalation?.dueAt ?? null
+  const times = [judgedAt(state), state.quietAt, lookAt, reminderDueAt(spec, state), escalatesAt, pauseEndOf(state)]
   const known = times.filter((time) => time !== null)
   return known.length === 0 ? null : Math.min(...known)
 }
@@ -139,9 +141,10 @@ function decide(spec: CheckSpec, state: CheckState, event: CheckEvent, now: Inst
     case 'disarm':
       return unchanged(isAwaitedInVain(state) ? { ...state, ...NOTHING_EXPECTED } : state)
     case 'revive': {
-      const { lastPingAt, lastOutcome, lastSuccessAt, lastDurationMs, lastStartAt, pingsTotal, incidentSince } =
-        event.kept
-      const kept = { lastPingAt, lastOutcome, lastSuccessAt, lastDurationMs, lastStartAt, pingsTotal, incidentSince }
+      const { lastPingAt, lastOutcome, lastSuccessAt, lastDurationMs, lastStartAt, pingsTotal } = event.kept
+      const { incidentSince, escalation } = event.kept
+      const last = { lastPingAt, lastOutcome, lastSuccessAt, lastDurationMs, lastStartAt }
+      const kept = { ...last, pingsTotal, incidentSince, escalation }
       // What happened until now is history, as before a first success.
       const up = { status: 'up', since: now, reason: 'first_success', ...expectFromNow(spec, now) } as const
       return unchanged({ ...state, ...kept, ...(event.isUp === true ? up : {}) })

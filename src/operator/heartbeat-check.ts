@@ -58,6 +58,8 @@ export interface CheckDeclaration extends CheckTexts {
   readonly follows?: Follows
   /** Slug; null: the namespace's own. */
   readonly project: string | null
+  /** Names of HeartbeatChecks of its namespace. */
+  readonly dependencies: readonly string[]
   readonly deletionPolicy: 'Delete' | 'Retain'
   /** Null: nowhere. */
   readonly publish: PublishTarget | null
@@ -78,7 +80,7 @@ export function readHeartbeatCheck({ metadata, spec }: HeartbeatCheck): ReadResu
   const { name } = metadata
   const parsed = Spec.safeParse(spec)
   if (!parsed.success) return { ok: false, faults: parsed.error.issues.map((issue) => describeIssue('spec', issue)) }
-  const { suspend, project, deletionPolicy } = parsed.data
+  const { suspend, project, deletionPolicy, dependsOn = [] } = parsed.data
   const follows = readFollows(parsed.data)
   const stored = follows === null ? readStoredSpec(parsed.data) : null
   if (typeof stored === 'string') return { ok: false, faults: [stored] }
@@ -92,6 +94,7 @@ export function readHeartbeatCheck({ metadata, spec }: HeartbeatCheck): ReadResu
       spec: stored,
       suspend: suspend ?? null,
       project: project ?? null,
+      dependencies: dependsOn,
       deletionPolicy,
       publish: readTarget(name, parsed.data),
       ...(follows === null ? {} : { follows }),

@@ -10,6 +10,7 @@ import type { Priority } from '../kubernetes/queue.ts'
 import type { ReflectorMetrics } from '../kubernetes/reflector.ts'
 import type { Clock } from '../runtime/clock.ts'
 import type { Log } from '../runtime/log.ts'
+import { createDependents, isRelinked } from './declare/dependencies.ts'
 import { HEARTBEAT_CHECKS, type HeartbeatCheck, RESTORE_RIGHTS, VERSION } from './heartbeat-check.ts'
 import { isWrittenByOthers } from './ownership/ownership.ts'
 import { haveFinalizersChanged, isEdited, trim } from './resource/changes.ts'
@@ -50,13 +51,20 @@ export interface CheckWatchOptions {
   readonly metrics: ReflectorMetrics
   /** The id of this installation; null while it is not known. Default: not known. */
   readonly installation?: () => string | null
-  /** A resource was created, deleted, or changed by others. What the first list of a namespace shows may wait. */
+  /** A resource, or one that it depends on, was created, deleted, or changed by others. What the first list of a namespace shows may wait. */
   readonly onChange: (key: string, priority: Priority) => void
 }
 
 export function createCheckWatch(options: CheckWatchOptions): CheckWatch {
   const { namespaces, stallMs, onChange, installation = () => null } = options
   const followers = createFollowers()
+  const dependents = createDependents()
+  const priorityOf = (key: string): Priority => (areas.isListed(splitKey(key).namespace) ? 'live' : 'background')
+  const noteLinks = (key: string, before: HeartbeatCheck | undefined, after: HeartbeatCheck | undefined) => {
+    if (!isRelinked(before, after)) return
+    dependents.note(key, after)
+    for (const one of dependents.leadingTo(key)) onChange(one, priorityOf(key))
+  }
   const areas = watchAreas<HeartbeatCheck>({
     ...options,
     type: HEARTBEAT_CHECKS,
@@ -67,8 +75,9 @@ export function createCheckWatch(options: CheckWatchOptions): CheckWatch {
     explain: explainProblem,
     onChange(key, { before, after }) {
       followers.note(key, after)
+      noteLinks(key, before, after)
       if (before !== undefined && after !== undefined && !isRelevant(before, after, installation())) return
-      onChange(key, areas.isListed(splitKey(key).namespace) ? 'live' : 'background')
+      onChange(key, priorityOf(key))
     },
   })
 
@@ -81,6 +90,8 @@ export function createCheckWatch(options: CheckWatchOptions): CheckWatch {
       const before = areas.get(key)
       areas.put(object)
       const after = areas.get(key)
+      // Its check is there: no event of the watch reports what we have written.
+      noteLinks(key, before, after)
       // The response may hold a change by others that the watch has not reported yet, and will not report after it.
       if (before !== undefined && after !== undefined && isOthersWork(before, after, installation()))
         onChange(key, 'live')

@@ -6,13 +6,17 @@ import type { Instant } from '../domain/check.ts'
 import { notFound } from '../domain/errors.ts'
 import { isUuid } from '../domain/ids.ts'
 import { type Page, type PageRequest, readPage } from '../domain/page.ts'
-import { nextStart, spanAt } from '../domain/silence.ts'
+import { nextStart } from '../domain/silence.ts'
 import type { Context } from '../store/context.ts'
 import {
+  findCovering,
+  findSilenceIds,
   findSilenceRow,
   listSilenceRows,
   type SilenceFilter,
   type SilenceRow,
+  type StoredTimes,
+  spanOf,
   timesOf,
 } from '../store/silences/silences.ts'
 
@@ -40,9 +44,27 @@ export async function listSilences(
   return { rows: rows.map((row) => toRecord(row, clock.now())), next }
 }
 
+/** Of the silences that cover the check now, the last to end; null: none does. `key`: of a check of the tenant. */
+export async function findSilenceOf(
+  { database, clock }: Context,
+  tenant: Tenant,
+  { key }: { readonly key: number },
+): Promise<SilenceRecord | null> {
+  const now = clock.now()
+  const untilOf = (one: StoredTimes) => spanOf(one, now)?.until ?? Number.NEGATIVE_INFINITY
+  const holding = (await findCovering(database, [key], now)).filter((one) => spanOf(one, now) !== null)
+  const [last] = holding.sort((one, other) => untilOf(other) - untilOf(one))
+  const row = last === undefined ? null : await findSilenceRow(database, tenant, last.id)
+  return row === null ? null : toRecord(row, now)
+}
+
+/** Which of these silences exist still. */
+export const findExisting = ({ database }: Pick<Context, 'database'>, tenant: Tenant, ids: readonly string[]) =>
+  ids.length === 0 ? new Set<string>() : findSilenceIds(database, tenant, ids)
+
 export function toRecord({ organizationId: _, dialect, ...row }: SilenceRow, now: Instant): SilenceRecord {
   const times = timesOf({ ...row, dialect })
-  const activeUntil = times === null ? null : (spanAt(times, now)?.until ?? null)
+  const activeUntil = spanOf({ ...row, dialect }, now)?.until ?? null
   return { ...row, activeUntil, nextStartsAt: times === null ? null : nextStart(times, now) }
 }
 

@@ -40,6 +40,10 @@ const STEPS: readonly [what: string, click: (page: Page) => Promise<unknown>][] 
   ['a channel', (page) => follow(page, 'Ticket system')],
   ['kinds of channels', (page) => follow(page, 'Channels', 'Add a channel')],
   ['the form of a webhook', (page) => follow(page, 'Webhook')],
+  ['silences', (page) => follow(page, 'Silences')],
+  ['the form of a silence', (page) => follow(page, 'New silence')],
+  ['the form of a maintenance window', (page) => follow(page, 'Again and again instead, as a maintenance window')],
+  ['the deletion of a silence', (page) => createSilence(page)],
   ['deliveries', (page) => follow(page, 'Deliveries')],
   ['settings', (page) => follow(page, 'Settings')],
   ['the service', (page) => follow(page, 'Service')],
@@ -58,6 +62,14 @@ async function follow(page: Page, ...names: readonly string[]): Promise<void> {
         .click(),
     )
   }
+}
+
+async function createSilence(page: Page): Promise<void> {
+  const values = { 'Begins at': '* * * * *', Lasts: '2 hours', Tag: 'w'.repeat(50), Comment: 'w'.repeat(200) }
+  for (const [label, value] of Object.entries(values)) await page.getByLabel(label, { exact: true }).fill(value)
+  await follow(page, 'Create the silence', 'Silences')
+  await leave(page, () => page.locator('main th a').first().click())
+  await follow(page, 'Delete')
 }
 
 async function search(page: Page, text: string): Promise<void> {

@@ -73,6 +73,7 @@ export function aState(overrides: Partial<CheckState> = {}): CheckState {
     acknowledged: null,
     repeats: [],
     downNotifiedAt: null,
+    escalation: null,
     reminders: 0,
     warnedAt: null,
     ...overrides,

@@ -84,9 +84,11 @@ function describeChange(event: NotifiedCheck): Pick<EventText, 'change' | 'reaso
   const detail = toOneLine(event.facts.detail ?? '')
   switch (event.type) {
     case 'check.down': {
-      const still = event.facts.reminder === undefined ? '' : ' still'
+      const { reminder, escalated } = event.facts
+      const still = reminder === undefined && escalated === undefined ? '' : ' still'
       const since = still === '' || downFor === null ? '' : ` after ${formatDuration(downFor)}`
-      return { change: ` is${still} down${since}`, reason: explainDown(event, at) }
+      const inHand = escalated === undefined ? '' : ', not acknowledged'
+      return { change: ` is${still} down${since}${inHand}`, reason: explainDown(event, at) }
     }
     case 'check.up':
       return {
@@ -193,8 +195,10 @@ function findOutput({ type, check, lastPing }: NotifiedCheck): JobOutput | null 
   return { title: hasRuns(check) ? `Last report (${about})` : `Output of the last ping (${about})`, text }
 }
 
-function listFacts({ facts: { last_success_at: lastSuccess, usual_ms: usual, missed_runs: missed } }: NotifiedCheck) {
+function listFacts({ facts: { silenced_from: silencedFrom, ...known } }: NotifiedCheck) {
+  const { last_success_at: lastSuccess, usual_ms: usual, missed_runs: missed } = known
   const facts: string[] = []
+  if (silencedFrom !== undefined) facts.push(`Silenced from ${formatInstant(silencedFrom)}`)
   if (missed !== undefined)
     facts.push(
       missed === 1 ? 'One run was missed' : `${missed === MOST_MISSED ? 'At least ' : ''}${missed} runs were missed`,

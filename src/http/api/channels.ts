@@ -9,7 +9,13 @@ import { removeChannel as remove } from '../../channels/remove-channel.ts'
 import { rotateSecret as rotate } from '../../channels/rotate-secret.ts'
 import { testChannel as test } from '../../channels/test-channel.ts'
 import { updateChannel as update } from '../../channels/update-channel.ts'
-import { CHANNEL_KINDS, CHANNEL_MANAGERS, type ChannelKind, INCIDENT_KINDS } from '../../domain/channel.ts'
+import {
+  AFTER_SECONDS,
+  CHANNEL_KINDS,
+  CHANNEL_MANAGERS,
+  type ChannelKind,
+  INCIDENT_KINDS,
+} from '../../domain/channel.ts'
 import { rule } from '../../domain/errors.ts'
 import { CHECK_EVENT_TYPES, STANDARD_EVENT_TYPES } from '../../domain/event.ts'
 import { parsePart } from './faults.ts'
@@ -25,6 +31,7 @@ const kind = () => field.oneOf(CHANNEL_KINDS)
 const events = () =>
   listOf(field.oneOf(CHECK_EVENT_TYPES), CHECK_EVENT_TYPES.length, `of ${CHECK_EVENT_TYPES.join(', ')}`)
 const muted = () => z.boolean(rule('must be true or false'))
+const afterSeconds = () => field.integerWithin(AFTER_SECONDS)
 
 type ByKind<Value> = Readonly<Record<ChannelKind, Value>>
 
@@ -35,6 +42,8 @@ const KIND = 'Where the channel sends. It cannot change.'
 const PROJECT = 'The project whose checks notify the channel. Null: the checks of the whole organization.'
 const EVENTS = `Events that the channel receives. Of the kinds ${INCIDENT_KINDS.join(' and ')} it gets check.down if that is among them, and always the ends of incidents. Default: ${STANDARD_EVENT_TYPES.join(', ')}; of these kinds without check.warned.`
 const MUTED = 'A muted channel receives tests only. Muting fails its pending deliveries.'
+const AFTER =
+  'Seconds after the beginning of an incident. With more than 0 the channel is notified of a check that is down still at that time, if no one has acknowledged that, and of its recovery if it was notified; of nothing else. 0: at once.'
 
 /** The response to a wrong kind reports nothing else: it decides what the rest must be. */
 export const NewChannel = unionByKind('NewChannel', (kind) =>
@@ -44,6 +53,7 @@ export const NewChannel = unionByKind('NewChannel', (kind) =>
     project_id: field.uuid(PROJECT).nullable().optional(),
     events: events().optional().meta({ description: EVENTS }),
     muted: muted().default(false).meta({ description: MUTED }),
+    after_seconds: afterSeconds().default(0).meta({ description: AFTER }),
     config: CONFIG_INPUTS[kind].meta({ description: 'How to reach the receiver.' }),
   }),
 )
@@ -55,6 +65,7 @@ export const ChannelUpdate = z
     project_id: field.uuid(PROJECT).nullable().optional(),
     events: events().optional().meta({ description: EVENTS }),
     muted: muted().optional().meta({ description: MUTED }),
+    after_seconds: afterSeconds().optional().meta({ description: AFTER }),
     // Read by `readConfig`: the kind is in the database.
     config: z
       .unknown()
@@ -83,6 +94,7 @@ const fields = {
   project_id: field.idOrNull(PROJECT),
   events: z.array(z.enum(CHECK_EVENT_TYPES)).meta({ description: EVENTS }),
   muted: z.boolean().meta({ description: MUTED }),
+  after_seconds: field.integer(AFTER),
   managed_by: z.enum(CHANNEL_MANAGERS).meta({
     description:
       '`kubernetes`: a HeartbeatChannel declares it. `configuration`: the channel of ALERTMANAGER_URL. The API changes neither.',

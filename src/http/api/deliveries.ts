@@ -35,7 +35,7 @@ export const Delivery = field.shape('Delivery', {
   }),
   reason: z.enum(SUPPRESSIONS).nullable().meta({
     description:
-      'Why it is not sent. muted: by its channel; flapping: the check went down and up, warned or was reminded of too often; silenced: a silence covered the check; dependency: a check that it depends on was down. Null unless suppressed.',
+      'Why it is not sent. muted: by its channel; flapping: the check went down and up, warned or was reminded of too often; silenced: a silence covered the check; dependency: a check that it depends on was down; escalation: the incident ended before `after_seconds` of its channel. Null unless suppressed.',
   }),
   cause: z
     .object({ kind: z.enum(CAUSE_KINDS), id: field.id() })

@@ -73,6 +73,8 @@ interface Facts {
   readonly downFor?: z.ZodType
   readonly flips?: z.ZodType
   readonly reminder?: z.ZodType
+  readonly escalated?: z.ZodType
+  readonly silencedFrom?: z.ZodType
   readonly detail?: z.ZodType
   readonly gap?: z.ZodType
 }
@@ -81,8 +83,9 @@ function checkEvent<const Type extends string>(
   id: string,
   type: Type,
   description: string,
-  { reasons, status, downFor = z.null(), flips = z.null(), reminder, detail = z.null(), gap = z.null() }: Facts,
+  { reasons, status, reminder, escalated, silencedFrom, ...facts }: Facts,
 ) {
+  const { downFor = z.null(), flips = z.null(), detail = z.null(), gap = z.null() } = facts
   return z
     .object({
       ...head(type),
@@ -97,6 +100,8 @@ function checkEvent<const Type extends string>(
             'Seconds from the time at which the check went down, by the first check.down since the last check.up.',
         }),
         ...(reminder === undefined ? {} : { reminder }),
+        ...(escalated === undefined ? {} : { escalated }),
+        ...(silencedFrom === undefined ? {} : { silenced_from: silencedFrom }),
         flips: flips.meta({
           description: `How often the check went down or up within the last ${FLAPPING.windowMs / 60_000} minutes.`,
         }),
@@ -112,12 +117,19 @@ function checkEvent<const Type extends string>(
     .meta({ id, description })
 }
 
+const silencedFrom = field.instant('Only of what is sent at the end of a silence: when that began.').optional()
+
 const CHECK_EVENTS = [
   checkEvent('CheckDownEvent', 'check.down', 'The job did not report in time, took too long, or failed.', {
     reasons: ['missed', 'failed', 'overran'],
     status: z.literal('down'),
     detail: z.string().nullable(),
     downFor: z.int().nullable(),
+    escalated: z.literal(true).optional().meta({
+      description:
+        'Only for a channel with `after_seconds`: the check is down still, and no one has acknowledged that.',
+    }),
+    silencedFrom,
     reminder: z.int().optional().meta({
       description: 'Only while the check is down and is notified again: 1 for the first time, and so on.',
     }),
@@ -126,6 +138,7 @@ const CHECK_EVENTS = [
     reasons: ['recovered'],
     status: z.literal('up'),
     downFor: z.int(),
+    silencedFrom,
   }),
   checkEvent(
     'CheckPausedEvent',
@@ -134,6 +147,7 @@ const CHECK_EVENTS = [
     {
       reasons: ['paused'],
       status: z.literal('paused'),
+      silencedFrom,
       detail: z.string().nullable(),
     },
   ),

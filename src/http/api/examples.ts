@@ -109,6 +109,7 @@ const CHANNEL = {
   project_id: null,
   events: ['check.down', 'check.up'],
   muted: false,
+  after_seconds: 0,
   config: { url: 'https://…@hooks.example.com/heartbeat?…' },
   managed_by: 'api',
   created_at: '2026-11-21T20:40:04.794Z',

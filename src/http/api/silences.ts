@@ -4,10 +4,11 @@ import { z } from 'zod'
 import { TAGS } from '../../domain/check.ts'
 import { rule } from '../../domain/errors.ts'
 import { LIMITS } from '../../domain/limits.ts'
-import { createSilence as create } from '../../silences/create-silence.ts'
+import { createSilence as create, type NewSilence as New } from '../../silences/create-silence.ts'
 import { getSilence as get, listSilences as list, type SilenceRecord } from '../../silences/find-silences.ts'
 import { removeSilence as remove } from '../../silences/remove-silence.ts'
 import { Doer } from './checks.schema.ts'
+import { parsePart } from './faults.ts'
 import * as field from './fields.ts'
 import { listEndpoint, showRows } from './list-page.ts'
 import { inCamelCase } from './present.ts'
@@ -44,7 +45,7 @@ export const NewSilence = z
   })
   .meta({ id: 'NewSilence', description: 'Either ends_at, or schedule with duration_seconds.' })
 
-const SilenceListQuery = z.object({
+export const SilenceListQuery = z.object({
   ...field.page('silences'),
   project_id: field.uuid('Only of this project.').optional(),
   check_id: field.uuid('Only those that cover this check while they hold.').optional(),
@@ -104,6 +105,9 @@ export const removeSilence = endpoint({
   params: SilenceParams,
   handle: ({ context, caller, params }) => remove(context, caller, params.id),
 })
+
+/** What the verb takes of a body that is not checked yet. Throws as `parsePart` does. */
+export const readNewSilence = (body: unknown): New => inCamelCase(parsePart('body', NewSilence, body))
 
 function toShown({ createdBy, ...silence }: SilenceRecord) {
   return { ...silence, by: createdBy, active: silence.activeUntil !== null }

@@ -25,6 +25,7 @@ export interface Around {
 const SECTIONS = [
   ['/checks', 'Checks'],
   ['/channels', 'Channels'],
+  ['/silences', 'Silences'],
   ['/deliveries', 'Deliveries'],
   ['/settings', 'Settings'],
   ['/service', 'Service'],
@@ -130,6 +131,8 @@ const NOTICES: Readonly<Record<string, string>> = {
   'project-removed': 'The project is removed.',
   'sent-again': 'The delivery is sent again, at once.',
   'session-ended': 'The session has ended.',
+  'silence-created': 'The silence is created.',
+  'silence-deleted': 'The silence is deleted. Each check that it covered and that is down is notified now.',
   'test-sent': 'A test is sent. Its outcome is below.',
   'user-changed': 'The user is changed.',
   'user-created': 'The user is created.',

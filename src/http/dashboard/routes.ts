@@ -15,6 +15,8 @@ import { deliveriesRoutes } from './pages/deliveries.ts'
 import { logInRoutes } from './pages/login.ts'
 import { serviceRoutes } from './pages/service.ts'
 import { settingsRoutes } from './pages/settings/settings.ts'
+import { silenceFormRoutes } from './pages/silences/silence-form.ts'
+import { silencesRoutes } from './pages/silences/silences.ts'
 
 export const PAGES: readonly PageRoute[] = [
   ...logInRoutes,
@@ -23,6 +25,8 @@ export const PAGES: readonly PageRoute[] = [
   ...howRoutes,
   ...channelFormRoutes,
   ...channelsRoutes,
+  ...silenceFormRoutes,
+  ...silencesRoutes,
   ...deliveriesRoutes,
   ...settingsRoutes,
   ...serviceRoutes,

@@ -146,6 +146,7 @@ const METRICS: readonly CheckMetric[] = [
   numberOf('heartbeat_check_warning', '1 while the last completion was a warning, else 0', (row) =>
     Number(row.isWarning),
   ),
+  numberOf('heartbeat_check_silenced', '1 while a silence covers the check, else 0', (row) => Number(row.isSilenced)),
   {
     name: 'heartbeat_check_last_run_outcome',
     help: '1 for the outcome of the newest run of the CronJob that the check follows, 0 for the other outcomes; no sample without a CronJob',

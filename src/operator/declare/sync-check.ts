@@ -96,6 +96,7 @@ export async function syncCheck(
       ...textsOf(declaration),
       ...declaration.ofSource,
       spec: declaration.spec,
+      dependencies: declaration.dependencies,
       pausedUntil: readPausedUntil(object).pausedUntil,
       suspend: declaration.suspend,
       isPublished: false,

@@ -10,6 +10,7 @@ import { isNamespaceGoing } from '../../kubernetes/errors.ts'
 import { splitKey } from '../../kubernetes/objects.ts'
 import type { Recorder } from '../../kubernetes/recorder.ts'
 import type { ReconcileResult } from '../../kubernetes/workers.ts'
+import { readNames } from '../declare/dependencies.ts'
 import {
   describeDroppedLabels,
   readDeclaration,
@@ -68,6 +69,8 @@ interface Read {
 
 /** The garbage collector may still delete an object that we have from a predecessor of the resource. */
 const PREDECESSOR_RETRY_MS = 10_000
+/** Another resource has yet to give up what it depended on. */
+const RINGED_RETRY_MS = 10_000
 
 export function createReconcile(options: ReconcilerOptions): Reconcile {
   const { client, cache, service, cluster, claims, turns, now, random, resyncMs } = options
@@ -115,13 +118,17 @@ export function createReconcile(options: ReconcilerOptions): Reconcile {
     let object = given
     let check: StoredCheck | null = null
     let published = given.status?.published ?? null
+    let found: Pick<SyncFindings, 'dependencies'> = {}
     const read = reads.get(key)
     reads.delete(key)
     try {
       const declaration = await readDeclaration(options, given)
+      const { ring, names } = readNames(given, cache.get)
       object = await hold(given)
       signal.throwIfAborted()
-      const declared = await syncCheck(options, object, declaration)
+      const declared = await syncCheck(options, object, { ...declaration, dependencies: names })
+      const { missing = [], ringed = [] } = declared.dependencies ?? {}
+      if (declaration.dependencies.length > 0) found = { dependencies: { ring, missing, ringed } }
       const { change } = declared
       const { publish: target } = declaration
       check = declared.check
@@ -145,8 +152,9 @@ export function createReconcile(options: ReconcilerOptions): Reconcile {
       if (declaration.follows !== undefined && change !== 'unchanged') options.onFollowed(key)
       if (declared.fault !== null) throw declared.fault
       reads.set(key, { wanted, nextAt })
-      const findings = { sync: { kind: 'synced' }, published } as const
-      const afterMs = Math.max(1_000, nextAt - now())
+      const findings = { sync: { kind: 'synced' }, published, ...found } as const
+      const dueMs = Math.max(1_000, nextAt - now())
+      const afterMs = ringed.length > 0 ? Math.min(dueMs, RINGED_RETRY_MS) : dueMs
       return { object, findings, check, result: { kind: 'again', afterMs, priority: 'background' } }
     } catch (error) {
       if (!(error instanceof Stalled)) throw error
@@ -159,7 +167,7 @@ export function createReconcile(options: ReconcilerOptions): Reconcile {
       const isUnknown =
         published === null && !publishesNothing(object.spec) && check?.origin?.kubernetesAdopted !== true
       if (check !== null && isUnknown) check = await service.disarmCheck(cluster, check)
-      const findings = { sync: { kind: 'stalled', reason, message }, published } as const
+      const findings = { sync: { kind: 'stalled', reason, message }, published, ...found } as const
       return { object, findings, check, result: { kind: 'stalled', retryMs: retryMsOf(object) } }
     }
   }

@@ -25,6 +25,8 @@ export const REASONS = {
   Reconciling: ['ProgressingWithRetry'],
   Stalled: STALLED_REASONS,
   Published: ['Published', 'NotPublishedYet', ...STALLED_REASONS],
+  /** Only of a resource that depends on others. */
+  DependenciesResolved: ['Resolved', 'NotFound', 'Ring'],
   Up: ['OnTime', 'Late', 'Missed', 'JobFailed', 'Overran', 'New', 'Suspended'],
 } as const satisfies Record<string, readonly string[]>
 
@@ -35,5 +37,6 @@ export const DESCRIPTION = [
   `Reconciling: ${REASONS.Reconciling.join(', ')}`,
   `Stalled: ${STALLED_REASONS.join(', ')}`,
   `Published: Published, NotPublishedYet, or as Stalled`,
+  `DependenciesResolved: ${REASONS.DependenciesResolved.join(', ')}`,
   `Up: ${REASONS.Up.join(', ')}.`,
 ].join('; ')

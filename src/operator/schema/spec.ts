@@ -9,8 +9,8 @@ import { type CheckTexts, NO_TEXTS, TAGS } from '../../domain/check.ts'
 import { FOLLOWED_DEFAULTS } from '../../domain/followed-defaults.ts'
 import { LIMITS } from '../../domain/limits.ts'
 import { isVisible } from '../../domain/plain-text.ts'
-import { DEFAULT_KEY } from '../names.ts'
-import { integer, oneOf, setOf, shaped, text, withRules } from './fields.ts'
+import { DEFAULT_KEY, OBJECT_NAME_LENGTH } from '../names.ts'
+import { integer, oneOf, SUBDOMAIN, setOf, shaped, text, withRules } from './fields.ts'
 import { publish } from './publish.ts'
 import { SOURCE_RULES, sourceRef } from './source-ref.ts'
 
@@ -157,6 +157,17 @@ const remindOnEachRun = z.boolean('must be true or false').meta({
     'true sends check.down again at each further run that fails or is missed while the check is down, for a job that runs rarely. Default: false',
 })
 
+const dependency = text({
+  max: OBJECT_NAME_LENGTH,
+  description: 'Name of a HeartbeatCheck in this namespace.',
+  rules: [shaped(SUBDOMAIN, 'must be the name of a HeartbeatCheck, such as database')],
+})
+const dependsOn = setOf(dependency, {
+  max: LIMITS.dependencies,
+  of: 'a name',
+  description: `Names of HeartbeatChecks in this namespace that the job depends on, at most ${LIMITS.dependencies}: while one of them is down, check.down of this one is not sent. What does not exist yet, and a ring, is left out, and the condition DependenciesResolved says so. Default: none, for a job that needs a database for example [database]`,
+})
+
 const suspend = z.boolean('must be true or false').meta({
   description:
     'true pauses the check, which then sends no alerts. While the field is set, to true or false, the dashboard and the API cannot pause or resume the check. Default: not set',
@@ -194,6 +205,7 @@ const fields = z.object(
     missesBeforeDown: missesBeforeDown.optional(),
     remindEverySeconds: remindEverySeconds.optional(),
     remindOnEachRun: remindOnEachRun.optional(),
+    dependsOn: dependsOn.optional(),
     suspend: suspend.optional(),
     project: project.optional(),
     sourceRef: sourceRef.optional().meta({

@@ -126,11 +126,11 @@ const lastRun = z
 export const Status = z
   .object({
     ...begin({
-      types: 'Ready, Reconciling, Stalled, Published or Up',
+      types: 'Ready, Reconciling, Stalled, Published, DependenciesResolved or Up',
       reasons: REASONS_DESCRIPTION,
       about: 'the resource or its job',
       meanings:
-        'Ready: the service holds this spec, and the ping URL is published, whatever the job does. Reconciling: the operator tries again; Stalled: a person must change something first; Published: the ping URL is written. Up: the job itself is fine.',
+        'Ready: the service holds this spec, and the ping URL is published, whatever the job does. Reconciling: the operator tries again; Stalled: a person must change something first; Published: the ping URL is written; DependenciesResolved: all names of spec.dependsOn are in effect. Up: the job itself is fine.',
     }),
     checkId: text({
       max: 36,

@@ -164,8 +164,8 @@ export function describeRetrying(
 ): Condition[] {
   const sync = { kind: 'retrying', message } as const
   const findings = { sync, installation: '', published, check: null, downReason: null }
-  const job = object.status?.conditions?.filter(({ type }) => type === 'Up') ?? []
-  return [...computeStatus(object, findings, now).conditions!, ...job]
+  const known = object.status?.conditions?.filter(({ type }) => type === 'DependenciesResolved' || type === 'Up') ?? []
+  return [...computeStatus(object, findings, now).conditions!, ...known]
 }
 
 function regardingSource({ spec }: HeartbeatCheck, { metadata }: Source): Regarding[] {

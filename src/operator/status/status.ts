@@ -10,6 +10,7 @@ import { type FlipReason, type Instant, shownStatus } from '../../domain/check.t
 import type { LastRun } from '../../domain/last-run.ts'
 import { isUnarmed } from '../../domain/transition.ts'
 import { type Condition, toTime } from '../../kubernetes/objects.ts'
+import { type DependencyFindings, describeDependencies } from '../declare/dependencies.ts'
 import {
   type HeartbeatCheck,
   type HeartbeatCheckStatus,
@@ -44,6 +45,8 @@ export interface Findings {
   readonly downDetail?: string | null
   /** Of a check that follows a source. */
   readonly followed?: FollowedFindings
+  /** Left out: the resource depends on none, or it is not known what became of its names. */
+  readonly dependencies?: DependencyFindings
 }
 
 export interface FollowedFindings {
@@ -62,6 +65,7 @@ export function computeStatus(object: HeartbeatCheck, findings: Findings, now: I
   const add = (statement: Statement) => conditions.push(toCondition(object, statement, now))
   for (const one of describeSync(sync, describeSynced(published, findings.followed?.missingRights))) add(one)
   if (published !== null || !publishesNothing(object.spec)) add(describePublished(sync, published))
+  if (findings.dependencies !== undefined) add(describeDependencies(findings.dependencies))
   const job = check && withRun(describeJob(check, findings, now), check, findings.followed?.lastRun ?? null)
   if (job !== null) add(job)
   const status = {

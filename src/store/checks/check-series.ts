@@ -15,7 +15,8 @@ import {
 } from '../../domain/check.ts'
 import type { RunOutcome } from '../../domain/last-run.ts'
 import { deadlineOf } from '../../domain/transition.ts'
-import type { Database } from '../postgres/database.ts'
+import type { Database, Queryable } from '../postgres/database.ts'
+import { COVERS, findHolding } from '../silences/silences.ts'
 import { pingTypeCode, type StoredSpec, statusCode } from './columns.ts'
 
 /** A check as monitoring knows it, by names that outlive a reinstall: no id, and nothing that a job has sent. */
@@ -39,6 +40,8 @@ export interface ExportedCheck
   readonly isFlapping: boolean
   /** Its last completion was a warning. */
   readonly isWarning: boolean
+  /** A silence covers it. */
+  readonly isSilenced: boolean
   /** Of the newest run of the CronJob that it follows. Left out without one. */
   readonly lastRunOutcome?: RunOutcome | undefined
   /** The values of its labels of these names, in their order; null for a label that it lacks. */
@@ -48,7 +51,7 @@ export interface ExportedCheck
 /** An instant as a number: to parse one costs twice as much, and every check has four. */
 const MS = (at: string) => `(date_part('epoch', ${at}) * 1000)::int8`
 /** Where a row has the labels. */
-const LABELS = 18
+const LABELS = 19
 const NO_LABELS: readonly (string | null)[] = []
 
 const NAMESPACE = `coalesce(c.kubernetes_namespace, '')`
@@ -63,12 +66,14 @@ const ORDER = [NAMESPACE, 'p.slug', CLUSTER, NAME].map((text) => `${text} collat
  * `holder`'s at that moment.
  */
 export async function readCheckSeries(
-  database: Pick<Database, 'eachRow'>,
+  database: Pick<Database, 'eachRow'> & Queryable,
   holder: string,
   labelNames: readonly string[],
   now: Instant,
   onCheck: (check: ExportedCheck) => void,
 ): Promise<boolean> {
+  const silences = await findHolding(database, now)
+  const coversOne = `exists (select from silences q where q.id = any($2::uuid[]) and ${COVERS})`
   let isHolder = false
   await database.eachRow(
     {
@@ -78,13 +83,14 @@ export async function readCheckSeries(
             case when s.status = ${statusCode('down')} then s.reason end,
             j.last_run ->> 'outcome', s.status, ${MS('s.last_ping_at')}, ${MS('s.last_success_at')}, s.last_duration_ms,
             ${MS('s.expected_at')}, ${MS('s.due_at')}, s.runs, ${MS('s.quiet_at')}, s.period_seconds, s.grace_seconds,
-            s.last_outcome is not distinct from ${pingTypeCode('warn')}, s.pause
-            ${labelNames.map((_, index) => `, c.labels ->> $${2 + index}::text`).join('')}
+            s.last_outcome is not distinct from ${pingTypeCode('warn')}, s.pause,
+            cardinality($2::uuid[]) > 0${silences.length === 0 ? '' : ` and ${coversOne}`}
+            ${labelNames.map((_, index) => `, c.labels ->> $${3 + index}::text`).join('')}
           from checks c join projects p on p.id = c.project_id join check_states s on s.check_key = c.key
             left join cron_jobs j on j.check_key = c.key
           order by ${ORDER}, c.key) x on true
         where e.holder = $1 and e.expires_at > now()`,
-      values: [holder, ...labelNames],
+      values: [holder, silences, ...labelNames],
     },
     (row) => {
       isHolder = true
@@ -114,6 +120,7 @@ function toExported(row: readonly unknown[], labels: number, now: Instant): Expo
     isRunning: state.runs.some((run) => isRunning(run, now)),
     isFlapping: isFlapping(state),
     isWarning: row[16] as boolean,
+    isSilenced: row[18] as boolean,
     lastRunOutcome: (row[5] as RunOutcome | null) ?? undefined,
     lastPingAt: row[7] as Instant | null,
     lastSuccessAt: row[8] as Instant | null,

@@ -1,12 +1,12 @@
 /** What is around a check that may be notified (domain/circumstances.ts), and waking the checks that it keeps quiet. */
 
 import { type CheckState, type Instant, STATUSES } from '../../domain/check.ts'
-import type { Circumstances, Dependency } from '../../domain/circumstances.ts'
-import { spanAt } from '../../domain/silence.ts'
+import { type Circumstances, type Dependency, NO_CIRCUMSTANCES } from '../../domain/circumstances.ts'
+import { SERVES } from '../outbox/channels.ts'
 import type { Queryable, Statement } from '../postgres/database.ts'
 import { inOrder } from '../postgres/in-order.ts'
 import { timestamp } from '../postgres/instants.ts'
-import { findCovering, timesOf } from '../silences/silences.ts'
+import { findCovering, spanOf } from '../silences/silences.ts'
 
 /** A check that changes in the transaction at hand: its row is not saved yet. */
 export interface Changing {
@@ -25,15 +25,20 @@ export async function readCircumstances(
   now: Instant,
   changing: readonly Changing[],
 ): Promise<Map<number, Circumstances>> {
-  const [covering, dependencies] = await inOrder([findCovering(tx, keys, now), findDependencies(tx, keys, changing)])
+  const [covering, dependencies, escalations] = await inOrder([
+    findCovering(tx, keys, now),
+    findDependencies(tx, keys, changing),
+    findEscalations(tx, keys),
+  ])
   const around = new Map<number, Circumstances>()
-  for (const [key, others] of dependencies) around.set(key, { silence: null, dependencies: others })
+  const put = (key: number, part: Partial<Circumstances>) =>
+    around.set(key, { ...NO_CIRCUMSTANCES, ...around.get(key), ...part })
+  for (const [key, others] of dependencies) put(key, { dependencies: others })
+  for (const { key, after } of escalations) put(key, { escalations: after.map((seconds) => seconds * 1_000) })
   for (const { key, id, ...stored } of covering) {
-    const times = timesOf(stored)
-    const span = times === null ? null : spanAt(times, now)
-    const { silence = null, dependencies: others = [] } = around.get(key) ?? {}
-    if (span !== null && (silence === null || silence.until < span.until))
-      around.set(key, { silence: { id, ...span }, dependencies: others })
+    const span = spanOf(stored, now)
+    const { silence = null } = around.get(key) ?? {}
+    if (span !== null && (silence === null || silence.until < span.until)) put(key, { silence: { id, ...span } })
   }
   return around
 }
@@ -64,22 +69,48 @@ async function findDependencies(
   return found
 }
 
+/** As `SERVES` reads them. */
+const SERVED = `(select k.key, k.project_id, p.organization_id, k.channels as chosen
+  from checks k join projects p on p.id = k.project_id) t`
+
+/** The `after_seconds` of the channels that want the `check.down` of these checks later. */
+async function findEscalations(tx: Queryable, keys: readonly number[]) {
+  const { rows } = await tx.query<{ key: number; after: number[] }>({
+    name: 'find_escalations',
+    text: `select t.key, array_agg(distinct c.after_seconds order by c.after_seconds) as after
+      from ${SERVED} join channels c on ${SERVES}
+      where t.key = any($1::int8[]) and c.after_seconds > 0 and 'check.down' = any(c.event_types)
+      group by t.key`,
+    values: [keys],
+  })
+  return rows
+}
+
 /**
  * The checks of a project that silences keep quiet are evaluated at once. One whose row another transaction holds is looked at
  * within a minute (`Hold.lookAt`): waiting for rows here could deadlock with the pings that hold them.
  */
 export async function wakeSilenced(tx: Queryable, projectId: string, now: Instant): Promise<void> {
-  const held = `t.hold ->> 'by' = 'silence' and t.check_key in (select c.key from checks c where c.project_id = $1)`
+  const held = `(t.hold ->> 'by' = 'silence' or t.escalation is not null)
+    and t.check_key in (select c.key from checks c where c.project_id = $1)`
   await tx.query(wake('wake_silenced', held, projectId, now))
 }
 
 /**
- * Checks whose tags or dependencies have changed are evaluated at once, if they are held. The transaction has locked
- * their rows.
+ * Checks whose tags, dependencies or channels have changed are evaluated at once, if they are held or have an incident.
+ * The transaction has locked their rows.
  */
 export async function wakeHeld(tx: Queryable, keys: readonly number[]): Promise<void> {
-  const text = 'update check_states set wake_at = now() where check_key = any($1::int8[]) and hold is not null'
+  const text = `update check_states set wake_at = now()
+    where check_key = any($1::int8[]) and (hold is not null or incident_since is not null)`
   await tx.query(text, [keys])
+}
+
+/** The checks that a channel serves and recipients know as down are evaluated at once. Locked rows: as for silences. */
+export async function wakeServed(tx: Queryable, channelId: string, now: Instant): Promise<void> {
+  const held = `t.status = ${STATUSES.indexOf('down')} and t.incident_since is not null and t.notified is null
+    and t.check_key in (select t.key from ${SERVED} join channels c on ${SERVES} where c.id = $1)`
+  await tx.query(wake('wake_served', held, channelId, now))
 }
 
 /** The checks that are held because these were down are evaluated at once. Locked rows: as for silences. */

@@ -262,6 +262,7 @@ export const KEPT_STATE = {
   lastStartAt: { type: 'timestamptz' },
   pingsTotal: { type: 'int8' },
   incidentSince: { type: 'timestamptz' },
+  escalation: { type: 'jsonb' },
 } as const satisfies Columns<KeptState>
 
 export const STATE = {

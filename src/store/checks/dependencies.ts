@@ -4,11 +4,14 @@
  */
 
 import type { Tenant } from '../../domain/access.ts'
+import type { Instant, ShownStatus } from '../../domain/check.ts'
 import { LIMITS } from '../../domain/limits.ts'
 import type { Queryable } from '../postgres/database.ts'
+import { timestamp } from '../postgres/instants.ts'
 import { DEPENDENCY_LOCKS } from '../postgres/locks.ts'
-import { OF_TENANT, type Resource } from './checks.ts'
+import { CHECKS_OF_PROJECTS, OF_TENANT, type Resource } from './checks.ts'
 import { wakeHeld } from './circumstances.ts'
+import { shownStatusSql } from './columns.ts'
 import { lockStates } from './states.ts'
 
 /** Checks that leave out one in a transaction: their pings wait until it ends, some 20 ms. */
@@ -116,4 +119,45 @@ export async function leaveLists(tx: Queryable, { key, id }: { readonly key: num
     await wakeHeld(tx, locked)
   }
   return (await findDependents(tx, [key], 1)).length === 0
+}
+
+/** A check as the page of another one names it. */
+export interface LinkedCheck {
+  readonly id: string
+  readonly name: string
+  readonly slug: string
+  readonly projectId: string
+  readonly status: ShownStatus
+}
+
+/** Of the tenant: the checks of these ids in their order, or up to `limit` that depend on one, by their names. */
+export async function listLinked(
+  db: Queryable,
+  tenant: Tenant,
+  of: { readonly ids: readonly string[] } | { readonly dependOn: string; readonly limit: number },
+  now: Instant,
+): Promise<LinkedCheck[]> {
+  const [condition, order, ...values] =
+    'ids' in of
+      ? ['c.id = any($4::uuid[])', 'array_position($4::uuid[], c.id) limit $5', of.ids, of.ids.length]
+      : ['c.depends_on @> array[$4::uuid]', 'c.name, c.id limit $5', of.dependOn, of.limit]
+  const { rows } = await db.query<LinkedCheck>(
+    `select c.id, c.name, c.slug, c.project_id as "projectId", ${shownStatusSql('$3::timestamptz')} as status
+      from ${CHECKS_OF_PROJECTS} where ${OF_TENANT} and ${condition} order by ${order}`,
+    [tenant.organizationId, tenant.projectId, timestamp(now), ...values],
+  )
+  return rows
+}
+
+/** The ids of the checks of a project by their slugs. */
+export async function findIdsOfSlugs(
+  db: Queryable,
+  projectId: string,
+  slugs: readonly string[],
+): Promise<Map<string, string>> {
+  const { rows } = await db.query<{ slug: string; id: string }>(
+    'select slug, id from checks where project_id = $1 and slug = any($2::text[])',
+    [projectId, slugs],
+  )
+  return new Map(rows.map(({ slug, id }) => [slug, id]))
 }

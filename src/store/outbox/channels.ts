@@ -26,6 +26,8 @@ export interface ChannelRow {
   readonly sealedWith: Buffer | null
   readonly eventTypes: readonly CheckEventType[]
   readonly muted: boolean
+  /** It is notified of an incident that is so old, and that no one has; 0: at once. */
+  readonly afterSeconds: number
   readonly createdAt: Instant
 }
 
@@ -40,7 +42,7 @@ const FAILED_AT_ONCE = 10_000
 
 /** The columns of a ChannelRow, from `channels c`. */
 export const CHANNEL_COLUMNS = `c.id, c.organization_id as "organizationId", c.project_id as "projectId", c.kind, c.name, c.sealed,
-  c.sealed_with as "sealedWith", c.event_types as "eventTypes", c.muted, c.created_at as "createdAt"`
+  c.sealed_with as "sealedWith", c.event_types as "eventTypes", c.muted, c.after_seconds as "afterSeconds", c.created_at as "createdAt"`
 
 /** Those of an OwnedChannelRow. */
 const OWNED_COLUMNS = `${CHANNEL_COLUMNS}, (
@@ -50,6 +52,11 @@ const OWNED_COLUMNS = `${CHANNEL_COLUMNS}, (
 /** $1 organization, $2 project of the tenant or null. */
 const VISIBLE = `(c.organization_id = $1 and ($2::uuid is null or c.project_id = $2)
   or c.organization_id is null and $2::uuid is null)`
+
+/** That the channel `c` serves the check `t`. */
+export const SERVES = `(c.organization_id = t.organization_id or c.organization_id is null)
+          and (c.project_id = t.project_id or c.project_id is null)
+          and (t.chosen is null or c.id = any(t.chosen) or c.organization_id is null)`
 
 /** In order of creation. */
 export async function listChannelRows(
@@ -103,24 +110,37 @@ export async function countChannels(db: Queryable, organizationId: string, proje
 
 /** False when the id is taken. */
 export async function insertChannel(tx: Queryable, channel: ChannelRow): Promise<boolean> {
-  const { id, organizationId, projectId, kind, name, sealed, sealedWith, eventTypes, muted, createdAt } = channel
+  const { id, organizationId, projectId, kind, name, sealed, sealedWith, eventTypes, muted, afterSeconds } = channel
   const { rowCount } = await tx.query(
-    `insert into channels (id, organization_id, project_id, kind, name, sealed, sealed_with, event_types, muted, created_at)
-      values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10::timestamptz)
+    `insert into channels (id, organization_id, project_id, kind, name, sealed, sealed_with, event_types, muted, after_seconds,
+        created_at)
+      values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11::timestamptz)
       on conflict (id) do nothing`,
-    [id, organizationId, projectId, kind, name, sealed, sealedWith, eventTypes, muted, timestamp(createdAt)],
+    [
+      id,
+      organizationId,
+      projectId,
+      kind,
+      name,
+      sealed,
+      sealedWith,
+      eventTypes,
+      muted,
+      afterSeconds,
+      timestamp(channel.createdAt),
+    ],
   )
   return rowCount > 0
 }
 
 /** Saves everything that can change. The caller holds the lock. */
 export async function saveChannel(tx: Queryable, channel: ChannelRow): Promise<void> {
-  const { id, projectId, name, sealed, sealedWith, eventTypes, muted } = channel
+  const { id, projectId, name, sealed, sealedWith, eventTypes, muted, afterSeconds } = channel
   await tx.query(
     `update channels set project_id = $2, name = $3, sealed = $4, sealed_with = $5,
-        event_types = $6, muted = $7
+        event_types = $6, muted = $7, after_seconds = $8
       where id = $1`,
-    [id, projectId, name, sealed, sealedWith, eventTypes, muted],
+    [id, projectId, name, sealed, sealedWith, eventTypes, muted, afterSeconds],
   )
 }
 

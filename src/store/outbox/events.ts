@@ -5,6 +5,7 @@
 
 import { ACKNOWLEDGING_KINDS, DELIVERY_STATUSES, type Held, INCIDENT_KINDS } from '../../domain/channel.ts'
 import { type Instant, PING_TYPES, type PingType } from '../../domain/check.ts'
+import type { Reach } from '../../domain/escalation.ts'
 import {
   EVENT_BODY_BYTES,
   type Event,
@@ -19,9 +20,10 @@ import { withoutBrokenStart } from '../../domain/plain-text.ts'
 import { PATIENCE_MS } from '../../domain/retry.ts'
 import { EVENT_PAIRS } from '../checks/columns.ts'
 import type { NewFlip } from '../history/new-flips.ts'
-import { instantArray, int8Array, jsonbArray, textArray, uuidArray } from '../postgres/binary-arrays.ts'
+import { instantArray, int4Array, int8Array, jsonbArray, textArray, uuidArray } from '../postgres/binary-arrays.ts'
 import type { Queryable, Statement } from '../postgres/database.ts'
 import { timestamp } from '../postgres/instants.ts'
+import { SERVES } from './channels.ts'
 
 export interface NewEvent {
   readonly id: Buffer
@@ -35,8 +37,9 @@ export interface NewEvent {
   readonly at: Instant
   /** Of an event without a flip: the run of a CronJob that it is about. */
   readonly about?: Pick<NewFlip, 'detail' | 'job'> | undefined
-  /** Why no channel is sent the event. Absent, and null: channels are. */
-  readonly suppressed?: Held | null
+  /** Why no channel is sent the event. Null: channels are. */
+  readonly suppressed: Held | null
+  readonly reach: Reach
 }
 
 /** A UUIDv7 with the time of the event, so that ids of deliveries are in order of time. The first 15 characters end with the version. */
@@ -52,7 +55,8 @@ const PING_TYPE = (type: string) => `(array['${PING_TYPES.join("', '")}'])[${typ
 /**
  * Inserts events, and a delivery for each channel that wants them (a suppressed one where nothing is sent), and that
  * the check has chosen or that is the installation's. A channel of INCIDENT_KINDS gets check.down if it wants it, and
- * always check.up and check.paused, which end incidents, and no reminder. What the flip says of the run of a CronJob is
+ * always check.up and check.paused, which end incidents, and no reminder. `reach` says which `after_seconds` an event is
+ * for; a channel with some gets check.paused only of such a kind. What the flip says of the run of a CronJob is
  * added; an event without a flip of its own says it itself, or takes that of the newest flip, if it is about that one.
  * `limit 1` in the inner queries keeps index lookups in the plan: a plan made for small tables would scan them, and
  * plans are kept for long.
@@ -62,8 +66,8 @@ export function insertEvents(events: readonly NewEvent[]): Statement {
     name: 'insert_events',
     text: `with described as materialized (
         select i.*, coalesce(i.own_detail, f.detail) as detail, c.*, l.*, u.*
-        from unnest($1::uuid[], $2::int8[], $3::uuid[], $4::text[], $5::jsonb[], $6::timestamptz[], $7::uuid[], $8::text[], $9::text[], $11::text[], $13::jsonb[])
-          i (event_id, check_key, flip_id, type, data, at, ping_id, own_detail, own_job, suppressed, cause)
+        from unnest($1::uuid[], $2::int8[], $3::uuid[], $4::text[], $5::jsonb[], $6::timestamptz[], $7::uuid[], $8::text[], $9::text[], $11::text[], $13::jsonb[], $14::int4[], $15::int4[], $16::int4[])
+          i (event_id, check_key, flip_id, type, data, at, ping_id, own_detail, own_job, suppressed, cause, above, up_to, listed)
         left join lateral (
           select case when about then detail end as detail, case when about then job end as job from (
             select f.detail, f.job, f.reason = i.data ->> 'reason'
@@ -92,16 +96,17 @@ export function insertEvents(events: readonly NewEvent[]): Statement {
         insert into deliveries (event_id, channel_id, id, check_key, organization_id, project_id, check_id, type,
             status, reason, cause, next_attempt_at, give_up_at, created_at)
         select t.event_id, c.id, ${DELIVERY_ID('t.event_id')}, t.check_key, t.organization_id, t.project_id, t.check_id, t.type,
-          case when c.muted or t.suppressed is not null then ${SUPPRESSED} else 0 end,
-          case when c.muted then 'muted' else t.suppressed end,
-          case when c.muted then jsonb_build_object('kind', 'channel', 'id', c.id) else t.cause end,
-          case when not c.muted and t.suppressed is null then t.at end, ${GIVE_UP_AT('t.at')}, t.at
-        from described t join channels c on (c.organization_id = t.organization_id or c.organization_id is null)
-          and (c.project_id = t.project_id or c.project_id is null)
-          and (t.chosen is null or c.id = any(t.chosen) or c.organization_id is null)
+          case when c.muted or is_early or t.suppressed is not null then ${SUPPRESSED} else 0 end,
+          case when c.muted then 'muted' when is_early then 'escalation' else t.suppressed end,
+          case when c.muted or is_early then jsonb_build_object('kind', 'channel', 'id', c.id) else t.cause end,
+          case when not (c.muted or is_early) and t.suppressed is null then t.at end, ${GIVE_UP_AT('t.at')}, t.at
+        from described t join channels c on ${SERVES}
+          and c.after_seconds > t.above and c.after_seconds <= t.listed
           and not (c.kind = any($10::text[]) and t.data ? 'reminder')
           and case when c.kind <> all($10::text[]) or t.type = 'check.down' then t.type = any(c.event_types)
+              and (t.type <> 'check.paused' or c.after_seconds = 0)
             else t.type in ('check.up', 'check.paused') or t.type = 'check.acknowledged' and c.kind = any($12::text[]) end
+          cross join lateral (select c.after_seconds > t.up_to as is_early) e
         returning event_id)
       insert into events (id, check_key, flip_id, type, data, created_at, subject, last_ping, last_body)
       select event_id, check_key, flip_id, type, jsonb_strip_nulls(jsonb_build_object('detail', detail, 'usual_ms', usual_ms)) || data,
@@ -121,6 +126,9 @@ export function insertEvents(events: readonly NewEvent[]): Statement {
       textArray(events.map(({ suppressed }) => suppressed?.reason ?? null)),
       textArray(ACKNOWLEDGING_KINDS),
       jsonbArray(events.map(({ suppressed }) => suppressed?.cause ?? null)),
+      int4Array(events.map(({ reach }) => reach.above / 1_000)),
+      int4Array(events.map(({ reach }) => reach.upTo / 1_000)),
+      int4Array(events.map(({ reach }) => reach.listed / 1_000)),
     ],
   }
 }

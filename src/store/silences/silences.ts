@@ -2,10 +2,11 @@
 
 import type { Tenant } from '../../domain/access.ts'
 import type { Instant } from '../../domain/check.ts'
+import type { Span } from '../../domain/circumstances.ts'
 import { type Dialect, InvalidSchedule, parseCron } from '../../domain/cron.ts'
 import type { Doer } from '../../domain/doer.ts'
 import type { PageRequest } from '../../domain/page.ts'
-import type { SilenceTimes } from '../../domain/silence.ts'
+import { type SilenceTimes, spanAt } from '../../domain/silence.ts'
 import type { Queryable } from '../postgres/database.ts'
 import { timestamp } from '../postgres/instants.ts'
 
@@ -29,17 +30,24 @@ export interface SilenceRow extends StoredTimes {
   readonly comment: string
   readonly createdBy: Doer
   readonly createdAt: Instant
+  /** Of its check; null without one, and once that is removed. Left out of a new silence. */
+  readonly checkName?: string | null
 }
 
 const TIMES = `q.starts_at as "startsAt", q.ends_at as "endsAt", q.schedule, q.time_zone as "timeZone", q.dialect,
   q.duration_seconds as "durationSeconds"`
 const COLUMNS = `q.id, q.organization_id as "organizationId", q.project_id as "projectId", q.check_id as "checkId", q.tag,
-  ${TIMES}, q.comment, q.created_by as "createdBy", q.created_at as "createdAt"`
+  ${TIMES}, q.comment, q.created_by as "createdBy", q.created_at as "createdAt",
+  (select k.name from checks k where k.id = q.check_id) as "checkName"`
 /** $1 organization, $2 project of the tenant or null. */
 const VISIBLE = 'q.organization_id = $1 and ($2::uuid is null or q.project_id = $2)'
 /** That the silence `q` covers the check `c` while it holds. */
 export const COVERS = `q.project_id = c.project_id and (q.check_id is null or q.check_id = c.id)
   and (q.tag is null or q.tag = any(c.tags))`
+
+/** Of a schedule it is not known in SQL. */
+const mayHold = (now: string) =>
+  `(q.schedule is not null or q.starts_at <= ${now}::timestamptz and q.ends_at > ${now}::timestamptz)`
 
 /** Null where the schedule cannot be read: an older release may not know its time zone. */
 export function timesOf(stored: StoredTimes): SilenceTimes | null {
@@ -53,24 +61,33 @@ export function timesOf(stored: StoredTimes): SilenceTimes | null {
   }
 }
 
+/** When the silence that holds at `now` began and ends; null: it does not hold. */
+export function spanOf(stored: StoredTimes, now: Instant): Span | null {
+  const times = timesOf(stored)
+  return times === null ? null : spanAt(times, now)
+}
+
 /** What a list of silences can be narrowed to. */
 export interface SilenceFilter {
   readonly projectId?: string | undefined
   /** Those that cover this check while they hold. */
   readonly checkId?: string | undefined
+  /** Those that have not ended then. */
+  readonly openAt?: Instant | undefined
 }
 
 /** In order of creation. */
 export async function listSilenceRows(
   db: Queryable,
   tenant: Tenant,
-  { projectId, checkId }: SilenceFilter,
+  { projectId, checkId, openAt }: SilenceFilter,
   { limit, after }: PageRequest,
 ): Promise<SilenceRow[]> {
   const { rows } = await db.query<SilenceRow>(
     `select ${COLUMNS} from silences q where ${VISIBLE} and ($3::uuid is null or q.project_id = $3)
         and ($4::uuid is null or exists (select from checks c where c.id = $4 and ${COVERS}))
         and ($6::uuid is null or (q.created_at, q.id) > ($5::timestamptz, $6))
+        and ($8::timestamptz is null or q.ends_at is null or q.ends_at > $8)
       order by q.created_at, q.id limit $7`,
     [
       tenant.organizationId,
@@ -80,6 +97,7 @@ export async function listSilenceRows(
       timestamp(after?.at ?? null),
       after?.id ?? null,
       limit,
+      timestamp(openAt ?? null),
     ],
   )
   return rows
@@ -133,6 +151,22 @@ export async function deleteSilence(tx: Queryable, tenant: Tenant, id: string): 
   return rows[0] ?? null
 }
 
+/** Which of these silences the tenant has. */
+export async function findSilenceIds(db: Queryable, tenant: Tenant, ids: readonly string[]): Promise<Set<string>> {
+  const text = `select q.id from silences q where ${VISIBLE} and q.id = any($3::uuid[])`
+  const { rows } = await db.query<{ id: string }>(text, [tenant.organizationId, tenant.projectId, ids])
+  return new Set(rows.map(({ id }) => id))
+}
+
+/** The ids of the silences of all that hold at `now`. */
+export async function findHolding(db: Queryable, now: Instant): Promise<string[]> {
+  const { rows } = await db.query<StoredTimes & { readonly id: string }>(
+    `select q.id, ${TIMES} from silences q where ${mayHold('$1')}`,
+    [timestamp(now)],
+  )
+  return rows.flatMap((row) => (spanOf(row, now) === null ? [] : [row.id]))
+}
+
 export interface CoveringSilence extends StoredTimes {
   readonly key: number
   readonly id: string
@@ -144,7 +178,7 @@ export async function findCovering(tx: Queryable, keys: readonly number[], now: 
     name: 'find_covering',
     text: `select c.key, q.id, ${TIMES} from checks c join silences q on ${COVERS}
       where c.key = any($1::int8[])
-        and (q.schedule is not null or q.starts_at <= $2::timestamptz and q.ends_at > $2::timestamptz)`,
+        and ${mayHold('$2')}`,
     values: [keys, timestamp(now)],
   })
   return rows

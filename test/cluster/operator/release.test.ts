@@ -121,7 +121,9 @@ describe('release', () => {
     await place.apply('stays', undefined, { finalizers: [FINALIZER] })
     await using release = await startRelease('reader')
     expect(await release.end()).toEqual({ status: 1, signal: null })
-    expect(release.stderr).toMatch(/^a right is missing \(.*patch of HeartbeatChecks and HeartbeatChannels\): .*cannot patch resource.*\n$/)
+    expect(release.stderr).toMatch(
+      /^a right is missing \(.*patch of HeartbeatChecks and HeartbeatChannels\): .*cannot patch resource.*\n$/,
+    )
     expect(await finalizersOf('stays')).toEqual([FINALIZER])
   })
 })

@@ -73,6 +73,7 @@ describe('a new check', () => {
       notified: null,
       quietAt: null,
       hold: null,
+      escalation: null,
       warnedAt: null,
     })
     const { rows } = await fixture.database.query(

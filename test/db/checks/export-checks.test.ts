@@ -6,6 +6,7 @@ import type { PingType } from '../../../src/domain/check.ts'
 import type { CheckRecord } from '../../../src/store/checks/checks.ts'
 import { claimExport } from '../../../src/store/leases/exporter.ts'
 import { HOUR, MINUTE } from '../../support/builders.ts'
+import { addSilence } from '../../support/silence.ts'
 import {
   addCheck,
   addProject,
@@ -121,6 +122,7 @@ describe('what is exported', () => {
       isRunning: false,
       isFlapping: false,
       isWarning: false,
+      isSilenced: false,
       labels: [],
     })
   })
@@ -144,6 +146,29 @@ describe('what is exported', () => {
     await addCheck(fixture, tenant)
     await fixture.database.query('update check_states set notified = 0, quiet_at = now()')
     expect(await read()).toMatchObject({ isFlapping: true })
+  })
+
+  it('is silenced while a silence holds that covers it', async () => {
+    await addCheck(fixture, tenant, { name: 'db', tags: ['db'] })
+    await addCheck(fixture, tenant, { name: 'web' })
+    const silencedAt = async (at: number) => {
+      fixture.clock.time = at
+      await exporter.hold()
+      return (await readBy(exporter))!.filter(({ isSilenced }) => isSilenced).map(({ name }) => name)
+    }
+    expect(await silencedAt(NOW)).toEqual([])
+    await addSilence(fixture, tenant, NOW)
+    const times = [NOW - HOUR - 1, NOW - HOUR, NOW + HOUR - 1, NOW + HOUR]
+    const silenced = []
+    for (const at of times) silenced.push(await silencedAt(at))
+    expect(silenced).toEqual([[], ['db', 'web'], ['db', 'web'], []])
+    await fixture.database.query(
+      `update silences set tag = 'db', starts_at = null, ends_at = null, schedule = '30 12 * * *', time_zone = 'UTC',
+        dialect = 'cron', duration_seconds = 60`,
+    )
+    expect(await silencedAt(NOW)).toEqual([])
+    expect(await silencedAt(NOW + 30 * MINUTE)).toEqual(['db'])
+    expect(await silencedAt(NOW + 31 * MINUTE)).toEqual([])
   })
 
   it('has no period for a cron schedule', async () => {

@@ -52,6 +52,7 @@ describe('pausing', () => {
       notified: null,
       quietAt: null,
       hold: null,
+      escalation: null,
       warnedAt: null,
       consecutiveFailures: 0,
       consecutiveMisses: 0,

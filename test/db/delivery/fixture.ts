@@ -103,6 +103,7 @@ export async function createFixture() {
         sealedWith,
         eventTypes: STANDARD_EVENT_TYPES,
         muted: false,
+        afterSeconds: 0,
         createdAt: clock.now(),
         ...rest,
       })

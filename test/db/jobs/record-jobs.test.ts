@@ -4,6 +4,7 @@ import { randomUUID } from 'node:crypto'
 import { describe, expect, it, vi } from 'vitest'
 import type { JobReport } from '../../../src/checks/jobs/job-report.ts'
 import { MAX_REPORTS, recordJobs } from '../../../src/checks/jobs/record-jobs.ts'
+import { AT_ONCE } from '../../../src/domain/escalation.ts'
 import { lateEvent } from '../../../src/domain/event.ts'
 import { newIdBytes } from '../../../src/runtime/ids.ts'
 import { saveChanges } from '../../../src/store/checks/change-sets.ts'
@@ -82,7 +83,16 @@ describe('a report', () => {
     const down = { type: 'check.down', data: { ...late.data, ...of } } as const
     const events = [late, down].map((event, index) => {
       const at = NOW + MINUTE + index
-      return { ...event, id: newIdBytes(at), key: check.key, flipId: null, pingId: null, at }
+      return {
+        ...event,
+        id: newIdBytes(at),
+        key: check.key,
+        flipId: null,
+        pingId: null,
+        at,
+        suppressed: null,
+        reach: AT_ONCE,
+      }
     })
     await saveChanges(t.database, { states: [], pings: [], flips: [], events })
     const detail = 'container backup failed (exit code 3)'

@@ -32,6 +32,7 @@ describe('a new resource', () => {
       slug: 'nightly-backup',
       tags: [],
       channels: null,
+      dependsOn: [],
       labels: {},
       description: 'all of it',
       managedBy: 'kubernetes',

@@ -84,3 +84,25 @@ it('the time that it was down is counted from its check.down, also by a check th
   expect(rest.at(-1)).toMatchObject({ type: 'check.up', data: { down_for_seconds: 180 } })
   expect((await story.read()).state).toMatchObject({ status: 'up', incidentSince: null, pingsTotal: 3 })
 })
+
+it('a channel that was notified after a while is sent the end, also of a check that was deleted in between', async () => {
+  const { rows } = await t.database.query<{ id: string }>(
+    `insert into channels (id, organization_id, kind, name, sealed, sealed_with, event_types, after_seconds, created_at)
+      select gen_random_uuid(), organization_id, 'slack', 'Second', '\\x00', '\\x00', '{check.down,check.up}', after, now()
+      from projects cross join (values (60), (120)) v (after) where id = $1 returning id`,
+    [t.tenant.project],
+  )
+  const story = createStory()
+  await story.declare()
+  await story.do('success', 'fail')
+  const { key } = await story.read()
+  await t.database.query(`update check_states set escalation = '{"upTo": 60000, "dueAt": null}' where check_key = $1`, [
+    key,
+  ])
+  await story.do('pause', 'recreate', 'success')
+  const its = async (id: string) =>
+    (await t.database.query('select type, reason from deliveries where channel_id = $1 and check_key = $2', [id, key]))
+      .rows
+  expect(await its(rows[0]!.id)).toEqual([{ type: 'check.up', reason: null }])
+  expect(await its(rows[1]!.id)).toEqual([{ type: 'check.up', reason: 'escalation' }])
+})

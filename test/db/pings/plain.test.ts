@@ -67,6 +67,7 @@ describe('the statement', () => {
     hold: fc.constant(null),
     warnedAt: orNull(aTime),
     downNotifiedAt: fc.constant(null),
+    escalation: fc.constant(null),
     reminders: fc.constant(0),
     consecutiveFailures: mostly(0, fc.nat(3)),
     consecutiveMisses: mostly(0, fc.nat(3)),

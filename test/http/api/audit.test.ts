@@ -181,8 +181,11 @@ describe('the audit log', () => {
       config: { url: 'https://example.com/hooks/T0CKEN2' },
       events: ['check.up'],
       muted: true,
+      after_seconds: 1,
     })
-    expect(await newest()).toMatchObject({ detail: { kind: 'webhook', changed: ['events', 'muted', 'config'] } })
+    expect(await newest()).toMatchObject({
+      detail: { kind: 'webhook', changed: ['events', 'muted', 'after_seconds', 'config'] },
+    })
     const publicId = (await api.client.get(check)).body.public_id
     const stored = await api.database.query('select * from audit_log')
     for (const text of [stored.rows, api.audited].map((all) => JSON.stringify(all)))

@@ -36,6 +36,7 @@ describe('a channel', () => {
       project_id: api.project.toUpperCase(),
       events: ['check.down', 'check.unknown', 'check.down'],
       muted: true,
+      after_seconds: 86_400,
       config: { url: 'https://user:geheim@example.com/hook?token=geheim' },
     })
     expect(status).toBe(201)
@@ -48,6 +49,7 @@ describe('a channel', () => {
       project_id: api.project,
       events: ['check.down', 'check.unknown'],
       muted: true,
+      after_seconds: 86_400,
       config: { url: 'https://…@example.com/hook?…' },
       managed_by: 'api',
       created_at: expect.stringMatching(ISO),
@@ -71,6 +73,17 @@ describe('a channel', () => {
   it('serves the organization, receives the standard events and is not muted by default', async () => {
     const { id } = await make()
     expect(await get(id)).toMatchObject({ project_id: null, events: STANDARD_EVENT_TYPES, muted: false })
+    expect((await get(id)).after_seconds).toBe(0)
+  })
+
+  it.each([-1, 86_401, 1.5, '60'])('rejects after_seconds %s', async (after_seconds) => {
+    const body = { kind: 'webhook', name: 'x', config: { url: 'https://example.com/' }, after_seconds }
+    const { id } = await make({ after_seconds: 60 })
+    const error = 'after_seconds must be an integer from 0 to 86400'
+    const rejected = { status: 400, body: { error } }
+    expect(await api.client.post('/channels', body)).toMatchObject(rejected)
+    expect(await api.client.put(`/channels/${id}`, { after_seconds })).toMatchObject(rejected)
+    expect((await get(id)).after_seconds).toBe(60)
   })
 
   it.each([
@@ -172,14 +185,18 @@ describe('updating a channel', () => {
       project_id: otherProject,
       events: ['check.unknown'],
       muted: true,
+      after_seconds: 1_800,
       config: { url: 'https://new.example/' },
     }
     expect((await api.client.put(`/channels/${id}`, fields)).body).toMatchObject(fields)
     expect(await get(id)).toMatchObject(fields)
-    expect((await api.client.put(`/channels/${id}`, { project_id: null, muted: false })).body).toMatchObject({
+    expect(
+      (await api.client.put(`/channels/${id}`, { project_id: null, muted: false, after_seconds: 0 })).body,
+    ).toMatchObject({
       ...fields,
       project_id: null,
       muted: false,
+      after_seconds: 0,
     })
   })
 

@@ -49,6 +49,7 @@ describe('creating a check', () => {
       remind_on_each_run: false,
       resume_on_ping: false,
       channels: null,
+      depends_on: [],
       last_ping_at: null,
       last_outcome: null,
       last_success_at: null,

@@ -153,6 +153,29 @@ describe('/channels/new', () => {
   })
 
   it.each([
+    ['', 0],
+    [' 0 ', 0],
+    ['1 s', 1],
+    ['30 min', 1_800],
+    ['1 day', 86_400],
+  ])('notifies the channel after "%s"', async (after_seconds, seconds) => {
+    const { text } = await add({ after_seconds })
+    const id = /action="\/channels\/([^/]+)\/test"/.exec(text)![1]!
+    expect(await read(id)).toMatchObject({ after_seconds: seconds })
+  })
+
+  it.each(['86401', '1 day 1 s', '-1', 'soon', '1.5'])(
+    'rejects the length "%s", and keeps it',
+    async (after_seconds) => {
+      const { status, text } = await add({ after_seconds })
+      expect(status).toBe(422)
+      const fault = 'Notify after must be a length of time such as 30 min, at most 1 day.'
+      expect(faultOf(text, 'after_seconds')).toBe(fault)
+      expect(text).toContain(`aria-invalid="true" autofocus value="${after_seconds}"`)
+    },
+  )
+
+  it.each([
     ['slack', { 'config.url': ` ${CONFIGS.slack.url} ` }, { url: 'https://hooks.slack.com/…' }],
     ['email', { 'config.to': 'ops@example.com\r\n\r\n dba@example.com \r\n' }, CONFIGS.email],
     [
@@ -429,11 +452,12 @@ describe('/channels/{id}/edit', () => {
     name: /id="name"[^>]* value="([^"]*)"/.exec(text)![1]!,
     'config.url': /id="config\.url"[^>]* value="([^"]*)"/.exec(text)![1]!.replaceAll('&amp;', '&'),
     project_id: /<option value="([^"]*)" selected>/.exec(text)![1]!,
+    after_seconds: /id="after_seconds"[^>]* value="([^"]*)"/.exec(text)![1]!,
     events: [...text.matchAll(/name="events" value="([^"]+)" checked/g)].map(([, type]) => type!),
   })
 
   it('sent back as it was shown changes nothing, the hidden parts neither', async () => {
-    const id = await makeChannel({ project_id: api.project })
+    const id = await makeChannel({ project_id: api.project, after_seconds: 5_400 })
     const before = await read(id)
     const { rows: sealed } = await api.database.query('select id from channels')
     const fields = shown((await admin.get(`/channels/${id}/edit`)).text)
@@ -452,14 +476,32 @@ describe('/channels/{id}/edit', () => {
   it('changes name, project, events and config', async () => {
     const id = await makeChannel({ muted: true })
     const url = 'https://other.example.com/x'
-    await edit(id, { name: 'Other', 'config.url': url, project_id: api.project, events: ['check.down'] })
+    await edit(id, {
+      name: 'Other',
+      'config.url': url,
+      project_id: api.project,
+      events: ['check.down'],
+      after_seconds: '5 min',
+    })
     expect(await read(id)).toMatchObject({
       name: 'Other',
+      after_seconds: 300,
       config: { url },
       project_id: api.project,
       events: ['check.down'],
       muted: true,
     })
+  })
+
+  it('shows when a second channel is notified, and says it of each one in its list', async () => {
+    const first = await makeChannel()
+    expect((await reader.get('/channels')).text).not.toContain('>Notified<')
+    const id = await makeChannel({ after_seconds: 1_800 })
+    const words = 'after 30 minutes, unless a person has it by then'
+    expect((await reader.get(`/channels/${id}`)).text).toContain(`<dt>Notified</dt><dd>${words}</dd>`)
+    expect((await reader.get(`/channels/${first}`)).text).not.toContain('Notified')
+    const cells = [...(await reader.get('/channels')).text.matchAll(/<td data-label="Notified">([^<]*)</g)]
+    expect(cells.map(([, cell]) => cell)).toEqual(['at once', words])
   })
 
   it('keeps what another admin changed meanwhile in other fields; of the same field the later one counts', async () => {

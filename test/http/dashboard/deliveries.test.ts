@@ -72,6 +72,8 @@ describe('/deliveries', () => {
     expect((await reader.get('/deliveries')).text).toContain(
       'the check was flapping: it went down and up, warned or was reminded of too often',
     )
+    await set(id, `reason = 'escalation'`)
+    expect((await reader.get('/deliveries')).text).toContain('the incident ended before the time of the channel')
   })
 
   it('shows hostile names and responses as text', async () => {

@@ -64,6 +64,7 @@ const makeChannel = (random: Random) => ({
   name: `Fuzzed ${random.word(5)}`,
   events: ['check.down', random.pick(['check.up', 'check.unknown'])],
   muted: random.chance(0.3),
+  after_seconds: random.chance(0.3) ? 60 : 0,
   ...random.pick(CONFIGS)(random),
 })
 

@@ -58,7 +58,14 @@ describe('the series', () => {
       Object.fromEntries(
         ['new', 'up', 'late', 'down', 'paused'].map((one) => [`status{,status="${one}"}`, one === own ? 1 : 0]),
       )
-    const spec = { 'period_seconds{}': 3_600, 'grace_seconds{}': 300, 'running{}': 0, 'flapping{}': 0, 'warning{}': 0 }
+    const spec = {
+      'period_seconds{}': 3_600,
+      'grace_seconds{}': 300,
+      'silenced{}': 0,
+      'running{}': 0,
+      'flapping{}': 0,
+      'warning{}': 0,
+    }
     expect(await shown()).toEqual({ ...status('new'), ...spec })
 
     await fetch(`${app.pingUrl}/ping/${publicId}`, { headers: { 'X-Service-Duration': '2500' } })
@@ -149,7 +156,7 @@ describe('a replica', () => {
 
   it('that cannot read them serves the other metrics', async () => {
     await app.createCheck()
-    expect((await read()).metrics).toHaveLength(14)
+    expect((await read()).metrics).toHaveLength(15)
     await app.database.query('alter table exporter rename to exporter_away')
     try {
       const away = await read()

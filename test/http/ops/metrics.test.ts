@@ -48,6 +48,7 @@ function aCheck(name: string): ExportedCheck {
     isRunning: false,
     isFlapping: false,
     isWarning: false,
+    isSilenced: false,
     labels: [],
   }
 }

@@ -5,6 +5,7 @@ import { aCase, bounds, longest, mostEntries, type RuleCase, shape, withPeriod }
 
 const publish = (fields: object) => withPeriod({ publish: fields })
 const withTags = (tags: readonly string[]) => withPeriod({ tags })
+const withNames = (dependsOn: readonly string[]) => withPeriod({ dependsOn })
 const withCodes = (warnExitCodes: readonly number[]) => withPeriod({ warnExitCodes })
 const manyTags = (count: number) => Array.from({ length: count }, (_, index) => `t${index}`)
 const manyCodes = (count: number) => Array.from({ length: count }, (_, index) => index + 1)
@@ -52,6 +53,21 @@ const TEXTS: readonly RuleCase[] = [
     withTags(['aZ09_.:/-', 'x']),
     withTags(['x', '']),
     { at: 'spec.tags[1]' },
+  ),
+  aCase('spec.dependsOn', 'maxItems', withNames(manyTags(20)), withNames(manyTags(21)), {
+    says: 'Too many: 21: must have at most 20 items',
+  }),
+  aCase('spec.dependsOn', 'x-kubernetes-list-type', withNames(['a', 'b']), withNames(['a', 'b', 'a']), {
+    says: 'Duplicate value',
+    at: 'spec.dependsOn[2]',
+  }),
+  longest('spec.dependsOn[]', 253, (name) => withNames([name]), 'n', { at: 'spec.dependsOn[0]' }),
+  ...shape(
+    'spec.dependsOn[]',
+    'must be the name of a HeartbeatCheck, such as database',
+    withNames(['main.database-2']),
+    withNames(['a', 'Database']),
+    { at: 'spec.dependsOn[1]' },
   ),
   longest('spec.project', LIMITS.slugLength, (project) => withPeriod({ project })),
   ...shape(

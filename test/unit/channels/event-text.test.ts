@@ -60,6 +60,10 @@ describe('the text of an event', () => {
       `is still down after 3 d. No ping came in time: it was due at ${AT}`,
       aFlipEvent({ facts: { reminder: 1, down_for_seconds: 259_200 } }),
     ],
+    [
+      `is still down after 30 min, not acknowledged. No ping came in time: it was due at ${AT}`,
+      aFlipEvent({ facts: { escalated: true, down_for_seconds: 1_800 } }),
+    ],
     [`is still down. The job reported a failure at ${AT}`, aFlipEvent({ facts: { ...FAILED, reminder: 12 } })],
     [
       `is late. A run should have started at ${AT}; its grace time is running`,
@@ -244,6 +248,11 @@ describe('what else a text says', () => {
       'Usual duration: 12 min 34 s',
     ])
     expect(describeEvent(aFlipEvent()).facts).toEqual([])
+  })
+
+  it('is since when it was not sent', () => {
+    const facts = { ...FACTS, silenced_from: '2026-11-21T01:00:00.000Z' }
+    expect(describeEvent(aFlipEvent({ facts })).facts[0]).toBe('Silenced from 2026-11-21 01:00:00 UTC')
   })
 
   it.each([

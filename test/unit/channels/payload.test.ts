@@ -122,10 +122,24 @@ describe('the body of a webhook', () => {
     })
   })
 
+  it('says that it comes after the time of the channel, and nothing of that elsewhere', () => {
+    const escalated = aFlipEvent({ facts: { previous_status: 'down', down_for_seconds: 1_800, escalated: true } })
+    expect(JSON.parse(renderPayload(escalated, links)).data).toMatchObject({ down_for_seconds: 1_800, escalated: true })
+    expect(JSON.parse(renderPayload(down, links)).data).not.toHaveProperty('escalated')
+  })
+
   it('has the number of a reminder, and no such field elsewhere', () => {
     const still = aFlipEvent({ facts: { previous_status: 'down', down_for_seconds: 3_600, reminder: 2 } })
     expect(JSON.parse(renderPayload(still, links)).data).toMatchObject({ down_for_seconds: 3_600, reminder: 2 })
     expect(JSON.parse(renderPayload(down, links)).data).not.toHaveProperty('reminder')
+  })
+
+  it('has the start of a silence that has ended, and no such field elsewhere', () => {
+    const silenced_from = '2026-11-21T01:00:00.000Z'
+    expect(JSON.parse(renderPayload(aFlipEvent({ facts: { silenced_from } }), links)).data).toMatchObject({
+      silenced_from,
+    })
+    expect(JSON.parse(renderPayload(down, links)).data).not.toHaveProperty('silenced_from')
   })
 
   it('of a test is a message', () => {
@@ -245,7 +259,14 @@ describe('the OpenAPI document', () => {
       'check.down after an empty ping',
       anEvent('missed', 'down', { lastPing: aLastPing({ exit_code: null, duration_ms: null, body: null } as never) }),
     ],
+    ['an escalation', anEvent('failed', 'down', { facts: { ...down.facts, down_for_seconds: 60, escalated: true } })],
     ['a reminder', anEvent('failed', 'down', { facts: { ...down.facts, down_for_seconds: 60, reminder: 1 } })],
+    ...(['down', 'up', 'paused'] as const).map((to) => {
+      const reason = to === 'down' ? 'missed' : to === 'up' ? 'recovered' : 'paused'
+      const event = anEvent(reason, to)
+      const facts = { ...event.facts, silenced_from: '2026-11-21T01:00:00.000Z' }
+      return [`check.${to} at the end of a silence`, { ...event, facts }] as [string, Event]
+    }),
     ['check.up', anEvent('recovered', 'up')],
     ['check.paused', anEvent('paused', 'paused')],
     ['check.resumed', anEvent('resumed', 'new')],

@@ -65,7 +65,7 @@ interface Story {
 function walk({ spec, steps }: Story, seen: { types: Set<string>; held: Set<string> }) {
   let now = NOON
   let state: CheckState = newState(now)
-  let around: Circumstances = { silence: null, dependencies: [] }
+  let around: Circumstances = { silence: null, dependencies: [], escalations: [] }
   const reader: Reader = { word: null, reminders: 0, changes: [] }
   /** Whether the check was anything but down since the last message of a change. */
   let wasElse = false
@@ -167,7 +167,7 @@ function walk({ spec, steps }: Story, seen: { types: Set<string>; held: Set<stri
     reader,
     /** Everything around the check ends, the job goes on, and the evaluator looks when it should. */
     rest() {
-      around = { silence: null, dependencies: [] }
+      around = { silence: null, dependencies: [], escalations: [] }
       const { status } = state
       if (status === 'up') complete('success')
       evaluate()

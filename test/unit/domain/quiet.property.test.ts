@@ -40,7 +40,7 @@ function walk(story: readonly string[]) {
   const withheld: string[] = []
   const apply = (event: CheckEvent) => {
     if (silence !== null && now >= silence.until) silence = null
-    const around = { silence, dependencies: other === null ? [] : [other] }
+    const around = { silence, dependencies: other === null ? [] : [other], escalations: [] }
     const outcome = transition(SPEC, state, event, now, around)
     state = outcome.state
     const notices = [

@@ -14,7 +14,7 @@ const UP = aState({ expectedAt: NOON + 2 * DAY, dueAt: NOON + 2 * DAY + GRACE })
 function createStory(spec: CheckSpec = SPEC, begin: CheckState = UP) {
   let now = NOON
   let state = begin
-  let around: Circumstances = { silence: null, dependencies: [] }
+  let around: Circumstances = { silence: null, dependencies: [], escalations: [] }
   const sent: unknown[] = []
   let last: Outcome
   const note = (type: string, held: Outcome['heldBy']) =>

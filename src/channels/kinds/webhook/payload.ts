@@ -37,6 +37,8 @@ function presentCheckEvent(event: NotifiedCheck, links: Links) {
     down_for_seconds: facts.down_for_seconds,
     flips: facts.flips,
     reminder: facts.reminder,
+    escalated: facts.escalated,
+    silenced_from: facts.silenced_from,
     gap: gap && { started_at: gap.started_at, ended_at: gap.ended_at },
     detail: facts.detail ?? null,
     check: {

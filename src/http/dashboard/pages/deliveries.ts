@@ -1,6 +1,5 @@
 /** `/deliveries`: what was sent to channels, what failed and why; and the lists of one channel and of one check. */
 
-import type { DashboardCaller } from '../../../auth/sessions.ts'
 import { type ChannelRecord, listChannels } from '../../../channels/find-channels.ts'
 import { type DeliveryRecord, listDeliveries } from '../../../channels/find-deliveries.ts'
 import { retryDelivery } from '../../../channels/retry-delivery.ts'
@@ -11,6 +10,7 @@ import type { Instant } from '../../../domain/check.ts'
 import { AppError } from '../../../domain/errors.ts'
 import { toIso } from '../../../domain/instant.ts'
 import { encodeCursor } from '../../../domain/page.ts'
+import { findExisting } from '../../../silences/find-silences.ts'
 import { DeliveryListQuery } from '../../api/deliveries.ts'
 import { parsePart } from '../../api/faults.ts'
 import { given } from '../../api/present.ts'
@@ -60,7 +60,7 @@ async function showDeliveries({ context, caller, query, now }: Request): Promise
   const main = html`<h1>Deliveries</h1>
 <p class="muted">Each event that was sent, or waits to be sent, to a channel. The newest are first.</p>
 ${filterForm(filters, channels, checkName, caller.scope)}
-${rows.length === 0 ? empty(filters, cursor) : deliveryList(rows, { caller, now, back })}
+${rows.length === 0 ? empty(filters, cursor) : await deliveryList(rows, { context, caller, now, back })}
 ${pager('/deliveries', { ...filters, cursor }, next && `deliveries.${encodeCursor(next)}`, BY_TIME)}`
   return { kind: 'page', title: 'Deliveries', main, live: 'list' }
 }
@@ -119,8 +119,7 @@ function empty(filters: Filters, cursor: string | null): Html {
 // The list
 // ---------------------------------------------------------------------------------------------------------------------
 
-export interface DeliveryListOptions {
-  readonly caller: DashboardCaller
+export interface DeliveryListOptions extends Pick<Request, 'context' | 'caller'> {
   readonly now: Instant
   /** The path and query that "Send again" leads back to. */
   readonly back: string
@@ -128,8 +127,10 @@ export interface DeliveryListOptions {
   readonly of?: 'channel' | 'check'
 }
 
-export function deliveryList(deliveries: readonly DeliveryRecord[], options: DeliveryListOptions): Html {
-  const { of, caller, now, back } = options
+export async function deliveryList(deliveries: readonly DeliveryRecord[], options: DeliveryListOptions): Promise<Html> {
+  const { of, context, caller, now, back } = options
+  const causes = deliveries.flatMap(({ cause }) => (cause?.kind === 'silence' ? [cause.id] : []))
+  const silences = await findExisting(context, caller, causes)
   return table<DeliveryRecord>(
     [
       [
@@ -143,7 +144,7 @@ export function deliveryList(deliveries: readonly DeliveryRecord[], options: Del
         ({ channelId, channelName }) => html`<a href="/channels/${channelId}">${isolated(channelName)}</a>`,
       ],
       ['Outcome', ({ status }) => deliveryBadge(status)],
-      ['Response', (delivery) => html`<span>${responseWords(delivery, now)}</span>`],
+      ['Response', (delivery) => html`<span>${responseWords(delivery, now, silences)}</span>`],
       includesScope(caller.scope, 'write') && [
         'Action',
         (delivery) => delivery.status !== 'pending' && sendAgain(delivery, back),
@@ -167,14 +168,17 @@ const WHY_NOT: Readonly<Record<Suppression, string>> = {
   silenced: 'a silence covered the check',
   dependency: 'a check that this one depends on was down',
   flapping: 'the check was flapping: it went down and up, warned or was reminded of too often',
+  escalation: 'the incident ended before the time of the channel',
   acknowledged: 'a person had acknowledged that the check is down',
 }
 
-/** What the receiver responded, why an attempt failed, and what follows. The text can hold words of the receiver. */
-export function responseWords(delivery: DeliveryRecord, now: Instant): Html {
-  const { status, reason, attempts, nextAttemptAt, lastStatus, lastError, deliveredAt, digestId } = delivery
+/** `silences`: the ids of those that have a page. What the receiver responded, why an attempt failed, and what follows. The text can hold words of the receiver. */
+export function responseWords(delivery: DeliveryRecord, now: Instant, silences: ReadonlySet<string> = new Set()): Html {
+  const { status, reason, cause, attempts, nextAttemptAt, lastStatus, lastError, deliveredAt, digestId } = delivery
   const parts: Html[] = []
-  if (reason !== null) parts.push(html`<span>${WHY_NOT[reason]}</span>`)
+  if (reason !== null && cause !== null && silences.has(cause.id))
+    parts.push(html`<span><a href="/silences/${cause.id}">${WHY_NOT[reason]}</a></span>`)
+  else if (reason !== null) parts.push(html`<span>${WHY_NOT[reason]}</span>`)
   if (lastStatus !== null) parts.push(html`<strong>${lastStatus}</strong>`)
   if (lastError !== null) parts.push(html`<span class="response">${isolated(lastError)}</span>`)
   if (status === 'delivered' && deliveredAt !== null) parts.push(html`<span>accepted ${ago(deliveredAt, now)}</span>`)

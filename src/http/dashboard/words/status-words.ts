@@ -283,7 +283,7 @@ export function acknowledgedSentence(
 }
 
 /** A name that came with a link is what its person typed. */
-function doerWords({ kind, name }: Doer): Html {
+export function doerWords({ kind, name }: Doer): Html {
   const shown = name === null ? null : isolated(toOneLine(name))
   if (kind === 'link') return shown === null ? html`the link of a message` : html`${shown} (by the link of a message)`
   return html`${kind === 'api_key' ? 'the API key ' : ''}${shown ?? 'Kubernetes'}`

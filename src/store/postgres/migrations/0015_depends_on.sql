@@ -1,4 +1,4 @@
--- Which checks a check depends on (design, section 4, "Dependencies"). A check that is removed leaves the lists of others.
+-- Which checks a check depends on (design, section 3.1). A check that is removed leaves the lists of others.
 
 alter table checks add column depends_on uuid[]
   check (cardinality(depends_on) between 1 and 20 and array_position(depends_on, null) is null);

@@ -63,6 +63,7 @@ const kept = {
   lastDurationMs: 5,
   lastStartAt: null,
   pingsTotal: 7,
+  escalation: null,
   incidentSince: NOON,
 } as const
 const aTombstone: Tombstone = {

@@ -21,6 +21,7 @@ function anExportedCheck(overrides: Partial<ExportedCheck> = {}): ExportedCheck 
     isRunning: false,
     isFlapping: false,
     isWarning: false,
+    isSilenced: false,
     labels: [],
     ...overrides,
   }
@@ -57,7 +58,7 @@ const OF_ONE = 'namespace="shop",project="payments",check="nightly"'
 
 describe('the series of a check', () => {
   it('are, with all that is known', async () => {
-    expect(await samplesOf({ isRunning: true, isFlapping: true, isWarning: true })).toEqual([
+    expect(await samplesOf({ isRunning: true, isFlapping: true, isWarning: true, isSilenced: true })).toEqual([
       `heartbeat_check_up{${OF_ONE}} 1`,
       `heartbeat_check_status{${OF_ONE},status="new"} 0`,
       `heartbeat_check_status{${OF_ONE},status="up"} 1`,
@@ -73,6 +74,7 @@ describe('the series of a check', () => {
       `heartbeat_check_running{${OF_ONE}} 1`,
       `heartbeat_check_flapping{${OF_ONE}} 1`,
       `heartbeat_check_warning{${OF_ONE}} 1`,
+      `heartbeat_check_silenced{${OF_ONE}} 1`,
     ])
   })
 
@@ -117,6 +119,7 @@ describe('the series of a check', () => {
       `heartbeat_check_running{${OF_ONE}} 0`,
       `heartbeat_check_flapping{${OF_ONE}} 0`,
       `heartbeat_check_warning{${OF_ONE}} 0`,
+      `heartbeat_check_silenced{${OF_ONE}} 0`,
     ])
   })
 
@@ -206,12 +209,12 @@ describe('the text', () => {
       expect(help ?? type ?? sample, line).toBe(metrics.at(-1))
       expect(checks).toEqual([...checks].sort((one, other) => 'zabc'.indexOf(one) - 'zabc'.indexOf(other)))
     }
-    expect(metrics).toHaveLength(13)
-    expect(new Set(metrics).size).toBe(13)
+    expect(metrics).toHaveLength(14)
+    expect(new Set(metrics).size).toBe(14)
   })
 
   it('explains its metrics where there is no check', async () => {
-    expect((await piecesOf(aSeries())).join('').split('\n')).toHaveLength(27)
+    expect((await piecesOf(aSeries())).join('').split('\n')).toHaveLength(29)
   })
 
   it('comes in pieces of whole lines, and is whole with many checks in one project', async () => {

@@ -5,7 +5,7 @@ import type { ChannelRecord } from '../../../../channels/find-channels.ts'
 import { KINDS } from '../../../../channels/kinds/index.ts'
 import type { ConfigField } from '../../../../channels/kinds/kind.ts'
 import { updateChannel } from '../../../../channels/update-channel.ts'
-import { CHANNEL_KINDS, type ChannelKind, standardEventsOf } from '../../../../domain/channel.ts'
+import { AFTER_SECONDS, CHANNEL_KINDS, type ChannelKind, standardEventsOf } from '../../../../domain/channel.ts'
 import { AppError, isConflict, notFound } from '../../../../domain/errors.ts'
 import { CHECK_EVENT_TYPES } from '../../../../domain/event.ts'
 import { toOneLine } from '../../../../domain/plain-text.ts'
@@ -18,6 +18,7 @@ import { action, type Page, page, type Redirect, type Request, redirect } from '
 import * as ui from '../../ui/form.ts'
 import type { Choice } from '../../ui/parts.ts'
 import { EVENT_MEANINGS, EVENT_WORDS } from '../../words/status-words.ts'
+import { parseDuration, spellDuration } from '../../words/time-words.ts'
 import { sentence } from '../../words/words.ts'
 import { listAllProjects } from '../all-projects.ts'
 import { describeFault, inputOf, readConfigForm, writeConfigForm } from './channel-config.ts'
@@ -36,7 +37,7 @@ export const channelFormRoutes = [
   action('/channels/{id}/edit', 'admin', change),
 ]
 
-const LABELS = { name: 'Name', project_id: 'Checks', events: 'Events' } as const
+const LABELS = { name: 'Name', project_id: 'Checks', events: 'Events', after_seconds: 'Notify after' } as const
 
 function kindOf(text: string | null): ChannelKind | null {
   return CHANNEL_KINDS.find((kind) => kind === text) ?? null
@@ -61,8 +62,8 @@ async function create(request: Request): Promise<Page | Redirect> {
   if (kind === null) return chooseKind()
   try {
     const body = parsePart('body', NewChannel, { kind, ...readForm(kind, form) })
-    const { name, project_id: projectId, events, config } = body
-    const fields = { ...ui.readNewId(form), kind, name, config, ...given({ projectId, events }) }
+    const { name, project_id: projectId, events, after_seconds: afterSeconds, config } = body
+    const fields = { ...ui.readNewId(form), kind, name, config, afterSeconds, ...given({ projectId, events }) }
     const { secret, ...channel } = await createChannel(context, caller, fields)
     if (secret === null) return redirect(`/channels/${channel.id}`, 'channel-added')
     return showSecret(channel, secret, 'The channel is added.')
@@ -80,12 +81,13 @@ async function change(request: Request): Promise<Page | Redirect> {
   try {
     // By the schema of a new channel, which reads the config too, so that all faults are shown at once.
     const body = parsePart('body', NewChannel, { kind, ...readForm(kind, merge(formOf(channel), form, changed)) })
-    const { name, project_id: projectId, events, config } = body
+    const { name, project_id: projectId, events, after_seconds: afterSeconds, config } = body
     const isConfigChanged = KINDS[kind].config.form.some((field) => changed.has(inputOf(field)))
     const update = {
       name: changed.has('name') ? name : undefined,
       projectId: changed.has('project_id') ? projectId : undefined,
       events: changed.has('events') ? events : undefined,
+      afterSeconds: changed.has('after_seconds') ? afterSeconds : undefined,
       readConfig: isConfigChanged ? () => config : undefined,
     }
     await updateChannel(context, caller, id, given(update))
@@ -105,15 +107,22 @@ function emptyForm(kind: ChannelKind): URLSearchParams {
   return form
 }
 
-function formOf({ kind, name, projectId, events, config }: ChannelRecord): URLSearchParams {
+function formOf({ kind, name, projectId, events, afterSeconds, config }: ChannelRecord): URLSearchParams {
   const form = writeConfigForm(KINDS[kind].config.form, config)
   form.set('name', name)
   form.set('project_id', projectId ?? '')
+  form.set('after_seconds', afterSeconds === 0 ? '' : spellDuration(afterSeconds))
   for (const type of events) form.append('events', type)
   return form
 }
 
-const inputsOf = (kind: ChannelKind) => ['name', 'project_id', 'events', ...KINDS[kind].config.form.map(inputOf)]
+const inputsOf = (kind: ChannelKind) => [
+  'name',
+  'project_id',
+  'events',
+  'after_seconds',
+  ...KINDS[kind].config.form.map(inputOf),
+]
 
 /** One text for each input, in which no order of boxes counts. */
 function valuesOf(kind: ChannelKind, form: URLSearchParams): Record<string, string> {
@@ -128,10 +137,13 @@ function merge(stored: URLSearchParams, typed: URLSearchParams, changed: Readonl
 
 /** The body that the API would get. */
 function readForm(kind: ChannelKind, form: URLSearchParams): object {
+  const after = form.get('after_seconds')?.trim() || '0'
   return {
     name: form.get('name') ?? '',
     project_id: form.get('project_id') || null,
     events: form.getAll('events'),
+    // What is no length stays a text, whose fault says so.
+    after_seconds: parseDuration(after) ?? after,
     config: readConfigForm(KINDS[kind].config.form, form),
   }
 }
@@ -152,6 +164,11 @@ function readFaults(kind: ChannelKind, error: unknown): { faults: ui.Faults; sta
 /** The input of a fault of the events or the config, and its text without a full stop. */
 function wordInside(kind: ChannelKind, [first, name, ...below]: readonly string[], message: string): ui.WordedFault {
   if (first === 'events') return ['events', 'Choose at least one event']
+  if (first === 'after_seconds')
+    return [
+      first,
+      `${LABELS.after_seconds} must be a length of time such as 30 min, at most ${spellDuration(AFTER_SECONDS.max)}`,
+    ]
   if (first !== 'config') return null
   const field = KINDS[kind].config.form.find((one) => one.name === name)
   if (field === undefined) return [ui.WHOLE, `${['config', name, ...below].join('.')} ${message}`]
@@ -209,6 +226,7 @@ async function renderFields(
 ${ui.field(state, 'name', ui.text(html` maxlength="200" required`), 'How you recognize it, for example "Pager of the database team".')}
 ${ofConfig.map((one) => ui.field(state, inputOf(one), controlOf(one), one.meaning))}
 ${ui.field(state, 'project_id', ui.choice([['', 'All checks of the organization'], ...projects]), 'The checks that notify this channel.')}
+${ui.field(state, 'after_seconds', ui.text(), 'For a second channel, such as 30 min: it is notified of a check that is still down after this time, if no one has acknowledged that, and of its recovery; of nothing else. Empty: at once.')}
 ${ui.boxes(state, 'events', events, form.getAll('events'))}`
 }
 

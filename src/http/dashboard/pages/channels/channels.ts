@@ -28,7 +28,7 @@ import { act, action, type Page, page, type Redirect, type Request, redirect } f
 import { filled } from '../../ui/form.ts'
 import { confirm, copyButton, crumbs, facts, pager, section, table } from '../../ui/parts.ts'
 import { deliveryBadge, EVENT_WORDS } from '../../words/status-words.ts'
-import { ago } from '../../words/time-words.ts'
+import { ago, spellDuration } from '../../words/time-words.ts'
 import { sentence } from '../../words/words.ts'
 import { type ProjectNames, readProjectNames } from '../all-projects.ts'
 import { deliveryList, responseWords } from '../deliveries.ts'
@@ -118,6 +118,7 @@ function renderTable(
       ['Channel', ({ id, name }) => html`<a href="/channels/${id}">${isolated(name)}</a>`, 'name'],
       ['State', (channel) => stateBadge(channel, last.get(channel.id))],
       ['Checks', (channel) => servedWords(channel, projects)],
+      channels.some(({ afterSeconds }) => afterSeconds > 0) && ['Notified', afterWords],
       ['Last delivery', ({ id }) => lastWords(last.get(id), now)],
     ],
     channels,
@@ -150,6 +151,11 @@ const STATES = {
   suppressed: ['new', 'Not used yet'],
 } as const satisfies Record<DeliveryStatus, readonly [string, string]>
 
+/** When it is notified of a check that goes down. */
+function afterWords({ afterSeconds }: ChannelRecord): string {
+  return afterSeconds === 0 ? 'at once' : `after ${spellDuration(afterSeconds)}, unless a person has it by then`
+}
+
 function servedWords({ projectId, managedBy }: ChannelRecord, projects: ProjectNames): Html {
   if (managedBy === 'configuration') return html`all of the installation`
   if (projectId === null) return html`all of the organization`
@@ -161,7 +167,7 @@ function servedWords({ projectId, managedBy }: ChannelRecord, projects: ProjectN
 
 async function showChannel({ context, caller, params, now }: Request): Promise<Page> {
   const channel = showFor(caller.scope, await getChannel(context, caller, params.id!))
-  const { id, name, kind, events, config, muted, warnings, isInClear, managedBy } = channel
+  const { id, name, kind, events, afterSeconds, config, muted, warnings, isInClear, managedBy } = channel
   const [{ rows: deliveries }, { rows: pending }, projects] = await Promise.all([
     listDeliveries(context, caller, { channelId: id }, { limit: SHOWN_DELIVERIES, after: null }),
     listDeliveries(context, caller, { channelId: id, status: 'pending' }, { limit: 1, after: null }),
@@ -185,6 +191,7 @@ ${test === undefined ? '' : lastTest(test, now)}
 ${facts([
   ['Checks', servedWords(channel, projects)],
   ['Events', events.map((type) => EVENT_WORDS[type]).join(', ')],
+  ...(afterSeconds === 0 ? [] : [['Notified', afterWords(channel)] as const]),
   ...(config === null || managedBy === 'configuration'
     ? []
     : form.map((field) => [field.label, showField(field, config)] as const)),
@@ -195,7 +202,7 @@ ${section(
   'Last deliveries',
   deliveries.length === 0
     ? html`<p class="muted">Nothing has been sent to it yet.</p>`
-    : html`${deliveryList(deliveries, { caller, now, back: `/channels/${id}`, of: 'channel' })}
+    : html`${await deliveryList(deliveries, { context, caller, now, back: `/channels/${id}`, of: 'channel' })}
 <p><a href="/deliveries?channel=${id}">All deliveries of this channel</a></p>`,
 )}`
   return { kind: 'page', title: toOneLine(name), main, live: 'list' }

@@ -29,6 +29,7 @@ export function renderActions(check: StoredCheck): Html {
   return html`<nav class="buttons compact" aria-label="Actions">
 ${isSuspendSet ? '' : html`${turn} ${until}`}
 ${spec.jobArea === null ? html`<a class="button secondary outline" href="/checks/${id}/how">How to ping</a>` : ''}
+<a class="button secondary outline" href="/silences/new?check=${id}">Silence this check</a>
 <a class="button secondary outline" href="/checks/${id}/edit">${resource === null ? 'Edit' : 'Settings'}</a>
 <a class="button secondary outline" href="/checks/${id}/delete">Delete</a>
 </nav>

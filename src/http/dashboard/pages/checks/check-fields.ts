@@ -51,6 +51,7 @@ const ADVANCED: readonly FieldName[] = [
   'remind_every_seconds',
   'remind_on_each_run',
   'resume_on_ping',
+  'depends_on',
   'armed',
 ]
 
@@ -97,6 +98,7 @@ ${at('misses_before_down', 'So many intervals in a row without a run that ended 
 ${at('remind_every_seconds', 'While the check is down, its channels are notified again each time this has passed, such as 1 day. Empty: they are not.')}
 ${options.isReadOnly ? '' : at('remind_on_each_run', 'For a job that runs rarely: while the check is down, its channels are notified again at each further run that fails or is missed.', choice(REMIND))}
 ${options.isReadOnly ? '' : at('resume_on_ping', 'With its next ping: a success or a fail resumes a paused check, and counts.', choice(PAUSE_ENDS))}
+${at('depends_on', 'Slugs of checks of the project, or ids, with spaces between them: while one of them is down, the channels are not notified that this one is down too.', text(noWords))}
 ${options.channels === undefined ? '' : renderChannels(options.channels, options)}
 ${isNew ? renderArmed(values) : ''}
 </details>`

@@ -4,6 +4,7 @@ import { listChannels } from '../../../../channels/find-channels.ts'
 import { listChoosableChannels } from '../../../../checks/choose-channels.ts'
 import { createCheck, type NewCheck } from '../../../../checks/create-check.ts'
 import { type CheckRecord, getCheck } from '../../../../checks/find-checks.ts'
+import { findDependencies, readSlugs } from '../../../../checks/find-dependencies.ts'
 import { updateCheck } from '../../../../checks/update-check.ts'
 import { AppError, invalidField } from '../../../../domain/errors.ts'
 import { PAGE_LIMIT } from '../../../../domain/page.ts'
@@ -13,6 +14,7 @@ import { action, type Page, page, type Redirect, type Request, redirect } from '
 import { changedFields, type Faults, WAS, wasField } from '../../ui/form.ts'
 import { copyButton } from '../../ui/parts.ts'
 import { listAllProjects } from '../all-projects.ts'
+import { dependencyWords } from './check-dependencies.ts'
 import { renderFields, renderPreview } from './check-fields.ts'
 import { declarerOf, type Resource } from './check-kubernetes.ts'
 import {
@@ -20,6 +22,7 @@ import {
   faultsOfCheck,
   newValues,
   readValues,
+  splitWords,
   toBody,
   type Values,
   valuesOfCheck,
@@ -54,7 +57,8 @@ async function create(request: Request): Promise<Page | Redirect> {
   const choices = await listChoices(request)
   const sent = readValues(request.form)
   const values = { ...sent, project_id: sent.project_id || (choices.projects[0]?.id ?? '') }
-  const result = await tryForm(toBody(values, null), readNewCheck, (input) => createIn(request, input))
+  const body = toBody(await withIds(request, values), null)
+  const result = await tryForm(body, readNewCheck, (input) => createIn(request, input))
   if ('faults' in result) return renderNew(request, choices, values, result.faults)
   return redirect(`/checks/${result.done.id}/how`, 'check-created')
 }
@@ -64,7 +68,7 @@ async function createIn({ context, caller }: Request, input: NewCheck): Promise<
   try {
     return await createCheck(context, caller, input)
   } catch (error) {
-    if (error instanceof AppError && error.code === 'not_found')
+    if (error instanceof AppError && error.code === 'not_found' && error.field === undefined)
       throw invalidField('projectId', 'does not exist any more: choose another one')
     throw error
   }
@@ -102,7 +106,8 @@ ${renderFields({ values, faults, now, projects, channels, isNew: true, isFresh: 
 // ---------------------------------------------------------------------------------------------------------------------
 
 async function showEdit(request: Request, check: CheckRecord): Promise<Page> {
-  const values = valuesOfCheck(check)
+  const linked = await findDependencies(request.context, request.caller, check)
+  const values = { ...valuesOfCheck(check), depends_on: dependencyWords(check, linked) }
   const resource = declarerOf(check)
   return resource === null ? renderEdit(request, check, values) : renderManaged(check, resource, values, request.now)
 }
@@ -113,9 +118,8 @@ async function save(request: Request): Promise<Page | Redirect> {
   // Since the form was opened; the verb rejects it too.
   if (check.managedBy !== 'api') return { ...(await showEdit(request, check)), status: 409 }
   const values = readValues(form, valuesOfCheck(check))
-  const result = await tryForm(toBody(values, changedFields(form, values)), readCheckUpdate, (update) =>
-    updateCheck(context, caller, check.id, update),
-  )
+  const body = toBody(await withIds(request, values), changedFields(form, values))
+  const result = await tryForm(body, readCheckUpdate, (update) => updateCheck(context, caller, check.id, update))
   if ('faults' in result) return renderEdit(request, check, values, result.faults)
   return redirect(`/checks/${check.id}`, 'check-saved')
 }
@@ -157,6 +161,12 @@ ${check.cronJob === undefined ? '' : html`<p>If it was made for the label <code>
 // Both
 // ---------------------------------------------------------------------------------------------------------------------
 
+/** What the check depends on, by its ids. */
+async function withIds({ context, caller }: Request, values: Values): Promise<Values> {
+  const words = splitWords(values.depends_on)
+  return { ...values, depends_on: (await readSlugs(context, caller, values.project_id, words)).join(' ') }
+}
+
 const statusOf = (faults: Faults) => (Object.keys(faults).length === 0 ? {} : { status: 422 })
 
 /** The verb finds the faults that depend on what is stored. The others are found together, before it. */
@@ -169,6 +179,8 @@ async function tryForm<Input, T>(
     const input = read(body)
     return Object.keys(faults).length > 0 ? { faults } : { done: await run(input) }
   } catch (error) {
-    return { faults: { ...faultsOfCheck(error), ...faults } }
+    const isOfField = error instanceof AppError && error.code === 'not_found' && error.field !== undefined
+    const fault = isOfField ? invalidField(error.field, `must be known: ${error.message}`) : error
+    return { faults: { ...faultsOfCheck(fault), ...faults } }
   }
 }

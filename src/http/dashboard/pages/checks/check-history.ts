@@ -115,6 +115,7 @@ export async function renderDeliveries({ context, caller }: Request, checkId: st
   const { rows, next } = await listDeliveries(context, caller, { checkId }, page)
   const none = html`<p class="muted">None was sent about this check. <a href="/channels">Channels</a> receive them.</p>`
   const all = html`<p><a href="/deliveries?check=${checkId}">All deliveries of this check</a></p>`
-  const list = rows.length === 0 ? none : deliveryList(rows, { caller, now, back: `/checks/${checkId}`, of: 'check' })
+  const options = { context, caller, now, back: `/checks/${checkId}`, of: 'check' } as const
+  const list = rows.length === 0 ? none : await deliveryList(rows, options)
   return section('deliveries-title', 'Deliveries', list, next === null ? '' : all)
 }

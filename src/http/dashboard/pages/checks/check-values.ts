@@ -28,6 +28,7 @@ export const LABELS = {
   remind_every_seconds: 'Remind every',
   remind_on_each_run: 'Remind of each run',
   resume_on_ping: 'A pause ends',
+  depends_on: 'Depends on',
   channels: 'Channels',
   armed: 'Expect the first ping from now on',
 } as const
@@ -65,7 +66,7 @@ export function readValues(form: URLSearchParams, rest: Values = NO_VALUES): Val
 }
 
 export function valuesOfCheck(check: CheckRecord): Values {
-  const { projectId, name, slug, description, tags, labels, channels, spec } = check
+  const { projectId, name, slug, description, tags, labels, channels, dependsOn, spec } = check
   const { periodSeconds, schedule, timeZone, graceSeconds, maxRuntimeSeconds } = spec
   const length = (seconds: number | null) => (seconds === null ? '' : spellDuration(seconds))
   const ofMany = (count: number) => (count === 1 ? '' : `${count}`)
@@ -90,6 +91,7 @@ export function valuesOfCheck(check: CheckRecord): Values {
     remind_every_seconds: length(spec.remindEverySeconds),
     remind_on_each_run: spec.remindOnEachRun ? 'on' : '',
     resume_on_ping: spec.resumeOnPing ? 'on' : '',
+    depends_on: dependsOn.join(' '),
     channels: channels === null ? ALL_CHANNELS : toText(channels),
   }
 }
@@ -117,11 +119,11 @@ export function toBody(values: Values, changed: ReadonlySet<FieldName> | null): 
     name: values.name.trim() === '' ? undefined : values.name,
     slug: values.slug.trim() || (isNew ? undefined : ''),
     description: values.description || none,
-    tags: splitTags(values.tags),
+    tags: splitWords(values.tags),
     labels,
     ...lengths,
     max_runtime_seconds: lengths.max_runtime_seconds ?? none,
-    warn_exit_codes: splitTags(values.warn_exit_codes).map(toNumber),
+    warn_exit_codes: splitWords(values.warn_exit_codes).map(toNumber),
     failures_before_down: toNumber(values.failures_before_down.trim() || '1'),
     misses_before_down: toNumber(values.misses_before_down.trim() || '1'),
     remind_every_seconds: lengths.remind_every_seconds ?? none,
@@ -130,6 +132,7 @@ export function toBody(values: Values, changed: ReadonlySet<FieldName> | null): 
     time_zone: schedule === '' ? undefined : values.time_zone.trim() || DEFAULT_ZONE,
     schedule: schedule || undefined,
     resume_on_ping: values.resume_on_ping !== '',
+    depends_on: splitWords(values.depends_on),
     channels: readChannels(values),
     armed: isNew ? values.armed !== '' : undefined,
   }
@@ -153,13 +156,13 @@ function toNumber(text: string): number | string {
 }
 
 /** Twice the same is a fault of the API's body, so it stays. */
-function splitTags(text: string): string[] {
+export function splitWords(text: string): string[] {
   return text.split(/[\s,]+/).filter(Boolean)
 }
 
 /** Null: the check notifies all channels. */
 function readChannels({ channels }: Values): string[] | null {
-  const chosen = splitTags(channels)
+  const chosen = splitWords(channels)
   return chosen.includes(ALL_CHANNELS) ? null : chosen
 }
 
@@ -242,6 +245,8 @@ export const faultsOfCheck = (error: unknown): Faults => faultsOf(error, LABELS,
 
 function wordInside(name: string, inside: readonly string[], message: string): WordedFault {
   if (inside.length === 0) return null
+  if (name === 'dependsOn' || name === 'depends_on')
+    return ['depends_on', `${LABELS.depends_on} must be slugs of checks of the project, or ids of checks`]
   if (name === 'labels') return [name, `The label ${inside.join('.')} ${message}`]
   return name === 'tags' ? [name, `Each tag ${message}`] : null
 }

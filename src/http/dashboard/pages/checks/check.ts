@@ -9,6 +9,7 @@ import { nextSlot } from '../../../../domain/cron.ts'
 import { sortLabels } from '../../../../domain/labels.ts'
 import { toOneLine } from '../../../../domain/plain-text.ts'
 import { findBlindArea } from '../../../../service/find-blind.ts'
+import { findSilenceOf, type SilenceRecord } from '../../../../silences/find-silences.ts'
 import { getProject } from '../../../../tenancy/projects.ts'
 import { type Html, html, isolated } from '../../html.ts'
 import { icon } from '../../icons.ts'
@@ -16,6 +17,7 @@ import { type Page, page, type Request } from '../../page.ts'
 import { copyButton, crumbs, facts, section } from '../../ui/parts.ts'
 import { countSentence, reminderSentence, reminderWords, thresholdWords } from '../../words/incident-words.ts'
 import { scheduleWords } from '../../words/schedule-words.ts'
+import { silencedSentence } from '../../words/silence-words.ts'
 import {
   flappingSentence,
   nextSentence,
@@ -28,6 +30,7 @@ import { withLinks } from '../../words/words.ts'
 import { blindBanner } from '../blind.ts'
 import { renderAcknowledgement } from './acknowledge.ts'
 import { renderActions } from './check-actions.ts'
+import { renderDependencies } from './check-dependencies.ts'
 import { renderDeliveries, renderFlips, renderHistory, renderUptime } from './check-history.ts'
 import { followedOf, renderKubernetes, renderLastRun, renderStuck } from './check-kubernetes.ts'
 import { describePing, renderPings, renderText } from './check-pings.ts'
@@ -42,6 +45,7 @@ async function showCheck(request: Request): Promise<Page> {
   const mayWrite = includesScope(caller.scope, 'write')
   const status = shownStatus(check.state, now)
   const { jobArea } = check.spec
+  const silence = await findSilenceOf(context, caller, check)
   const blind = jobArea === null ? [] : await findBlindArea(context, jobArea)
   const main = html`${crumbs([
     ['/checks', 'Checks'],
@@ -52,11 +56,12 @@ async function showCheck(request: Request): Promise<Page> {
 ${statusBadge(status)}
 </header>
 ${blindBanner(blind, now, 'This check is not evaluated.')}
-${renderStatus(review, mayWrite)}
+${renderStatus(review, silence, mayWrite)}
 ${check.description === null ? '' : html`<p class="description" dir="auto">${withLinks(check.description)}</p>`}
 ${renderLastRun(check, now)}
 ${renderOutput(review, mayWrite)}
 ${renderFacts(review)}
+${await renderDependencies(request, check)}
 ${mayWrite ? renderActions(check) : ''}
 ${renderKubernetes(check, mayWrite)}
 ${renderUptime(review)}
@@ -69,7 +74,7 @@ ${renderAbout(review, project.slug, mayWrite ? `${request.pingUrl()}/ping/${chec
   return { kind: 'page', title: `${toOneLine(check.name)} is ${status}`, main, live: 'check', nextLateAt }
 }
 
-function renderStatus(review: CheckReview, mayWrite: boolean): Html {
+function renderStatus(review: CheckReview, silence: SilenceRecord | null, mayWrite: boolean): Html {
   const { check, cause, now } = review
   const { id, state } = check
   // In the zone of the schedule, in which its users think.
@@ -102,6 +107,7 @@ ${running}
 <p id="next">${nextSentence({ ...facts, scheduledAt: nextRunAt(check, now) })}</p>
 ${renderStuck(check, facts.followed, mayWrite)}
 ${renderAcknowledgement(check, facts, mayWrite)}
+${silence === null ? '' : html`<p id="silenced">${silencedSentence(silence, facts)} <a href="/silences/${silence.id}">The silence</a></p>`}
 ${isUnused ? html`<p><a class="button" href="/checks/${id}/how">Send the first ping</a></p>` : ''}
 </div>`
 }

@@ -53,7 +53,7 @@ metadata:
   name: ${yamlText(kubernetes?.name ?? '')}
   namespace: ${yamlText(kubernetes?.namespace ?? '')}
 ${pairs.length === 0 ? '' : `  labels:\n${pairs.join('')}`}spec:
-${lines.join('')}  # Keep the other fields of yours, such as publish, project, suspend and deletionPolicy.
+${lines.join('')}  # Keep the other fields of yours, such as dependsOn, publish, project, suspend and deletionPolicy.
 `
 }
 

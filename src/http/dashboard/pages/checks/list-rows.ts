@@ -58,7 +58,7 @@ function renderRow(check: SurveyedCheck, now: Instant): Html {
   const next = nextOf(check, status, now)
   const counted = countWords(check)
   return html`<tr role="row" id="check-${id}" class="is-${status}">
-<td role="cell" class="check-status">${statusBadge(status)}${hasRun ? html` <span class="running">${icon('running')} Running</span>` : ''}${isFlapping(state) ? html` <span class="flapping">Flapping</span>` : ''}${status === 'down' && acknowledgementAt(state, now) !== null ? html` <span class="acknowledged">Acknowledged</span>` : ''}${state.lastOutcome === 'warn' ? html` <span class="warned">Warning</span>` : ''}${counted === null ? '' : html` <span class="counted">${counted}</span>`}
+<td role="cell" class="check-status">${statusBadge(status)}${hasRun ? html` <span class="running">${icon('running')} Running</span>` : ''}${isFlapping(state) ? html` <span class="flapping">Flapping</span>` : ''}${status === 'down' && acknowledgementAt(state, now) !== null ? html` <span class="acknowledged">Acknowledged</span>` : ''}${check.isSilenced ? html` <span class="silenced">Silenced</span>` : ''}${state.lastOutcome === 'warn' ? html` <span class="warned">Warning</span>` : ''}${counted === null ? '' : html` <span class="counted">${counted}</span>`}
 <span class="why">${whyOf(check, status, now)}</span></td>
 <th role="rowheader" scope="row" class="check-name"><a href="/checks/${id}">${isolated(name)}</a>${renderTags(tags)}</th>
 <td role="cell" class="check-place"><a href="/checks?project=${project.slug}">${isolated(project.name)}</a><span>${placeOf(check)}</span></td>

@@ -8,11 +8,11 @@ import { pauseCheck } from '../../../../checks/pause-resume.ts'
 import type { Instant } from '../../../../domain/check.ts'
 import { toIso } from '../../../../domain/instant.ts'
 import { LIMITS } from '../../../../domain/limits.ts'
-import { findTimeZone } from '../../../../domain/time-zone.ts'
 import { readPause } from '../../../api/checks.ts'
 import { html, isolated } from '../../html.ts'
 import { action, type Page, page, type Redirect, type Request, redirect } from '../../page.ts'
 import { choice, type Faults, faultsOf, field, filled, stateOf, text } from '../../ui/form.ts'
+import { nextMorning, readLocal } from '../../ui/local-time.ts'
 
 export const pauseRoutes = [
   page('/checks/{id}/pause', 'write', async (request) => showPause(await readCheck(request), new URLSearchParams())),
@@ -58,31 +58,11 @@ async function pause(request: Request): Promise<Page | Redirect> {
 
 const zoneOf = ({ timeZone }: CheckRecord['spec']): string => timeZone ?? 'UTC'
 
-/** The body of the API. What is no time stays a text, which the API rejects. */
+/** The body of the API. */
 function toBody(form: URLSearchParams, zone: string, now: Instant): object {
   const { end, until, comment } = filled(form, Object.keys(LABELS))
   const said = comment === undefined ? {} : { comment }
-  if (until !== undefined) {
-    const local = LOCAL.test(until) ? Date.parse(`${until}Z`) : Number.NaN
-    return { ...said, until: Number.isNaN(local) ? until : toIso(instantOf(local, zone)) }
-  }
+  if (until !== undefined) return { ...said, until: readLocal(until, zone) }
   if (end === MORNING) return { ...said, until: toIso(nextMorning(now, zone)) }
   return end === undefined ? said : { ...said, for_seconds: Number(end) }
 }
-
-/** As browsers write it. */
-const LOCAL = /^\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d)?$/
-const HOUR_MS = 3_600_000
-const DAY_MS = 24 * HOUR_MS
-
-function nextMorning(now: Instant, zone: string): Instant {
-  const local = now + offsetAt(now, zone)
-  return instantOf(local - (local % DAY_MS) + DAY_MS + 8 * HOUR_MS, zone)
-}
-
-/** When the clocks of the zone show this time; for a time that they skip, one beside it. */
-function instantOf(localMs: number, zone: string): Instant {
-  return localMs - offsetAt(localMs - offsetAt(localMs, zone), zone)
-}
-
-const offsetAt = (at: Instant, zone: string): number => findTimeZone(zone)?.offsetAt(at) ?? 0
