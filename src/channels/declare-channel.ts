@@ -35,6 +35,7 @@ export interface ChannelDeclaration {
   readonly config: object
   readonly events: readonly CheckEventType[]
   readonly muted: boolean
+  readonly afterSeconds: number
   /** Another text after each change of what the channel is made of. */
   readonly version: string
   /** The id of a channel that the resource had before it was deleted may come back. */
@@ -54,6 +55,7 @@ export async function declareChannel(
 ): Promise<{ readonly channelId: string; readonly change: ChannelChange }> {
   const { database, clock } = context
   const { resource, projectId, kind, isRevivable, config, ...given } = declaration
+  const { name, events, muted, afterSeconds } = given
   const key = await findSealingKey(database)
   if (key === null) throw noSealingKey()
   const sealer = createPublicSealer(key)
@@ -65,7 +67,7 @@ export async function declareChannel(
   const known = await findDeclaredChannel(database, resource)
   const isKept = known !== null && (!known.isDeleted || isRevivable)
   const channelId = isKept ? known.channelId : newId(clock.now())
-  const fields = { name: given.name, events: given.events, muted: given.muted, projectId }
+  const fields = { name, events, muted, afterSeconds, projectId }
   const row = isKept ? await findChannelRow(database, by, channelId) : null
   if (row !== null && row.kind === kind) {
     if (known?.version === version && row.projectId === projectId) return { channelId, change: 'unchanged' }

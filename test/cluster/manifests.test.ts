@@ -64,6 +64,8 @@ const IN_NAMESPACES = [
   'configmaps get create patch delete',
   'events list',
   'events.k8s.io/events create patch',
+  'heartbeat-operator.io/heartbeatchannels get list watch patch',
+  'heartbeat-operator.io/heartbeatchannels/status update patch',
   'heartbeat-operator.io/heartbeatchecks create delete',
   'heartbeat-operator.io/heartbeatchecks get list watch patch',
   'heartbeat-operator.io/heartbeatchecks/status update patch',

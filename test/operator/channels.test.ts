@@ -71,9 +71,21 @@ describe('a HeartbeatChannel', () => {
     await place.putSecret('chat', `${receiver.url}/x`)
     await place.makeReady('ops', slack('chat'))
     const { id } = await place.channelOf('ops')
-    await place.apply('ops', { displayName: 'The ops', events: ['check.down'], muted: true, ...slack('chat') })
+    await place.apply('ops', {
+      displayName: 'The ops',
+      events: ['check.down'],
+      muted: true,
+      afterSeconds: 600,
+      ...slack('chat'),
+    })
     await place.ready('ops')
-    expect(await place.channelOf('ops')).toMatchObject({ id, name: 'The ops', events: ['check.down'], muted: true })
+    expect(await place.channelOf('ops')).toMatchObject({
+      id,
+      name: 'The ops',
+      events: ['check.down'],
+      muted: true,
+      after_seconds: 600,
+    })
     expect(await place.condition('ops', 'Delivering')).toMatchObject({ status: 'Unknown', reason: 'Muted' })
   })
 

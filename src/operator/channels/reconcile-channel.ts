@@ -150,11 +150,11 @@ export function createChannelReconcile(options: ChannelReconcileOptions) {
     // Then a person waits for the effect of a change.
     const isAwaited = hasRequest(object) || conditionOf(object.status, 'Stalled') !== undefined
     const allowed = await namespaces.allowedProjects(namespace!, isAwaited ? 'fresh' : 'cached')
-    const { kind, name, events, muted } = read
+    const { kind, name, events, muted, afterSeconds } = read
     return service.declareChannel({
       resource: resourceOf(object),
       project: { cluster, namespace: namespace!, allowed, decidedBy: namespaces.decidedBy, wanted: null },
-      ...{ kind, name, events, muted, config: given.config, isRevivable: options.isRevivable },
+      ...{ kind, name, events, muted, afterSeconds, config: given.config, isRevivable: options.isRevivable },
       version: `${uid}.${generation}/${secret?.version ?? ''}`,
     })
   }

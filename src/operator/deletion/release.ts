@@ -260,7 +260,7 @@ function explain(error: unknown, signal: AbortSignal): unknown {
   if (signal.aborted) return new ReleaseError('stopped before the end: run this again')
   if (hasStatus(error, 403))
     return new ReleaseError(
-      `a right is missing (get of the Lease ${LEASE_NAME}; list and patch of HeartbeatChecks): ${error.message}`,
+      `a right is missing (get of the Lease ${LEASE_NAME}; list and patch of HeartbeatChecks and HeartbeatChannels): ${error.message}`,
     )
   if (error instanceof ApiError || error instanceof TransportError)
     return new ReleaseError(`the API server did not remove the finalizers: ${error.message}`)

@@ -6,11 +6,17 @@
 
 import { z } from 'zod'
 import { KINDS } from '../../channels/kinds/index.ts'
-import { CHANNEL_KINDS, type ChannelKind, INCIDENT_KINDS, standardEventsOf } from '../../domain/channel.ts'
+import {
+  AFTER_SECONDS,
+  CHANNEL_KINDS,
+  type ChannelKind,
+  INCIDENT_KINDS,
+  standardEventsOf,
+} from '../../domain/channel.ts'
 import { CHECK_EVENT_TYPES, STANDARD_EVENT_TYPES } from '../../domain/event.ts'
 import type { Condition, KubernetesObject } from '../../kubernetes/objects.ts'
 import { CHANNEL_LABEL, OBJECT_NAME_LENGTH } from '../names.ts'
-import { describeIssue, oneOf, type Rule, SUBDOMAIN, setOf, shaped, text, withRules } from './fields.ts'
+import { describeIssue, integer, oneOf, type Rule, SUBDOMAIN, setOf, shaped, text, withRules } from './fields.ts'
 import { displayName, nameOf } from './spec.ts'
 import { begin, HANDLED } from './status.ts'
 
@@ -100,6 +106,11 @@ export const ChannelSpec = withRules(
         .boolean('must be true or false')
         .optional()
         .meta({ description: 'A muted channel receives tests only. Muting fails its pending deliveries.' }),
+      afterSeconds: integer({
+        ...AFTER_SECONDS,
+        description:
+          'Seconds after the beginning of an incident. With more than 0 the channel is notified of a check that is down still at that time, if no one has acknowledged that, and of its recovery if it was notified; of nothing else. Default: 0, at once.',
+      }).optional(),
       ...kinds,
     },
     'must be an object',
@@ -161,6 +172,7 @@ export interface ReadChannel {
   readonly name: string
   readonly events: z.output<typeof ChannelSpec>['events'] & {}
   readonly muted: boolean
+  readonly afterSeconds: number
   /** Null: the channel needs no Secret. */
   readonly secretRef: SecretRef | null
   /** `secret`: the value of `secretRef`. Returns the config, or what is wrong with it, without a value. */
@@ -174,7 +186,7 @@ export function readChannel({
 }: Pick<HeartbeatChannel, 'metadata' | 'spec'>): ReadChannel | { readonly faults: readonly string[] } {
   const parsed = ChannelSpec.safeParse(spec)
   if (!parsed.success) return { faults: parsed.error.issues.map((issue) => describeIssue('spec', issue)) }
-  const { displayName: given, events, muted = false } = parsed.data
+  const { displayName: given, events, muted = false, afterSeconds = 0 } = parsed.data
   const kind = kindsOf(parsed.data)[0]!
   const { secretRef: reference = null, ...fields } = (spec as Record<ChannelKind, Record<string, unknown>>)[kind]
   return {
@@ -182,6 +194,7 @@ export function readChannel({
     name: given?.trim() ?? nameOf(metadata.name),
     events: events ?? [...standardEventsOf(kind)],
     muted,
+    afterSeconds,
     secretRef: reference as SecretRef | null,
     readConfig: (secret) => readConfig(kind, fields, reference as SecretRef | null, secret),
   }

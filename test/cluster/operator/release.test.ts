@@ -10,7 +10,11 @@ import { type Workplace, workIn } from '../../support/workplace.ts'
 import { reach } from './stage.ts'
 
 const FINALIZER = 'heartbeat-operator.io/cleanup'
-const CHECK_RULE = { apiGroups: ['heartbeat-operator.io'], resources: ['heartbeatchecks'], verbs: ['list', 'patch'] }
+const CHECK_RULE = {
+  apiGroups: ['heartbeat-operator.io'],
+  resources: ['heartbeatchecks', 'heartbeatchannels'],
+  verbs: ['list', 'patch'],
+}
 const LEASE_RULE = {
   apiGroups: ['coordination.k8s.io'],
   resources: ['leases'],
@@ -117,7 +121,9 @@ describe('release', () => {
     await place.apply('stays', undefined, { finalizers: [FINALIZER] })
     await using release = await startRelease('reader')
     expect(await release.end()).toEqual({ status: 1, signal: null })
-    expect(release.stderr).toMatch(/^a right is missing \(.*patch of HeartbeatChecks\): .*cannot patch resource.*\n$/)
+    expect(release.stderr).toMatch(
+      /^a right is missing \(.*patch of HeartbeatChecks and HeartbeatChannels\): .*cannot patch resource.*\n$/,
+    )
     expect(await finalizersOf('stays')).toEqual([FINALIZER])
   })
 })

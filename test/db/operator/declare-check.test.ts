@@ -59,6 +59,7 @@ describe('a new resource', () => {
         notified: null,
         quietAt: null,
         hold: null,
+        escalation: null,
         warnedAt: null,
         consecutiveFailures: 0,
         consecutiveMisses: 0,

@@ -167,7 +167,7 @@ describe('the statements of a ping', () => {
     const { check } = await t.declare()
     const begin = ['find_keys', 'begin', 'lock_states wait', 'save_states', 'insert_pings']
     expect(await statementsOf(check.publicId, 'success')).toEqual([...begin, 'insert_flips', 'commit'])
-    const failed = begin.toSpliced(3, 0, 'find_covering', 'find_dependencies')
+    const failed = begin.toSpliced(3, 0, 'find_covering', 'find_dependencies', 'find_escalations')
     expect(await statementsOf(check.publicId, 'fail')).toEqual([...failed, 'insert_flips', 'insert_events', 'commit'])
     expect(await statementsOf(check.publicId, 'fail')).toEqual([...begin, 'commit'])
     expect(problems).toEqual([])

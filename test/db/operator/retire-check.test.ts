@@ -129,6 +129,7 @@ describe('a re-created resource', () => {
           notified: null,
           quietAt: null,
           hold: null,
+          escalation: null,
           warnedAt: null,
           consecutiveFailures: 0,
           consecutiveMisses: 0,
