@@ -39,6 +39,7 @@ const OWN_PATHS = [
   'logout',
   'service',
   'settings',
+  'silences',
 ]
 
 /** Null when the service can be served below the path. */
