@@ -69,6 +69,11 @@ export interface ChannelDeliveries {
 /** An error of a delivery that was not sent because of a decision of people, as `failPending` writes it. */
 type Withdrawn = readonly string[]
 
+/** SQL: of the channel `d.channel_id`. The statement runs every few seconds, and a channel may have failed for weeks. */
+const NEWEST = `(
+            select n.id, n.status, n.created_at, n.delivered_at, n.last_error from deliveries n
+            where n.channel_id = d.channel_id order by n.id desc limit 1000)`
+
 /** Of all channels that resources of the cluster declare, or of one of them. */
 export async function listChannelDeliveries(
   db: Queryable,
@@ -84,16 +89,14 @@ export async function listChannelDeliveries(
         oldest.created_at as "createdAt", oldest.last_error as error
       from declared_channels d left join channels c on c.id = d.channel_id
         left join lateral (
-          select s.id, s.delivered_at from deliveries s
-          where s.channel_id = d.channel_id and s.status = 1 order by s.id desc limit 1) last on true
+          select s.id, s.delivered_at from ${NEWEST} s where s.status = 1 order by s.id desc limit 1) last on true
         left join lateral (
           select u.created_at, u.last_error from (
             (select p.id, p.created_at, p.last_error from deliveries p
               where p.channel_id = d.channel_id and p.status = 0 order by p.id limit 1)
             union all
-            (select f.id, f.created_at, f.last_error from deliveries f
-              where f.channel_id = d.channel_id and f.status = 2 and (last.id is null or f.id > last.id)
-                and f.last_error <> all($2::text[])
+            (select f.id, f.created_at, f.last_error from ${NEWEST} f
+              where f.status = 2 and (last.id is null or f.id > last.id) and f.last_error <> all($2::text[])
               order by f.id limit 1)) u
           order by u.id limit 1) oldest on true
       where d.kubernetes_cluster = $1 and d.deleted_at is null and ($3::uuid is null or d.channel_id = $3)`,
