@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { type Audited, audited } from '../audit/audited.ts'
 import type { Principal } from '../domain/access.ts'
+import type { Act } from '../domain/audit.ts'
 import { type CheckSpec, type CheckState, type CheckTexts, type Instant, NO_TEXTS } from '../domain/check.ts'
 import type { CheckEvent } from '../domain/check-event.ts'
 import { AppError, notFound, slugTaken } from '../domain/errors.ts'
@@ -59,13 +60,15 @@ export interface Past {
  * another tenant, `invalid_request` for a
  * schedule that makes no sense or a channel that the project cannot use, `conflict` for a slug that is taken, and, with
  * the field, for a public id or a push token that another check has. With `maxChecks`, `forbidden` when the project has
- * so many checks; of these calls for one project one runs after the other.
+ * so many checks; of these calls for one project one runs after the other. `also`: what is made with the check, in its
+ * transaction.
  */
 export async function createCheck(
   context: Context,
   by: Principal,
   input: NewCheck,
   maxChecks?: number,
+  also: (tx: Queryable, made: CheckRecord) => Promise<readonly Act[]> = async () => [],
 ): Promise<CheckRecord> {
   const create = plan(context, by, input)
   try {
@@ -74,7 +77,8 @@ export async function createCheck(
       if (!(await hasProject(tx, by, input.projectId, purpose))) throw notFound('project')
       if (maxChecks !== undefined && (await hasChecks(tx, input.projectId, maxChecks)))
         throw new AppError('forbidden', { why: 'many_checks', most: maxChecks })
-      return create(tx)
+      const { result, acts } = await create(tx)
+      return { result, acts: [...acts, ...(await also(tx, result))] }
     })
   } catch (error) {
     if (constraintOf(error) === PUBLIC_ID_IS_UNIQUE) throw taken('publicId')

@@ -8,6 +8,9 @@ import type { Span } from './circumstances.ts'
 import { type Cron, nextSlot } from './cron.ts'
 import { lastSlotBetween } from './schedule.ts'
 
+/** A silence that holds once lasts as long, or longer. */
+export const SHORTEST_MS = 1_000
+
 /** When a silence holds: once, or for some time from each slot of a schedule on. */
 export type SilenceTimes = Span | { readonly cron: Cron; readonly durationMs: number }
 

@@ -139,3 +139,12 @@ function createTimeZone(name: string): TimeZone {
 
   return { offsetAt: (atMs) => stretchAt(atMs).offsetMs, stretchAt }
 }
+
+/**
+ * When the clocks of the zone show this time, given as if it was UTC; for a time that they skip, one beside it. In UTC
+ * for a name that is no zone.
+ */
+export function instantOfLocal(localMs: number, zoneName: string): number {
+  const offsetAt = (at: number) => findTimeZone(zoneName)?.offsetAt(at) ?? 0
+  return localMs - offsetAt(localMs - offsetAt(localMs))
+}

@@ -3,12 +3,15 @@
 import { createCheck } from '../checks/create-check.ts'
 import { completeSpec, readSpec } from '../checks/read-spec.ts'
 import type { Principal } from '../domain/access.ts'
+import type { Act } from '../domain/audit.ts'
 import { AppError, describeError, isConflict } from '../domain/errors.ts'
 import { withSuffix } from '../domain/slug.ts'
+import { addSilence } from '../silences/create-silence.ts'
 import { findHoldersOfPublicIds, findHoldersOfTokens, type Holder } from '../store/checks/check-holders.ts'
 import { readSlugs } from '../store/checks/new-checks.ts'
 import type { Context } from '../store/context.ts'
-import type { SourceCheck, SourceItem } from './source.ts'
+import type { Queryable } from '../store/postgres/database.ts'
+import type { SourceCheck, SourceItem, SourceSilence } from './source.ts'
 
 export interface Destination extends Principal {
   readonly projectId: string
@@ -91,22 +94,55 @@ function heldRow(name: string, holder: Holder, into: Destination): Row {
 async function makeCheck(
   context: Context,
   into: Destination,
-  { kind, name, identity, slug: wanted, texts, notes, ...given }: SourceCheck,
+  { kind, name, identity, slug: wanted, texts, notes, silences = [], ...given }: SourceCheck,
   takeSlug: TakeSlug,
   isDryRun: boolean,
 ): Promise<Row> {
   try {
     readSpec(completeSpec(given.spec, 'api'))
     const { projectId } = into
+    let left: string[] = []
+    const silence: Parameters<typeof createCheck>[4] = async (tx, { id: checkId }) => {
+      const made = await silenceCheck(context, into, tx, checkId, silences)
+      left = made.left
+      return made.acts
+    }
     const slug = await takeSlug(wanted, async (slug) => {
-      if (!isDryRun) await createCheck(context, into, { projectId, slug, ...texts, ...given, ...identity })
+      const input = { projectId, slug, ...texts, ...given, ...identity }
+      if (!isDryRun) await createCheck(context, into, input, undefined, silence)
     })
-    const said = slug === wanted ? notes : [...notes, `the slug ${wanted} is taken: it has ${slug}`]
+    const said = [...notes, ...left, ...(slug === wanted ? [] : [`the slug ${wanted} is taken: it has ${slug}`])]
     return { name, outcome: 'made', reason: said.join('; ') }
   } catch (error) {
     if (!(error instanceof AppError) || (error.code !== 'invalid_request' && !isConflict(error.code))) throw error
     return { name, outcome: 'refused', reason: reasonOf(error) }
   }
+}
+
+/** `left`: why some were not made. */
+async function silenceCheck(
+  context: Context,
+  into: Destination,
+  tx: Queryable,
+  checkId: string,
+  silences: readonly SourceSilence[],
+): Promise<{ readonly acts: readonly Act[]; readonly left: string[] }> {
+  const shared = {
+    projectId: into.projectId,
+    checkId,
+    createdBy: { kind: 'user', id: null, name: 'the import' },
+  } as const
+  const acts: Act[] = []
+  const left: string[] = []
+  for (const silence of silences) {
+    try {
+      acts.push(...(await addSilence(tx, context, into, { ...silence, ...shared })).acts)
+    } catch (error) {
+      if (!(error instanceof AppError) || !isConflict(error.code)) throw error
+      left.push(`is without the silence ${silence.comment}: ${error.message}`)
+    }
+  }
+  return { acts, left }
 }
 
 const NAMES: Record<string, string> = { periodSeconds: 'timeout', schedule: 'schedule', timeZone: 'tz', slug: 'slug' }

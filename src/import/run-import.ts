@@ -51,7 +51,7 @@ async function readItems(
   into: Destination,
   { context, clock, signal, warn }: RunImportOptions,
 ): Promise<SourceItem[]> {
-  if (given.source === 'uptime-kuma') return readUptimeKuma(given.file)
+  if (given.source === 'uptime-kuma') return readUptimeKuma(given.file, context.clock.now())
   const here = await listChoosableChannels(context, into, into.projectId)
   return readHealthchecks(createClient({ ...given, clock, signal, onWait: warn }), here)
 }

@@ -3,10 +3,17 @@
 import type { Past } from '../checks/create-check.ts'
 import type { CheckTexts } from '../domain/check.ts'
 import { StartFault } from '../runtime/start-fault.ts'
+import type { NewSilence } from '../silences/create-silence.ts'
 import type { GivenSpec } from '../store/checks/columns.ts'
 
 /** By what a later run knows the check again. */
 export type Identity = { readonly publicId: string } | { readonly pushToken: string }
+
+/** Times in which no channel is notified of the check: the fields of a silence, which are valid. */
+export type SourceSilence = Pick<
+  NewSilence,
+  'startsAt' | 'endsAt' | 'schedule' | 'timeZone' | 'durationSeconds' | 'comment'
+>
 
 export interface SourceCheck {
   readonly kind: 'check'
@@ -21,6 +28,7 @@ export interface SourceCheck {
   /** A completion is expected from the import on. */
   readonly armed: boolean
   readonly past: Past
+  readonly silences?: readonly SourceSilence[]
   /** What of it is not imported. */
   readonly notes: readonly string[]
 }

@@ -1,11 +1,14 @@
-import { audited } from '../audit/audited.ts'
+import { type Audited, audited } from '../audit/audited.ts'
 import { completeSpec, NO_SPEC, readSpec } from '../checks/read-spec.ts'
 import { doerOf, type Principal } from '../domain/access.ts'
 import type { Instant } from '../domain/check.ts'
+import type { Doer } from '../domain/doer.ts'
 import { AppError, invalidField, notFound } from '../domain/errors.ts'
+import { SHORTEST_MS } from '../domain/silence.ts'
 import { newId } from '../runtime/ids.ts'
 import { findCheck } from '../store/checks/checks.ts'
 import type { Context } from '../store/context.ts'
+import type { Queryable } from '../store/postgres/database.ts'
 import { countSilences, insertSilence, type SilenceRow, type StoredTimes } from '../store/silences/silences.ts'
 import { lockOrganization } from '../store/tenancy/organizations.ts'
 import { hasProject } from '../store/tenancy/projects.ts'
@@ -28,34 +31,41 @@ export interface NewSilence {
   readonly timeZone?: string | undefined
   readonly durationSeconds?: number | undefined
   readonly comment: string
+  /** Default: the caller. */
+  readonly createdBy?: Doer | undefined
 }
-
-const SHORTEST_MS = 1_000
 
 /**
  * No channel is notified of the checks that it covers, while it holds. Throws AppError `invalid_request`, `not_found` for
  * a project or check that is not the caller's, `conflict` when the project has MAX_SILENCES.
  */
-export async function createSilence(context: Context, by: Principal, given: NewSilence): Promise<SilenceRecord> {
-  const createdAt = context.clock.now()
+export function createSilence(context: Context, by: Principal, given: NewSilence): Promise<SilenceRecord> {
+  return audited(context, by, (tx) => addSilence(tx, context, by, given))
+}
+
+/** The same in a transaction of the caller's. */
+export async function addSilence(
+  tx: Queryable,
+  { clock }: Pick<Context, 'clock'>,
+  by: Principal,
+  given: NewSilence,
+): Promise<Audited<SilenceRecord>> {
+  const createdAt = clock.now()
   const { projectId = by.projectId, checkId = null, tag = null, comment } = given
   if (projectId === null) throw invalidField('projectId', 'must be given')
   const { organizationId } = by
   const times = readTimes(given, createdAt)
   const named = { id: newId(createdAt), organizationId, projectId, checkId, tag, ...times }
-  const silence: SilenceRow = { ...named, comment, createdBy: doerOf(by), createdAt }
-  await audited(context, by, async (tx) => {
-    // Each creation takes this lock, so that the count stays true until the insert.
-    await lockOrganization(tx, organizationId)
-    if (!(await hasProject(tx, by, projectId, 'keep'))) throw notFound('project')
-    const check = checkId === null ? null : await findCheck(tx, by, checkId)
-    if (checkId !== null && check?.projectId !== projectId) throw notFound('check')
-    if ((await countSilences(tx, projectId, createdAt)) >= MAX_SILENCES)
-      throw new AppError('conflict', { why: 'many_silences', most: MAX_SILENCES })
-    await insertSilence(tx, silence)
-    return { result: undefined, acts: [actOn(silence, 'silence.created')] }
-  })
-  return toRecord(silence, createdAt)
+  const silence: SilenceRow = { ...named, comment, createdBy: given.createdBy ?? doerOf(by), createdAt }
+  // Each creation takes this lock, so that the count stays true until the insert.
+  await lockOrganization(tx, organizationId)
+  if (!(await hasProject(tx, by, projectId, 'keep'))) throw notFound('project')
+  const check = checkId === null ? null : await findCheck(tx, by, checkId)
+  if (checkId !== null && check?.projectId !== projectId) throw notFound('check')
+  if ((await countSilences(tx, projectId, createdAt)) >= MAX_SILENCES)
+    throw new AppError('conflict', { why: 'many_silences', most: MAX_SILENCES })
+  await insertSilence(tx, silence)
+  return { result: toRecord(silence, createdAt), acts: [actOn(silence, 'silence.created')] }
 }
 
 function readTimes({ startsAt, endsAt, schedule, timeZone, durationSeconds }: NewSilence, now: Instant): StoredTimes {

@@ -15,7 +15,7 @@ export interface KumaMonitor {
   /** The place of its group in the list, from 1. */
   readonly parent?: number | null
   readonly resendInterval?: number
-  /** Titles. */
+  /** Titles of windows: of one that `windows` does not have, a single one without times. */
   readonly maintenance?: readonly string[]
   /** Their names; databases without any have no table for them. */
   readonly notifies?: readonly string[]
@@ -45,7 +45,8 @@ const SCHEMA = `
 
 const MAINTENANCE_SCHEMA = `
   create table maintenance (id integer primary key autoincrement, title varchar(150) not null, description text not null default '', user_id integer,
-    active boolean not null default 1, strategy varchar(50) not null default 'single', start_date datetime, end_date datetime);
+    active boolean not null default 1, strategy varchar(50) not null default 'single', start_date datetime, end_date datetime,
+    start_time time, end_time time, weekdays varchar2(250) default '[]', days_of_month text default '[]', interval_day integer, cron text, timezone varchar(255), duration integer);
   create table monitor_maintenance (id integer primary key autoincrement, monitor_id integer not null references monitor on delete cascade,
     maintenance_id integer not null references maintenance on delete cascade);
 `
@@ -55,7 +56,12 @@ const NOTIFICATION_SCHEMA = `
     notification_id integer not null references notification on delete cascade);
 `
 
+/** Columns of the table maintenance, by the title. */
+export type KumaWindows = Readonly<Record<string, Readonly<Record<string, string | number>>>>
+
 export interface KumaOptions {
+  readonly windows?: KumaWindows
+  readonly serverZone?: string
   readonly notifications?: readonly string[]
   /** The journal as Uptime Kuma sets it. Left open: what was written is in the log beside the file. */
   readonly isOpen?: boolean
@@ -65,7 +71,7 @@ export interface KumaOptions {
 export function writeKumaDatabase(
   file: string,
   monitors: readonly KumaMonitor[],
-  { notifications = [], isOpen = false }: KumaOptions = {},
+  { windows: times = {}, serverZone, notifications = [], isOpen = false }: KumaOptions = {},
 ): () => void {
   const database = new DatabaseSync(file)
   database.exec('pragma journal_mode = wal; pragma wal_autocheckpoint = 0')
@@ -92,11 +98,24 @@ export function writeKumaDatabase(
     maintenance.map((title) => [title, place + 1] as const),
   )
   if (windows.length > 0) database.exec(MAINTENANCE_SCHEMA)
-  for (const [title, monitor] of windows) {
-    const { lastInsertRowid } = database.prepare('insert into maintenance (title) values (?)').run(title)
+  for (const title of new Set(windows.map(([title]) => title))) {
+    const columns = { title, ...times[title] }
+    const names = Object.keys(columns)
     database
-      .prepare('insert into monitor_maintenance (monitor_id, maintenance_id) values (?, ?)')
-      .run(monitor, lastInsertRowid)
+      .prepare(`insert into maintenance (${names.join(', ')}) values (${names.map(() => '?').join(', ')})`)
+      .run(...Object.values(columns))
+  }
+  for (const [title, monitor] of windows)
+    database
+      .prepare(
+        'insert into monitor_maintenance (monitor_id, maintenance_id) select ?, id from maintenance where title = ?',
+      )
+      .run(monitor, title)
+  if (serverZone !== undefined) {
+    database.exec(
+      'create table setting (id integer primary key autoincrement, key varchar(200) not null unique, value text)',
+    )
+    database.prepare(`insert into setting (key, value) values ('serverTimezone', ?)`).run(JSON.stringify(serverZone))
   }
   const addNotification = database.prepare('insert into notification (name, config, user_id) values (?, ?, 1)')
   for (const name of notifications) addNotification.run(name, '{"type":"webhook"}')

@@ -8,11 +8,12 @@ import { resolve } from 'node:path'
 import type { DatabaseSync } from 'node:sqlite'
 import { pathToFileURL } from 'node:url'
 import { NO_SPEC } from '../../checks/read-spec.ts'
-import { NO_TEXTS } from '../../domain/check.ts'
+import { type Instant, NO_TEXTS } from '../../domain/check.ts'
 import { LIMITS } from '../../domain/limits.ts'
 import { PUSH_TOKEN, PUSH_TOKEN_LENGTH } from '../../domain/push-token.ts'
 import { type SourceCheck, SourceError, type SourceItem } from '../source.ts'
 import { fitDescription, fitName, fitSeconds, fitSlug, fitTags } from '../texts.ts'
+import { hasTables, readWindows, type Window } from './windows.ts'
 
 interface Monitor {
   readonly id: number
@@ -33,11 +34,11 @@ interface Monitor {
 const REQUIRED = 'id name type active interval maxretries retry_interval push_token upside_down'.split(' ')
 
 /** In the order of the source, monitors first. Throws SourceError. */
-export async function readUptimeKuma(file: string): Promise<SourceItem[]> {
+export async function readUptimeKuma(file: string, now: Instant): Promise<SourceItem[]> {
   let database: DatabaseSync | undefined
   try {
     database = await openDatabase(file)
-    return readItems(database, file)
+    return readItems(database, file, now)
   } catch (error) {
     if (error instanceof SourceError) throw error
     throw new SourceError(`${file} cannot be read as a database of Uptime Kuma: ${(error as Error).message}`)
@@ -60,7 +61,7 @@ async function openDatabase(file: string): Promise<DatabaseSync> {
   return new DatabaseSync(url, { readOnly: true })
 }
 
-function readItems(database: DatabaseSync, file: string): SourceItem[] {
+function readItems(database: DatabaseSync, file: string, now: Instant): SourceItem[] {
   const columns = new Set(
     database
       .prepare(`select name from pragma_table_info('monitor')`)
@@ -72,8 +73,8 @@ function readItems(database: DatabaseSync, file: string): SourceItem[] {
     throw new SourceError(`${file} is no database of Uptime Kuma: its table monitor has no ${missing.join(', ')}`)
   const monitors = database.prepare('select * from monitor order by id').all() as unknown as Monitor[]
   const tags = readTags(database)
-  const windows = readLinked(database, 'maintenance', 'title')
-  const notified = readLinked(database, 'notification', 'name')
+  const windows = readWindows(database, now)
+  const notified = readNotified(database)
   const byId = new Map(monitors.map((monitor) => [monitor.id, monitor]))
   const notifications = database.prepare('select name from notification order by id').all() as { name: string | null }[]
   return [
@@ -105,21 +106,16 @@ function readTags(database: DatabaseSync): Map<number, string[]> {
   return tags
 }
 
-/** What a table calls its rows, by the id of the monitor that has the rows. Databases of older versions lack tables. */
-function readLinked(
-  database: DatabaseSync,
-  table: 'maintenance' | 'notification',
-  column: 'title' | 'name',
-): Map<number, string[]> {
-  const tables = database.prepare('select name from sqlite_master where name in (?, ?)').all(table, `monitor_${table}`)
+/** The names of notifications, by the id of the monitor that has them. */
+function readNotified(database: DatabaseSync): Map<number, string[]> {
   const called = new Map<number, string[]>()
-  if (tables.length < 2) return called
+  if (!hasTables(database, 'notification', 'monitor_notification')) return called
   const rows = database
     .prepare(
-      `select l.monitor_id as id, t.${column} as name from monitor_${table} l join ${table} t on t.id = l.${table}_id order by l.monitor_id, t.id`,
+      'select l.monitor_id as id, t.name from monitor_notification l join notification t on t.id = l.notification_id order by l.monitor_id, t.id',
     )
     .all() as { id: number; name: string | null }[]
-  for (const { id, name } of rows) called.set(id, [...(called.get(id) ?? []), name || `without a ${column}`])
+  for (const { id, name } of rows) called.set(id, [...(called.get(id) ?? []), name || 'without a name'])
   return called
 }
 
@@ -136,7 +132,7 @@ function listAround(monitor: Monitor, byId: ReadonlyMap<number, Monitor>): Monit
 /** What other tables say of a monitor. */
 interface Known {
   readonly tags: readonly string[]
-  readonly windows: readonly string[]
+  readonly windows: readonly Window[]
   readonly notifications: readonly string[]
   /** The monitor, or a group around it, that is not active. */
   readonly sleeping: Monitor | null
@@ -179,7 +175,8 @@ function toCheck(monitor: Monitor, pushToken: string, known: Known): SourceCheck
   const failuresBeforeDown = Math.min(maxRetries + 1, LIMITS.threshold.max)
   if (failuresBeforeDown <= maxRetries)
     notes.push(`${failuresBeforeDown} pushes of status=down alarm, and not one after ${maxRetries} retries`)
-  if (windows.length > 0) notes.push(`is without its maintenance windows (${windows.join(', ')})`)
+  for (const { title, fault } of windows)
+    if (fault !== null) notes.push(`is without its maintenance window ${title}: ${fault}`)
   if (notifications.length > 0)
     notes.push(`is without its notifications (${notifications.join(', ')}): it notifies all channels of the project`)
   // That many intervals.
@@ -208,6 +205,7 @@ function toCheck(monitor: Monitor, pushToken: string, known: Known): SourceCheck
     },
     armed: active,
     past: { isUp: false, isPaused: !active, lastPingAt: null, lastDurationMs: null },
+    silences: windows.flatMap(({ silence }) => silence ?? []),
     notes,
   }
 }

@@ -1,10 +1,17 @@
 import { copyFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { runImport } from '../../../src/import/run-import.ts'
 import { SourceError } from '../../../src/import/source.ts'
+import { MAX_SILENCES } from '../../../src/silences/create-silence.ts'
 import { findPushed } from '../../../src/store/checks/push-tokens.ts'
-import { type KumaMonitor, type KumaOptions, tokenOf, writeKumaDatabase } from '../../support/kuma-database.ts'
+import {
+  type KumaMonitor,
+  type KumaOptions,
+  type KumaWindows,
+  tokenOf,
+  writeKumaDatabase,
+} from '../../support/kuma-database.ts'
 import { makeTempFolder } from '../../support/temp-folder.ts'
 import { use } from '../../support/use.ts'
 import { addProject, addTenant, NOW, useFixture } from '../checks/fixture.ts'
@@ -118,6 +125,106 @@ it.each([
   },
 )
 
+describe('maintenance windows', () => {
+  async function silences() {
+    const { rows } = await fixture.database.query<Record<string, unknown>>(
+      `select c.name as check, q.starts_at as "startsAt", q.ends_at as "endsAt", q.schedule, q.time_zone as "timeZone",
+          q.duration_seconds as seconds, q.comment, q.created_by ->> 'name' as by
+        from silences q left join checks c on c.id = q.check_id order by c.key, q.comment`,
+    )
+    return rows
+  }
+  /** A window as Uptime Kuma stores one that recurs. */
+  const NIGHTLY = {
+    strategy: 'recurring-interval',
+    interval_day: 1,
+    cron: '0 3 * * *',
+    duration: 3_600,
+    start_date: '2020-01-01 00:00:00',
+  }
+
+  it('become silences of their checks: once, or again and again, in their zone or that of the server', async () => {
+    const monitors: KumaMonitor[] = [
+      { name: 'Group', type: 'group', pushToken: null, maintenance: ['Nightly'] },
+      { name: 'Backup', parent: 1, maintenance: ['Once', 'Nightly'] },
+      { name: 'Report', maintenance: ['Sundays', 'Over'] },
+    ]
+    const windows = {
+      Once: { start_date: '2026-07-01 03:00', end_date: '2026-07-01 05:30:00' },
+      Nightly: NIGHTLY,
+      Sundays: { ...NIGHTLY, strategy: 'recurring-weekday', cron: '30 2 * * 0', duration: 7_200, timezone: 'UTC' },
+      Over: { start_date: '2026-01-01 03:00', end_date: '2026-06-01 05:00' },
+    }
+    const { file } = write(monitors, { windows, serverZone: 'Europe/Berlin' })
+    const planned = await run(file, { isDryRun: true })
+    expect(planned.lines.slice(1, 3)).toEqual([
+      expect.stringMatching(/^Backup +made$/),
+      expect.stringMatching(/^Report +made$/),
+    ])
+    expect(await silences()).toEqual([])
+    expect((await run(file)).lines.slice(0, 3)).toEqual(planned.lines.slice(0, 3))
+    const nightly = { startsAt: null, endsAt: null, schedule: '0 3 * * *', timeZone: 'Europe/Berlin', seconds: 3_600 }
+    const by = 'the import'
+    expect(await silences()).toEqual([
+      { check: 'Backup', ...nightly, comment: 'Nightly', by },
+      {
+        check: 'Backup',
+        startsAt: Date.parse('2026-07-01T01:00:00Z'),
+        endsAt: Date.parse('2026-07-01T03:30:00Z'),
+        schedule: null,
+        timeZone: null,
+        seconds: null,
+        comment: 'Once',
+        by,
+      },
+      { check: 'Report', ...nightly, schedule: '30 2 * * 0', timeZone: 'UTC', seconds: 7_200, comment: 'Sundays', by },
+    ])
+    expect((await run(file)).lines.slice(1, 3)).toEqual([
+      expect.stringMatching(/^Backup +there already$/),
+      expect.stringMatching(/^Report +there already$/),
+    ])
+    expect(await silences()).toHaveLength(3)
+  })
+
+  it.each<[KumaWindows[string], string]>([
+    [{ strategy: 'manual' }, 'it has no end'],
+    [{ ...NIGHTLY, active: 0 }, 'it is not active'],
+    [{ ...NIGHTLY, interval_day: 2 }, 'it comes each 2 days'],
+    [{ ...NIGHTLY, end_date: '2027-01-01 00:00' }, 'it recurs from a day, or until a day'],
+    [{ ...NIGHTLY, start_date: '2027-01-01 00:00' }, 'it recurs from a day, or until a day'],
+    [{ ...NIGHTLY, duration: 9 }, 'it has no schedule and duration that can be read here'],
+    [{ ...NIGHTLY, duration: 2_592_001 }, 'it has no schedule and duration that can be read here'],
+    [{ ...NIGHTLY, cron: '0 3 L * *' }, 'its schedule .*'],
+    [{ ...NIGHTLY, cron: '0 3 30 2 *' }, 'its schedule names no real date'],
+    [{ ...NIGHTLY, timezone: 'Mars/Base' }, 'it is in the unknown time zone Mars/Base'],
+    [{ start_date: '2026-07-01 03:00', end_date: '2026-07-01 03:00' }, 'it has no times'],
+  ])('that are none here are in the row: %j', async (window, why) => {
+    const { lines } = await run(write([{ name: 'Backup', maintenance: ['W'] }], { windows: { W: window } }).file)
+    expect(lines[0]).toMatch(new RegExp(`^Backup +made +is without its maintenance window W: ${why}$`))
+    expect(await silences()).toEqual([])
+  })
+
+  it('are made with their check, or both are not: a later run makes both', async () => {
+    const { file } = write([{ name: 'Backup', maintenance: ['W'] }], { windows: { W: NIGHTLY } })
+    await fixture.database.query('alter table silences rename to silences_away')
+    try {
+      await expect(run(file)).rejects.toThrow()
+    } finally {
+      await fixture.database.query('alter table silences_away rename to silences')
+    }
+    expect(await stored()).toEqual([])
+    await run(file)
+    expect([await stored(), await silences()]).toMatchObject([[{ name: 'Backup' }], [{ check: 'Backup' }]])
+  })
+
+  it('are in the row where the project has too many silences', async () => {
+    const windows = Object.fromEntries(Array.from({ length: MAX_SILENCES + 1 }, (_, place) => [`W${place}`, NIGHTLY]))
+    const { lines } = await run(write([{ name: 'Backup', maintenance: Object.keys(windows) }], { windows }).file)
+    expect(lines[0]).toMatch(/^Backup +made +is without the silence W100: the project has 100 silences .* maximum/)
+    expect(await silences()).toHaveLength(MAX_SILENCES)
+  })
+})
+
 it('what is left out of a monitor is in its row', async () => {
   const monitors: KumaMonitor[] = [
     { name: 'Plain' },
@@ -132,12 +239,16 @@ it('what is left out of a monitor is in its row', async () => {
   const { lines } = await run(write(monitors, { notifications: ['Mails', 'Pager'] }).file)
   expect(lines).toEqual([
     expect.stringMatching(/^Plain +made$/),
-    expect.stringMatching(/^Windows +made +is without its maintenance windows \(Sunday night, Move\)$/),
+    expect.stringMatching(
+      /^Windows +made +is without its maintenance window Sunday night: it has no times; is without .* Move: it has no times$/,
+    ),
     expect.stringMatching(/^Group +left out +/),
     expect.stringMatching(/^Inner +made +is paused, as its group Group is: .* resume it alone$/),
     expect.stringMatching(/^Paused +made$/),
     expect.stringMatching(/^Silent +left out +/),
-    expect.stringMatching(/^Member +made +is without its maintenance windows \(Its own, Backups\)$/),
+    expect.stringMatching(
+      /^Member +made +is without .* Its own: it has no times; is without .* Backups: it has no times$/,
+    ),
     expect.stringMatching(
       /^Notifies +made +is without its notifications \(Mails, Pager\): it notifies all channels of the project$/,
     ),

@@ -2,7 +2,7 @@
 
 import type { Instant } from '../../../domain/check.ts'
 import { toIso } from '../../../domain/instant.ts'
-import { findTimeZone } from '../../../domain/time-zone.ts'
+import { findTimeZone, instantOfLocal } from '../../../domain/time-zone.ts'
 
 /** As browsers write it. */
 const LOCAL = /^\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d)?$/
@@ -12,18 +12,13 @@ const DAY_MS = 24 * HOUR_MS
 /** As the API takes it. What is no time stays a text, which the API rejects. */
 export function readLocal(text: string, zone: string): string {
   const local = LOCAL.test(text) ? Date.parse(`${text}Z`) : Number.NaN
-  return Number.isNaN(local) ? text : toIso(instantOf(local, zone))
+  return Number.isNaN(local) ? text : toIso(instantOfLocal(local, zone))
 }
 
 /** 08:00 of the next day. */
 export function nextMorning(now: Instant, zone: string): Instant {
   const local = now + offsetAt(now, zone)
-  return instantOf(local - (local % DAY_MS) + DAY_MS + 8 * HOUR_MS, zone)
-}
-
-/** When the clocks of the zone show this time; for a time that they skip, one beside it. */
-function instantOf(localMs: number, zone: string): Instant {
-  return localMs - offsetAt(localMs - offsetAt(localMs, zone), zone)
+  return instantOfLocal(local - (local % DAY_MS) + DAY_MS + 8 * HOUR_MS, zone)
 }
 
 const offsetAt = (at: Instant, zone: string): number => findTimeZone(zone)?.offsetAt(at) ?? 0
