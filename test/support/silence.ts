@@ -39,7 +39,7 @@ export async function messagesOf(
   { key }: { readonly key: number },
 ): Promise<string[]> {
   const { rows } = await database.query<{ type: string; reason: string | null }>(
-    'select type, reason from deliveries where check_key = $1 order by id',
+    'select type, reason from deliveries where check_key = $1 order by event_id',
     [key],
   )
   return rows.map(({ type, reason }) => (reason === null ? type : `(${type}: ${reason})`))

@@ -65,7 +65,7 @@ export function renderIncident({ check, acknowledged, ...rest }: OpenIncident | 
     html`<h1>${isolated(toOneLine(name))} is down</h1>
 <p>${why}.</p>
 ${done ? html`<p role="status"><strong>${done}</strong></p>` : ''}
-${acknowledged === null ? renderForm() : html`<p>${acknowledgedSentence(acknowledged, { now, clock })} No reminders are sent meanwhile.</p>`}`,
+${acknowledged === null ? renderForm() : html`<p>${acknowledgedSentence(acknowledged, { now, clock })} Nothing more is sent of this meanwhile.</p>`}`,
   )
 }
 
@@ -76,7 +76,7 @@ function renderForm(): Html {
 <input id="name" name="name" maxlength="${LIMITS.nameLength}" autocomplete="name">
 ${CHOICES.map(({ words, value }) => html`<button type="submit" name="for_seconds" value="${value}">${words}</button>\n`)}
 </form>
-<p>No reminders are sent until it is up again, or for the time that you choose.</p>`
+<p>Nothing more is sent of this until it is up again, or for the time that you choose.</p>`
 }
 
 const message = (title: string, text: string) => renderPage(title, html`<h1>${title}</h1>\n<p>${text}</p>`)

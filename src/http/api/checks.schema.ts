@@ -301,7 +301,7 @@ const fields = {
     description: 'Null unless the check is paused, and where nothing is known of the pause.',
   }),
   acknowledged: Acknowledged.nullable().meta({
-    description: 'Who has the incident in hand: its recipients are not reminded. Null: no one.',
+    description: 'Who has the incident in hand: no reminder and no second channel follows. Null: no one.',
   }),
   pings_total: field.integer('Pings stored since the check was made, also those that are no longer in the history.'),
   created_at: field.instant('When the check was made.'),

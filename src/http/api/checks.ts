@@ -100,7 +100,8 @@ export const resumeCheck = endpoint({
 })
 
 export const acknowledgeCheck = endpoint({
-  summary: 'Acknowledge that a check is down: its recipients are not reminded. A second call replaces end and comment',
+  summary:
+    'Acknowledge that a check is down: no reminder and no second channel follows. A second call replaces end and comment',
   params: CheckParams,
   body: AcknowledgeBody,
   isBodyOptional: true,

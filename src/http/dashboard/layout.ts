@@ -114,7 +114,7 @@ const NOTICES: Readonly<Record<string, string>> = {
   'channel-unmuted': 'The channel receives events again.',
   'badge-key-created': 'The project has a new badge key.',
   'badge-key-revoked': 'The badge key is revoked.',
-  'check-acknowledged': 'You have it: no reminders are sent meanwhile.',
+  'check-acknowledged': 'You have it: nothing more is sent of this meanwhile.',
   'check-created': 'The check is created. Let its job ping it next.',
   'check-deleted': 'The check is deleted.',
   'check-paused': 'The check is paused. It sends no notification until it is resumed.',

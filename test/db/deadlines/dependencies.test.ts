@@ -49,7 +49,7 @@ const send = async (type: 'success' | 'fail', checks: readonly CheckRecord[], by
 /** What was sent, and what was not with its reason, of each check: `down`, `(down: dependency)`. */
 async function messages(check: CheckRecord): Promise<string[]> {
   const { rows } = await t.database.query<{ type: string; reason: string | null; cause: unknown }>(
-    'select type, reason, cause from deliveries where check_id = $1 and channel_id = $2 order by id',
+    'select type, reason, cause from deliveries where check_id = $1 and channel_id = $2 order by event_id',
     [check.id, channel.id],
   )
   return rows.map(({ type, reason }) => (reason === null ? type.slice(6) : `(${type.slice(6)}: ${reason})`))

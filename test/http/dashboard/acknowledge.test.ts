@@ -31,7 +31,7 @@ describe('the page of a check that is down', () => {
     expect(Date.parse(until) - Date.parse(at)).toBe(2 * HOUR)
 
     const after = (await writer.get(posted.location!)).text
-    expect(readText(after)).toContain('You have it: no reminders are sent meanwhile.')
+    expect(readText(after)).toContain('You have it: nothing more is sent of this meanwhile.')
     expect(readText(after)).toMatch(
       /Acknowledged by write-[\w-]+@example\.com since \d\d:\d\d UTC \(less than a minute\), until .*UTC \(in .*\)\. Disk/,
     )

@@ -49,7 +49,7 @@ ${mayWrite ? html`<form method="post" action="/checks/${id}/unacknowledge" class
 
 function renderForm(id: string): Html {
   return html`<form method="post" action="/checks/${id}/acknowledge" class="acknowledge">
-${select(html`name="for_seconds" aria-label="How long no reminders are sent"`, ENDS, '')}
+${select(html`name="for_seconds" aria-label="How long nothing more is sent"`, ENDS, '')}
 <input name="comment" maxlength="${LIMITS.commentLength}" placeholder="Comment" aria-label="Comment" autocomplete="off">
 <button type="submit">Acknowledge</button>
 </form>`
