@@ -25,7 +25,7 @@ describe('the page of the link', () => {
     expect(status).toBe(200)
     expect(headers.get('content-type')).toBe('text/html; charset=utf-8')
     expect(readText(text)).toMatch(
-      /^ ?Nightly backup is down .* Nightly backup is down Down since \d\d:\d\d UTC \(less than a minute\): the job reported a failure\. Your name, for the others \(optional\) I have it Quiet for 2 hours Quiet for 1 day No reminders/,
+      /^ ?Nightly backup is down .* Nightly backup is down Down since \d\d:\d\d UTC \(less than a minute\): the job reported a failure\. Your name, for the others \(optional\) I have it Quiet for 2 hours Quiet for 1 day Nothing more is sent of this/,
     )
     expect(text.match(/<button [^>]*>/g)).toEqual([
       '<button type="submit" name="for_seconds" value="">',
