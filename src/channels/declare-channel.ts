@@ -12,6 +12,7 @@ import { failPending, findChannelRow } from '../store/outbox/channels.ts'
 import {
   buryDeclaredChannel,
   type ChannelDeliveries,
+  type DeclaredChannel,
   findDeclaredChannel,
   listChannelDeliveries,
   saveDeclaredChannel,
@@ -86,16 +87,37 @@ export async function declareChannel(
   return { channelId, change: isKept && known.isDeleted ? 'revived' : 'created' }
 }
 
-/** Removes the channel of a resource that is deleted. Its id is kept for a while. Without a channel: nothing. */
-export async function retireChannel(context: Context, resource: Resource): Promise<void> {
+/**
+ * Removes the channel of a resource that is deleted. Its id is kept for a while. Without a channel: nothing. `other`:
+ * the channel that the resource has elsewhere; where that is ours, nothing is removed.
+ */
+export async function retireChannel(context: Context, resource: Resource, other?: string): Promise<void> {
   const { database, clock } = context
   const known = await findDeclaredChannel(database, resource)
-  if (known === null || known.isDeleted) return
-  if (known.organizationId !== null) {
-    const by: Principal = { ...controllerOf(resource.cluster), organizationId: known.organizationId, projectId: null }
-    await removeChannel(context, by, known.channelId, { force: true })
-  }
+  if (known === null || known.isDeleted || known.channelId === other) return
+  await removeDeclared(context, resource, known)
   await buryDeclaredChannel(database, resource, clock.now())
+}
+
+/**
+ * Removes the channel of a resource if that serves another project than this one (null: it may serve none): a resource
+ * that cannot be declared must not go on receiving the events of a project that its namespace has left. Its id is kept.
+ */
+export async function leaveOtherProject(context: Context, resource: Resource, projectId: string | null): Promise<void> {
+  const known = await findDeclaredChannel(context.database, resource)
+  if (known === null || known.organizationId === null || known.projectId === projectId) return
+  await removeDeclared(context, resource, known)
+  await saveDeclaredChannel(context.database, resource, { channelId: known.channelId, version: null })
+}
+
+async function removeDeclared(
+  context: Context,
+  { cluster }: Resource,
+  { organizationId, channelId }: DeclaredChannel,
+): Promise<void> {
+  if (organizationId === null) return
+  const by: Principal = { ...controllerOf(cluster), organizationId, projectId: null }
+  await removeChannel(context, by, channelId, { force: true })
 }
 
 /** How the deliveries of all channels go that resources of the cluster declare, or of one of these channels. */

@@ -69,8 +69,10 @@ export interface Service {
    * resolveProject() and declareChannel() say.
    */
   declareChannel(declaration: ProjectChannel): Promise<{ readonly channelId: string; readonly change: ChannelChange }>
-  /** Without a channel: nothing. */
-  retireChannel(resource: Resource): Promise<void>
+  /** Removes the channel of a HeartbeatChannel from a project that its namespace has left. Without a channel: nothing. */
+  leaveOtherProject(declared: Pick<ProjectChannel, 'resource' | 'project'>): Promise<void>
+  /** Without a channel, and for the channel `other`: nothing. */
+  retireChannel(resource: Resource, other?: string): Promise<void>
   /** Of all channels that HeartbeatChannels of the cluster declare, in no order, or of one of them. */
   findChannelDeliveries(cluster: string, channelId?: string): Promise<readonly ChannelDeliveries[]>
 

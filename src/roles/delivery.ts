@@ -99,9 +99,10 @@ export function createDelivery(base: DeliveryOptions) {
 
   // Repeated by all replicas: during a rollout their configurations differ, and the last one to start must not decide
   // alone.
-  const installationLoop = loopOf(base, 'installation', INSTALLATION_MS, () =>
-    setInstallationChannel({ database: base.database, clock: databaseClock }, installationUrls.length > 0),
-  )
+  const installationLoop = loopOf(base, 'installation', INSTALLATION_MS, async () => {
+    await setInstallationChannel({ database: base.database, clock: databaseClock }, installationUrls.length > 0)
+    await saveSealingKey(base.database, sealer.publicKey)
+  })
 
   const watchdog =
     watchdogUrl === null
@@ -151,7 +152,6 @@ export function createDelivery(base: DeliveryOptions) {
 
   const prepare = async () => {
     await installationLoop.runOnce()
-    await saveSealingKey(base.database, sealer.publicKey)
     const { resealed, unreadable } = await resealChannels({ database: base.database, sealer })
     if (resealed > 0) log.info({ resealed }, 'channels were resealed under the present SECRET_KEY')
     if (unreadable > 0)

@@ -1,6 +1,6 @@
 /** The service as the operator asks it (operator/service.ts): from the database, in the process of the controller. */
 
-import { declareChannel, findChannelDeliveries, retireChannel } from '../channels/declare-channel.ts'
+import { declareChannel, findChannelDeliveries, leaveOtherProject, retireChannel } from '../channels/declare-channel.ts'
 import { armCheck, disarmCheck } from '../checks/declare/arm-check.ts'
 import { declareCheck } from '../checks/declare/declare-check.ts'
 import { registerCluster } from '../checks/declare/register-cluster.ts'
@@ -9,6 +9,7 @@ import { abandonRuns } from '../checks/jobs/abandon-runs.ts'
 import { findRecorded } from '../checks/jobs/find-recorded.ts'
 import { markSeen } from '../checks/jobs/mark-seen.ts'
 import { recordJobs } from '../checks/jobs/record-jobs.ts'
+import { AppError } from '../domain/errors.ts'
 import type { Service } from '../operator/service.ts'
 import type { Clock } from '../runtime/clock.ts'
 import { listenForNotices } from '../store/checks/change-notices.ts'
@@ -61,7 +62,17 @@ export function serviceOf({ context, databaseUrl, clock }: ServiceOptions): Serv
       const { id } = await resolveProject(context, project)
       return declareChannel(context, { ...declaration, projectId: id })
     },
-    retireChannel: (resource) => retireChannel(context, resource),
+    async leaveOtherProject({ resource, project }) {
+      const id = await resolveProject(context, project).then(
+        (found) => found.id,
+        (error) => {
+          if (error instanceof AppError && (error.code === 'forbidden' || error.code === 'not_found')) return null
+          throw error
+        },
+      )
+      await leaveOtherProject(context, resource, id)
+    },
+    retireChannel: (resource, other) => retireChannel(context, resource, other),
     findChannelDeliveries: (cluster, channelId) => findChannelDeliveries(context, cluster, channelId),
     listUnreportedFlips: (key) => listUnreportedFlips(database, key),
     saveReportedFlip: (key, flipId) => saveReportedFlip(database, key, flipId),

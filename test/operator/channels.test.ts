@@ -209,6 +209,8 @@ describe('what a person has to correct', () => {
     expect(await place.stalled('ops', 'InvalidSpec')).toBe(
       'spec.ntfy.url must have no user and password: a manifest is no secret',
     )
+    await place.apply('other', { ntfy: { topic: 'ops', url: 'https://:geheim@ntfy.example.com' } })
+    expect(await place.stalled('other', 'InvalidSpec')).toContain('must have no user and password')
   })
 
   it('is said while the project has as many channels as it can have', async () => {
@@ -244,7 +246,7 @@ describe('Delivering', () => {
     const { id } = await place.channelOf('ops')
     await eventually(
       'it was tried',
-      async () => (await t.app.call('GET', `/deliveries?channel_id=${id}`)).body.deliveries[0]?.attempts > 0,
+      async () => (await t.app.call('GET', `/deliveries?channel_id=${id}`)).body.deliveries[0]?.last_error != null,
     )
     expect(await place.condition('ops', 'Delivering')).toMatchObject({ status: 'Unknown', reason: 'NothingSent' })
     await t.sql(`update deliveries set created_at = created_at - interval '301 seconds' where channel_id = $1`, id)
@@ -270,5 +272,44 @@ describe('the Namespace', () => {
       metadata: { annotations: { 'heartbeat-operator.io/projects': 'payments' } },
     })
     await eventually('it moves', async () => (await place.channelOf('ops')).project_id === id)
+  })
+
+  it('that leaves a project takes along a channel that cannot be declared any more', async () => {
+    await t.app.call('POST', '/projects', { name: 'Shared', slug: 'shared' })
+    const setProjects = (projects: string | null) =>
+      t.cluster.api('PATCH', `/api/v1/namespaces/${place.name}`, {
+        metadata: { annotations: { 'heartbeat-operator.io/projects': projects } },
+      })
+    await setProjects('shared')
+    await place.putSecret('chat', `${receiver.url}/x`)
+    const { id: shared } = (await t.app.call('GET', '/projects')).body.projects.find(
+      ({ slug }: { slug: string }) => slug === 'shared',
+    )
+    await place.apply('ops', slack('chat'))
+    await eventually('it is in the project', async () => (await place.channelOf('ops'))?.project_id === shared)
+    const { id } = await place.channelOf('ops')
+    await place.patch('secrets', 'chat', { metadata: { labels: { 'heartbeat-operator.io/channel': null } } })
+    await place.change('ops', { metadata: { annotations: { [REQUEST]: '1' } } })
+    await place.stalled('ops', 'SecretNotFound')
+    expect((await t.app.call('GET', `/channels/${id}`)).status).toBe(200)
+    await setProjects('elsewhere')
+    await eventually('it is gone', async () => (await t.app.call('GET', `/channels/${id}`)).status === 404)
+    await setProjects('shared')
+    await place.patch('secrets', 'chat', { metadata: { labels: { 'heartbeat-operator.io/channel': 'true' } } })
+    await place.change('ops', { metadata: { annotations: { [REQUEST]: '2' } } })
+    await eventually('it is back', async () => (await t.app.call('GET', `/channels/${id}`)).status === 200)
+  })
+
+  it.each([
+    ['nothing else', {}, 200],
+    ['a channel of its own', { channelId: '01999999-9999-7999-8999-999999999999' }, 404],
+  ])('a status that names another installation with %s', async (_, others, status) => {
+    await place.makeReady('ops', { ntfy: { topic: 'ops' } })
+    const { id } = await place.channelOf('ops')
+    await t.cluster.api('PATCH', `${place.pathOf('ops')}/status`, {
+      status: { installation: '01999999-9999-7999-8999-000000000000', ...others },
+    })
+    await place.event('ops', 'ManagedElsewhere')
+    expect((await t.app.call('GET', `/channels/${id}`)).status).toBe(status)
   })
 })

@@ -56,7 +56,8 @@ export function computeChannelStatus(
 
 /** Whether the status shows something else than what the deliveries say now. */
 export function isOutdated(object: HeartbeatChannel, deliveries: ChannelDeliveries, now: Instant): boolean {
-  if (!deliveries.exists) return true
+  // One that is stalled is tried again by itself.
+  if (!deliveries.exists) return conditionOf(object.status, 'Stalled') === undefined
   const { status, reason, message } = describeDelivering(object, deliveries, now)
   const shown = conditionOf(object.status, 'Delivering')
   const isSame = shown?.status === status && shown.reason === reason && shown.message === cutMessage(message)
@@ -73,7 +74,11 @@ function lastDeliveryOf({ status }: HeartbeatChannel, deliveries: ChannelDeliver
 
 type Delivering = Statement<'Delivering', (typeof DELIVERING_REASONS)[number]>
 
-function describeDelivering({ spec }: HeartbeatChannel, deliveries: ChannelDeliveries, now: Instant): Delivering {
+function describeDelivering(
+  { spec, status }: HeartbeatChannel,
+  deliveries: ChannelDeliveries,
+  now: Instant,
+): Delivering {
   const { undelivered, lastDeliveredAt } = deliveries
   const type = 'Delivering'
   if (spec.muted === true)
@@ -83,7 +88,7 @@ function describeDelivering({ spec }: HeartbeatChannel, deliveries: ChannelDeliv
     const message = `a delivery of ${toTime(undelivered.createdAt)} is not delivered: ${why}`
     return { type, status: 'False', reason: 'NotDelivered', message }
   }
-  return lastDeliveredAt === null
+  return lastDeliveredAt === null && status?.lastDeliveryTime === undefined
     ? { type, status: 'Unknown', reason: 'NothingSent', message: 'nothing was delivered yet' }
     : { type, status: 'True', reason: 'Delivered', message: 'what is sent arrives' }
 }

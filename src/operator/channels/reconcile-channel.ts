@@ -56,7 +56,7 @@ const CHANGES: Record<Exclude<ChannelChange, 'unchanged'>, { readonly reason: st
 export function createChannelReconcile(options: ChannelReconcileOptions) {
   const { client, cache, service, cluster, claims, namespaces, recorder, now, random, resyncMs } = options
   const { installation } = claims
-  /** By key: the uids of resources of other installations that have their report. */
+  /** By key: the uids of resources of other installations, and their channels, that have their report. */
   const reported = new Map<string, string>()
   const resourceOf = (object: HeartbeatChannel) => {
     const { namespace, name } = object.metadata
@@ -130,6 +130,7 @@ export function createChannelReconcile(options: ChannelReconcileOptions) {
       const stalled = toStalled(error, held)
       if (stalled === null) throw error
       const { reason, message } = stalled
+      await service.leaveOtherProject({ resource: resourceOf(held), project: await projectOf(held) })
       const before = conditionOf(held.status, 'Stalled')
       if (before?.message !== cutMessage(message)) record(held, 'Warning', { reason, note: message })
       const channelId = held.status?.channelId
@@ -147,16 +148,21 @@ export function createChannelReconcile(options: ChannelReconcileOptions) {
     const secret = read.secretRef === null ? null : await readSecret(client, namespace!, read.secretRef)
     const given = read.readConfig(secret?.value ?? null)
     if ('faults' in given) throw new StalledChannel('InvalidSpec', given.faults.join('; '))
-    // Then a person waits for the effect of a change.
-    const isAwaited = hasRequest(object) || conditionOf(object.status, 'Stalled') !== undefined
-    const allowed = await namespaces.allowedProjects(namespace!, isAwaited ? 'fresh' : 'cached')
     const { kind, name, events, muted, afterSeconds } = read
     return service.declareChannel({
       resource: resourceOf(object),
-      project: { cluster, namespace: namespace!, allowed, decidedBy: namespaces.decidedBy, wanted: null },
+      project: await projectOf(object),
       ...{ kind, name, events, muted, afterSeconds, config: given.config, isRevivable: options.isRevivable },
       version: `${uid}.${generation}/${secret?.version ?? ''}`,
     })
+  }
+
+  async function projectOf(object: HeartbeatChannel) {
+    const namespace = object.metadata.namespace!
+    // Then a person waits for the effect of a change.
+    const isAwaited = hasRequest(object) || conditionOf(object.status, 'Stalled') !== undefined
+    const allowed = await namespaces.allowedProjects(namespace, isAwaited ? 'fresh' : 'cached')
+    return { cluster, namespace, allowed, decidedBy: namespaces.decidedBy, wanted: null }
   }
 
   /** Null: it is gone meanwhile. */
@@ -190,15 +196,20 @@ export function createChannelReconcile(options: ChannelReconcileOptions) {
     })
   }
 
-  /** The channel that we had for it goes: its owner sends what is to be sent. */
+  /**
+   * The channel that we had for it goes once its owner shows one of its own, and sends what is to be sent. A name of an
+   * owner alone is no proof: who may write a status could write any.
+   */
   async function leave(key: string, object: HeartbeatChannel, owner: string): Promise<ReconcileResult> {
-    if (reported.get(key) === object.metadata.uid) return DONE
-    await service.retireChannel({ cluster, ...splitKey(key) })
+    const other = object.status?.channelId
+    const seen = `${object.metadata.uid} ${other ?? ''}`
+    if (reported.get(key) === seen) return DONE
+    if (other !== undefined) await service.retireChannel({ cluster, ...splitKey(key) }, other)
     const message = describeForeign(CHANNEL_KIND, owner, installation)
     const conditions = addForeign(object, message, service.now())
     if (!isDeepStrictEqual(conditions, object.status?.conditions))
       await patchStatus({ client, cache }, HEARTBEAT_CHANNELS, object, { conditions })
-    reported.set(key, object.metadata.uid)
+    reported.set(key, seen)
     record(object, 'Warning', { reason: 'ManagedElsewhere', note: message })
     return DONE
   }
@@ -224,8 +235,10 @@ function toStalled(error: unknown, { spec }: HeartbeatChannel): StalledChannel |
     case 'not_found':
       return new StalledChannel('ProjectNotFound', error.message)
     case 'conflict':
-    case 'channel_in_use':
       return new StalledChannel('ChannelRefused', error.message)
+    case 'channel_in_use':
+      // The names of checks of another project are not for this namespace.
+      return new StalledChannel('ChannelRefused', 'checks of its former project have chosen the channel')
     default:
       return null
   }

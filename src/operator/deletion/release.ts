@@ -142,6 +142,7 @@ async function releaseOnce(options: Options, isOurs: (object: Resource) => boole
   const failures: Failure[] = []
   const foreign: string[] = []
   let isComplete = true
+  const unknown: unknown[] = []
   const places = (options.namespaces ?? [undefined]).flatMap((namespace) => KINDS.map((of) => ({ namespace, of })))
   for (const { namespace, of } of places) {
     try {
@@ -150,7 +151,10 @@ async function releaseOnce(options: Options, isOurs: (object: Resource) => boole
       foreign.push(...finalized.filter((object) => !isOurs(object)).map(({ status }) => status!.installation!))
     } catch (error) {
       // Its definition was not applied, or is gone.
-      if (of.type !== HEARTBEAT_CHECKS && hasStatus(error, 404)) continue
+      if (hasStatus(error, 404)) {
+        unknown.push(error)
+        continue
+      }
       // A namespace that was deleted, or has lost its Role, keeps no other waiting.
       const isBarred = namespace !== undefined && hasStatus(error, 403)
       // The list expired between two pages: the next round begins with a new one.
@@ -159,6 +163,7 @@ async function releaseOnce(options: Options, isOurs: (object: Resource) => boole
       if (isBarred) failures.push({ key: `those of the namespace ${namespace}`, message: error.message })
     }
   }
+  if (unknown.length > 0 && unknown.length === places.length) throw unknown[0]
   const released: string[] = []
   for (let from = 0; from < held.length; from += PAGE) {
     const page = held.slice(from, from + PAGE)

@@ -221,8 +221,10 @@ function readConfig(kind: ChannelKind, fields: Record<string, unknown>, from: Se
   return { faults }
 }
 
-/** Whether it is a URL with a user, or a list with one. */
+/** Whether it is a URL with a user or a password, or a list with one. */
 function hasCredentials(value: unknown): boolean {
   if (Array.isArray(value)) return value.some(hasCredentials)
-  return typeof value === 'string' && URL.canParse(value) && /^https?:/i.test(value) && new URL(value).username !== ''
+  if (typeof value !== 'string' || !URL.canParse(value) || !/^https?:/i.test(value)) return false
+  const { username, password } = new URL(value)
+  return username !== '' || password !== ''
 }

@@ -11,6 +11,8 @@ export interface DeclaredChannel {
   readonly version: string | null
   /** Null: the channel is gone. */
   readonly organizationId: string | null
+  /** The project whose checks notify the channel. */
+  readonly projectId: string | null
   readonly isDeleted: boolean
 }
 
@@ -20,7 +22,7 @@ export async function findDeclaredChannel(
 ): Promise<DeclaredChannel | null> {
   const { rows } = await db.query<DeclaredChannel>(
     `select d.channel_id as "channelId", d.version, c.organization_id as "organizationId",
-        d.deleted_at is not null as "isDeleted"
+        c.project_id as "projectId", d.deleted_at is not null as "isDeleted"
       from declared_channels d left join channels c on c.id = d.channel_id where ${ofResource('d')}`,
     [cluster, namespace, name],
   )
