@@ -7,7 +7,7 @@ import { AppError, notFound } from '../domain/errors.ts'
 import { type RunBar, SURVEY_SORTS, type SurveySort } from '../domain/survey.ts'
 import { readStrips, type SurveyRow, surveyRows } from '../store/checks/survey.ts'
 import type { Context } from '../store/context.ts'
-import { findCovering, spanOf } from '../store/silences/silences.ts'
+import { findCovering } from '../store/silences/silences.ts'
 import { findProjectByName, type ProjectRow } from '../store/tenancy/projects.ts'
 
 /** Rows of a page. */
@@ -78,7 +78,7 @@ export async function surveyChecks(
   }
   const keys = shown.map(({ key }) => key)
   const covering = await findCovering(database, keys, now)
-  const silenced = new Set(covering.filter((one) => spanOf(one, now) !== null).map(({ key }) => key))
+  const silenced = new Set(covering.map(({ key }) => key))
   const last = rows.length > SURVEY_LIMIT ? shown.at(-1)! : null
   return {
     checks: shown.map(({ place, ...check }) => ({

@@ -52,6 +52,10 @@ export function holdAt(graceMs: number, held: Held, around: Circumstances, now: 
   return { by: 'silence', id: silence.id, from: silence.from, silencedFrom, lookAt }
 }
 
+/** The first of them that is down. */
+export const downAmong = (dependencies: readonly Dependency[]): Dependency | undefined =>
+  dependencies.find(({ status }) => status === 'down')
+
 /**
  * The check waits while another one is down, and for its own grace time after that one has recovered. One that is
  * paused or taken away holds nothing.
@@ -67,7 +71,7 @@ function dependencyHold(
   const holdBy = ({ id }: Dependency, until: Instant): Hold => {
     return { by: 'dependency', id, from, silencedFrom, lookAt: Math.min(until, now + LOOK_MS) }
   }
-  const down = dependencies.find(({ status }) => status === 'down')
+  const down = downAmong(dependencies)
   if (down !== undefined) return holdBy(down, Number.POSITIVE_INFINITY)
   for (const dependency of dependencies) {
     const { status, since } = dependency

@@ -5,7 +5,7 @@
 
 import { AFTER_SECONDS, type Held } from './channel.ts'
 import { acknowledgementAt, type CheckState, type Escalation, type Instant } from './check.ts'
-import { type Circumstances, LOOK_MS } from './circumstances.ts'
+import { type Circumstances, downAmong, LOOK_MS } from './circumstances.ts'
 import type { Notice, NotifiedType } from './event.ts'
 import { againNotice, isKnownDown } from './reminders.ts'
 
@@ -59,12 +59,14 @@ export function escalate(state: CheckState, around: Circumstances, isEvaluated: 
   if (incidentSince === null) return { escalation: null, escalated: null }
   const upTo = state.escalation?.upTo ?? 0
   const [next, ...later] = isKnownDown(state) ? around.escalations.filter((after) => after > upTo) : []
-  const dueAt = next === undefined ? null : Math.max(incidentSince + next, heldUntil(state, around, now))
+  // After a pause a check goes down in the same incident, and its time counts anew.
+  const since = Math.max(incidentSince, state.since)
+  const dueAt = next === undefined ? null : Math.max(since + next, heldUntil(state, around, now))
   if (dueAt === null || now < dueAt || !isEvaluated) return { escalation: toEscalation(upTo, dueAt), escalated: null }
-  const passed = later.filter((after) => incidentSince + after <= now)
+  const passed = later.filter((after) => since + after <= now)
   const following = later[passed.length]
   return {
-    escalation: toEscalation(passed.at(-1) ?? next!, following === undefined ? null : incidentSince + following),
+    escalation: toEscalation(passed.at(-1) ?? next!, following === undefined ? null : since + following),
     escalated: { ...againNotice(state), escalated: true },
   }
 }
@@ -74,9 +76,10 @@ function toEscalation(upTo: number, dueAt: Instant | null): Escalation | null {
   return upTo === 0 ? null : { upTo, dueAt: null }
 }
 
-/** Until when nothing is escalated, as far as is known. A silence can be removed earlier. */
-function heldUntil(state: CheckState, { silence }: Circumstances, now: Instant): Instant {
+/** Until when nothing is escalated, as far as is known. A silence can be removed earlier, and another check recover. */
+function heldUntil(state: CheckState, { silence, dependencies }: Circumstances, now: Instant): Instant {
   const acknowledged = acknowledgementAt(state, now)
   const inHand = acknowledged === null ? now : (acknowledged.until ?? Number.POSITIVE_INFINITY)
-  return silence === null ? inHand : Math.max(inHand, Math.min(silence.until, now + LOOK_MS))
+  const silencedUntil = silence === null ? now : Math.min(silence.until, now + LOOK_MS)
+  return Math.max(inHand, silencedUntil, downAmong(dependencies) === undefined ? now : now + LOOK_MS)
 }

@@ -6,7 +6,7 @@
 import { heldBy } from './channel.ts'
 import { acknowledgementAt, type CheckSpec, type CheckState, type Instant } from './check.ts'
 import { type CheckEvent, type Outcome, seenBy } from './check-event.ts'
-import type { Circumstances } from './circumstances.ts'
+import { type Circumstances, downAmong } from './circumstances.ts'
 import { escalate } from './escalation.ts'
 import type { Notice } from './event.ts'
 import { countFlip, type Quieted, settle } from './quiet.ts'
@@ -25,7 +25,7 @@ export function notify(spec: CheckSpec, happened: Happened, now: Instant): Outco
   const { before, event, outcome, around } = happened
   const isEvaluated = event.kind === 'deadline' && before.notified !== null
   const quieted = outcome.flip === null && !isEvaluated ? outcome : beQuiet(spec, happened, now)
-  const noticed = limitRepeats(silence(before, addReminder(spec, before, quieted, now), around), now)
+  const noticed = limitRepeats(silence(spec, before, addReminder(spec, happened, quieted, now), around), now)
   return addEscalation(happened, noticed, now)
 }
 
@@ -55,7 +55,7 @@ function beQuiet(spec: CheckSpec, { before: state, event, outcome, around }: Hap
 }
 
 /** Adds the reminder that is due, and when the recipients were last notified that the check is down. */
-function addReminder(spec: CheckSpec, before: CheckState, outcome: Outcome, now: Instant): Outcome {
+function addReminder(spec: CheckSpec, { before, around }: Happened, outcome: Outcome, now: Instant): Outcome {
   const { state, flip, notice, settled, counted } = outcome
   if (state.incidentSince === null || flip?.to === 'up') return { ...outcome, state: endIncident(state) }
   const isNotified = notice?.type === 'check.down' && outcome.heldBy === null
@@ -71,8 +71,12 @@ function addReminder(spec: CheckSpec, before: CheckState, outcome: Outcome, now:
   const due = remind(spec, state, counted ?? failed, now)
   if (due === null) return outcome
   const { reminded, reminder, isAcknowledged } = due
-  const reminderHeldBy = isAcknowledged ? ({ reason: 'acknowledged', cause: null } as const) : null
-  return { ...outcome, state: { ...state, ...reminded }, reminder, reminderHeldBy }
+  const down = downAmong(around.dependencies)
+  const byOther = down === undefined ? null : heldBy({ by: 'dependency', id: down.id })
+  const reminderHeldBy = isAcknowledged ? ({ reason: 'acknowledged', cause: null } as const) : byOther
+  // A reminder that is not sent has no number.
+  const reminders = reminderHeldBy === null ? reminded.reminders : state.reminders
+  return { ...outcome, state: { ...state, ...reminded, reminders }, reminder, reminderHeldBy }
 }
 
 /** What is known of an incident ends with it. That of a check that is quiet is acknowledged while it is down. */
@@ -83,16 +87,26 @@ function endIncident(state: CheckState): CheckState {
   return { ...state, downNotifiedAt: null, reminders: 0, acknowledged: kept }
 }
 
-/** In a silence nothing is sent. A warning is not sent later, but for one that comes after the silence. */
-function silence(before: CheckState, outcome: Outcome, { silence }: Circumstances): Outcome {
+/**
+ * In a silence nothing is sent. A warning is not sent later, but for one that comes after the silence. A reminder by time
+ * is due at its end.
+ */
+function silence(
+  { remindEveryMs }: CheckSpec,
+  before: CheckState,
+  outcome: Outcome,
+  { silence }: Circumstances,
+): Outcome {
   if (silence === null) return outcome
   const silencedBy = heldBy({ by: 'silence', id: silence.id })
   const { warned, reminder, state } = outcome
+  const isByTime = reminder !== null && reminder.at === state.since && remindEveryMs !== null
   return {
     ...outcome,
     silencedBy,
     state: {
       ...state,
+      downNotifiedAt: isByTime ? Math.min(state.downNotifiedAt!, silence.until - remindEveryMs) : state.downNotifiedAt,
       warnedAt: warned === null ? state.warnedAt : before.warnedAt,
       // A reminder that is not sent has no number.
       reminders: reminder === null ? state.reminders : before.reminders,

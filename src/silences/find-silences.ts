@@ -15,7 +15,6 @@ import {
   listSilenceRows,
   type SilenceFilter,
   type SilenceRow,
-  type StoredTimes,
   spanOf,
   timesOf,
 } from '../store/silences/silences.ts'
@@ -51,9 +50,8 @@ export async function findSilenceOf(
   { key }: { readonly key: number },
 ): Promise<SilenceRecord | null> {
   const now = clock.now()
-  const untilOf = (one: StoredTimes) => spanOf(one, now)?.until ?? Number.NEGATIVE_INFINITY
-  const holding = (await findCovering(database, [key], now)).filter((one) => spanOf(one, now) !== null)
-  const [last] = holding.sort((one, other) => untilOf(other) - untilOf(one))
+  const covering = await findCovering(database, [key], now)
+  const [last] = covering.toSorted((one, other) => other.until - one.until)
   const row = last === undefined ? null : await findSilenceRow(database, tenant, last.id)
   return row === null ? null : toRecord(row, now)
 }

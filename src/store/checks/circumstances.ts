@@ -6,7 +6,7 @@ import { SERVES } from '../outbox/channels.ts'
 import type { Queryable, Statement } from '../postgres/database.ts'
 import { inOrder } from '../postgres/in-order.ts'
 import { timestamp } from '../postgres/instants.ts'
-import { findCovering, spanOf } from '../silences/silences.ts'
+import { findCovering } from '../silences/silences.ts'
 
 /** A check that changes in the transaction at hand: its row is not saved yet. */
 export interface Changing {
@@ -35,10 +35,9 @@ export async function readCircumstances(
     around.set(key, { ...NO_CIRCUMSTANCES, ...around.get(key), ...part })
   for (const [key, others] of dependencies) put(key, { dependencies: others })
   for (const { key, after } of escalations) put(key, { escalations: after.map((seconds) => seconds * 1_000) })
-  for (const { key, id, ...stored } of covering) {
-    const span = spanOf(stored, now)
-    const { silence = null } = around.get(key) ?? {}
-    if (span !== null && (silence === null || silence.until < span.until)) put(key, { silence: { id, ...span } })
+  for (const { key, ...silence } of covering) {
+    const last = around.get(key)?.silence
+    if (last == null || last.until < silence.until) put(key, { silence })
   }
   return around
 }

@@ -106,7 +106,14 @@ export function insertEvents(events: readonly NewEvent[]): Statement {
           and case when c.kind <> all($10::text[]) or t.type = 'check.down' then t.type = any(c.event_types)
               and (t.type <> 'check.paused' or c.after_seconds = 0)
             else t.type in ('check.up', 'check.paused') or t.type = 'check.acknowledged' and c.kind = any($12::text[]) end
-          cross join lateral (select c.after_seconds > t.up_to as is_early) e
+          -- Its after_seconds may have changed since.
+          cross join lateral (
+            select (c.after_seconds > t.up_to or t.data ? 'escalated') and coalesce((
+              select d.type = 'check.down' and d.status <> ${SUPPRESSED} from deliveries d
+              where d.check_id = t.check_id and d.channel_id = c.id and d.type in ('check.down', 'check.up')
+              order by d.id desc limit 1), false) as is_told) o
+          cross join lateral (select c.after_seconds > t.up_to and not is_told as is_early) e
+        where not (t.data ? 'escalated' and is_told)
         returning event_id)
       insert into events (id, check_key, flip_id, type, data, created_at, subject, last_ping, last_body)
       select event_id, check_key, flip_id, type, jsonb_strip_nulls(jsonb_build_object('detail', detail, 'usual_ms', usual_ms)) || data,

@@ -110,10 +110,10 @@ export async function findSilenceRow(db: Queryable, tenant: Tenant, id: string):
   return rows[0] ?? null
 }
 
-/** Those of the project that have not ended by `now`. */
+/** Those of the project that have not ended by `now`, without those of checks that are removed. */
 export async function countSilences(db: Queryable, projectId: string, now: Instant): Promise<number> {
-  const text =
-    'select count(*) as count from silences where project_id = $1 and (ends_at is null or ends_at > $2::timestamptz)'
+  const text = `select count(*) as count from silences where project_id = $1 and (ends_at is null or ends_at > $2::timestamptz)
+      and (check_id is null or exists (select from checks c where c.id = check_id))`
   const { rows } = await db.query<{ count: number }>(text, [projectId, timestamp(now)])
   return rows[0]!.count
 }
@@ -167,19 +167,24 @@ export async function findHolding(db: Queryable, now: Instant): Promise<string[]
   return rows.flatMap((row) => (spanOf(row, now) === null ? [] : [row.id]))
 }
 
-export interface CoveringSilence extends StoredTimes {
+export interface CoveringSilence extends Span {
   readonly key: number
   readonly id: string
 }
 
-/** The silences that may cover these checks at `now`: of a schedule it is not known here. */
+/** The silences that cover these checks at `now`. One covers many: its schedule is read once. */
 export async function findCovering(tx: Queryable, keys: readonly number[], now: Instant): Promise<CoveringSilence[]> {
-  const { rows } = await tx.query<CoveringSilence>({
+  const { rows } = await tx.query<StoredTimes & Pick<CoveringSilence, 'key' | 'id'>>({
     name: 'find_covering',
     text: `select c.key, q.id, ${TIMES} from checks c join silences q on ${COVERS}
       where c.key = any($1::int8[])
         and ${mayHold('$2')}`,
     values: [keys, timestamp(now)],
   })
-  return rows
+  const spans = new Map<string, Span | null>()
+  return rows.flatMap(({ key, id, ...stored }) => {
+    if (!spans.has(id)) spans.set(id, spanOf(stored, now))
+    const span = spans.get(id)!
+    return span === null ? [] : [{ key, id, ...span }]
+  })
 }

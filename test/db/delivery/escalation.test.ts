@@ -265,6 +265,51 @@ describe('while the incident is open', () => {
     expect(await got(id)).toEqual(['down escalated'])
   })
 
+  it('a channel that gets a time after it was notified is sent the end, and nothing twice', async () => {
+    const { id } = await createChannel(channelContext(), fixture.tenant(), SLACK)
+    const never = await fixture.addChannel({ afterSeconds: 86_400 })
+    await fixture.ping(check, FAILED)
+    await updateChannel(channelContext(), fixture.tenant(), id, IN_30_MIN)
+    await pass(10 * MINUTE)
+    await fixture.ping(check)
+    expect([await got(id), await got(never)]).toEqual([['down', 'up'], ['up not sent: escalation']])
+    await fixture.ping(check, FAILED)
+    await pass(HOUR)
+    await updateChannel(channelContext(), fixture.tenant(), id, { afterSeconds: 7_200 })
+    await pass(2 * HOUR)
+    expect((await got(id)).slice(2)).toEqual(['down escalated'])
+  })
+
+  it('a check that depends on one that is down is not escalated until that one is up', async () => {
+    const second = await fixture.addChannel(IN_30_MIN)
+    const database = await fixture.addCheck({ spec: { periodSeconds: 2_592_000 } })
+    await fixture.database.query('update checks set depends_on = array[$2::uuid] where key = $1', [
+      check.key,
+      database.id,
+    ])
+    await fixture.ping(check, FAILED)
+    await fixture.ping(database, FAILED)
+    await pass(HOUR)
+    const ofCheck = async () => (await got(second)).filter((one) => one.startsWith('down')).length
+    expect(await ofCheck()).toBe(1)
+    await fixture.ping(database)
+    await pass(MINUTE)
+    expect(await ofCheck()).toBe(2)
+  })
+
+  it('a check that goes down again after a pause is escalated at its time, not at once', async () => {
+    const second = await fixture.addChannel(IN_30_MIN)
+    await fixture.ping(check, FAILED)
+    await pauseCheck(context(), fixture.tenant(), check.id)
+    await pass(HOUR)
+    await resumeCheck(context(), fixture.tenant(), check.id)
+    await fixture.ping(check, FAILED)
+    await pass(30 * MINUTE - 1)
+    expect((await got(second)).filter((one) => one.startsWith('down'))).toEqual([])
+    await pass(1)
+    expect((await got(second)).filter((one) => one.startsWith('down'))).toEqual(['down escalated'])
+  })
+
   it('a channel that the check chooses is sent it', async () => {
     const second = await fixture.addChannel(IN_30_MIN)
     await fixture.database.query('update checks set channels = $1', [[first]])

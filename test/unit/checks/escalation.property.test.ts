@@ -51,11 +51,13 @@ function walk(steps: readonly (typeof story extends fc.Arbitrary<readonly (infer
 
 /** Of an incident that nothing holds back each channel knows whose time has passed. */
 function expectNotified(walked: Story): void {
-  const { status, incidentSince, notified } = walked.state()
+  const { status, since, incidentSince, notified } = walked.state()
   if (status !== 'down' || incidentSince === null || notified !== null || walked.isSilenced()) return
   if (acknowledgementAt(walked.state(), walked.now()) !== null) return
+  // After a pause the time counts anew.
   for (const after of AFTERS)
-    if (incidentSince + after <= walked.now()) expect([after, knowsDown(walked.got(after))]).toEqual([after, true])
+    if (Math.max(incidentSince, since) + after <= walked.now())
+      expect([after, knowsDown(walked.got(after))]).toEqual([after, true])
 }
 
 it('each channel whose time has passed knows an incident that is in no hand and in no silence', () => {

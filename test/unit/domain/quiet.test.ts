@@ -207,8 +207,12 @@ describe('a silence', () => {
     story.silence(90 * MINUTE)
     story.pass(HOUR)
     expect(story.take()).toEqual(['down', 'down#1 not sent: silenced night'])
-    story.pass(HOUR)
+    story.pass(30 * MINUTE - 1)
+    expect(story.take()).toEqual([])
+    story.pass(1)
     expect(story.take()).toEqual(['down#1'])
+    story.pass(HOUR)
+    expect(story.take()).toEqual(['down#2'])
   })
 
   it('an acknowledgement in it is passed on', () => {
@@ -271,6 +275,17 @@ describe('a check that depends on another one', () => {
     story.dependsOn(isDown(NOON))
     story.do('success')
     expect(story.take()).toEqual(['down', 'up'])
+  })
+
+  it('that was notified before is not notified again while the other is down', () => {
+    const story = createStory({ ...SPEC, remindEveryMs: HOUR })
+    story.do('fail')
+    story.dependsOn(isDown(NOON))
+    story.pass(HOUR)
+    expect(story.take()).toEqual(['down', 'down#1 not sent: dependency db'])
+    story.dependsOn(isUp(story.now()))
+    story.pass(HOUR)
+    expect(story.take()).toEqual(['down#1'])
   })
 
   it('is notified when it is down its own grace time after the recovery of the other', () => {
