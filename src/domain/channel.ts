@@ -75,8 +75,8 @@ export const WITHDRAWN = {
 } as const
 
 /**
- * `configuration`: the channel of ALERTMANAGER_URL. It serves all organizations. `kubernetes`: a HeartbeatChannel declares
- * it. The API changes neither.
+ * `configuration`: the channel of ALERTMANAGER_URL. It serves all organizations. `kubernetes`: a HeartbeatChannel
+ * declares it. The API changes neither.
  */
 export const CHANNEL_MANAGERS = ['api', 'kubernetes', 'configuration'] as const
 export type ChannelManager = (typeof CHANNEL_MANAGERS)[number]

@@ -1,6 +1,6 @@
 /**
- * What is notified of an outcome, and what of that is not sent (design, section 4, "Quiet"): the only place that decides
- * it. Which channels want an event is decided where the event is stored.
+ * What is notified of an outcome, and what of that is not sent (design, section 4, "Quiet"): the only place that
+ * decides it. Which channels want an event is decided where the event is stored.
  */
 
 import { heldBy } from './channel.ts'
@@ -88,8 +88,8 @@ function endIncident(state: CheckState): CheckState {
 }
 
 /**
- * In a silence nothing is sent. A warning is not sent later, but for one that comes after the silence. A reminder by time
- * is due at its end.
+ * In a silence nothing is sent. A warning is not sent later, but for one that comes after the silence. A reminder by
+ * time is due at its end.
  */
 function silence(
   { remindEveryMs }: CheckSpec,

@@ -54,8 +54,8 @@ export function settle(
 }
 
 /**
- * Until when the check flaps if it does not change again; null: it does not flap. A gap that may have hidden pings is no
- * evidence of quiet. Applying a gap a second time changes nothing.
+ * Until when the check flaps if it does not change again; null: it does not flap. A gap that may have hidden pings is
+ * no evidence of quiet. Applying a gap a second time changes nothing.
  */
 function flapsUntil({ since, quietAt }: CheckState, gaps: readonly Gap[], now: Instant): Instant | null {
   if (quietAt === null) return null
@@ -113,8 +113,8 @@ interface Flipped {
 }
 
 /**
- * What a flip adds to `quiet`. A check that was quiet for long enough, but is not settled yet, flaps until the evaluator
- * has seen it: the flip does not postpone that, and the status after it is the one that is notified.
+ * What a flip adds to `quiet`. A check that was quiet for long enough, but is not settled yet, flaps until the
+ * evaluator has seen it: the flip does not postpone that, and the status after it is the one that is notified.
  */
 export function countFlip(
   { graceMs }: Pick<CheckSpec, 'graceMs'>,

@@ -69,7 +69,9 @@ export interface Service {
    * resolveProject() and declareChannel() say.
    */
   declareChannel(declaration: ProjectChannel): Promise<{ readonly channelId: string; readonly change: ChannelChange }>
-  /** Removes the channel of a HeartbeatChannel from a project that its namespace has left. Without a channel: nothing. */
+  /**
+   * Removes the channel of a HeartbeatChannel from a project that its namespace has left. Without a channel: nothing.
+   */
   leaveOtherProject(declared: Pick<ProjectChannel, 'resource' | 'project'>): Promise<void>
   /** Without a channel, and for the channel `other`: nothing. */
   retireChannel(resource: Resource, other?: string): Promise<void>

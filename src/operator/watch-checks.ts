@@ -51,7 +51,10 @@ export interface CheckWatchOptions {
   readonly metrics: ReflectorMetrics
   /** The id of this installation; null while it is not known. Default: not known. */
   readonly installation?: () => string | null
-  /** A resource, or one that it depends on, was created, deleted, or changed by others. What the first list of a namespace shows may wait. */
+  /**
+   * A resource, or one that it depends on, was created, deleted, or changed by others. What the first list of a
+   * namespace shows may wait.
+   */
   readonly onChange: (key: string, priority: Priority) => void
 }
 

@@ -36,8 +36,8 @@ export interface NewSilence {
 }
 
 /**
- * No channel is notified of the checks that it covers, while it holds. Throws AppError `invalid_request`, `not_found` for
- * a project or check that is not the caller's, `conflict` when the project has MAX_SILENCES.
+ * No channel is notified of the checks that it covers, while it holds. Throws AppError `invalid_request`, `not_found`
+ * for a project or check that is not the caller's, `conflict` when the project has MAX_SILENCES.
  */
 export function createSilence(context: Context, by: Principal, given: NewSilence): Promise<SilenceRecord> {
   return audited(context, by, (tx) => addSilence(tx, context, by, given))

@@ -86,8 +86,8 @@ async function findEscalations(tx: Queryable, keys: readonly number[]) {
 }
 
 /**
- * The checks of a project that silences keep quiet are evaluated at once. One whose row another transaction holds is looked at
- * within a minute (`Hold.lookAt`): waiting for rows here could deadlock with the pings that hold them.
+ * The checks of a project that silences keep quiet are evaluated at once. One whose row another transaction holds is
+ * looked at within a minute (`Hold.lookAt`): waiting for rows here could deadlock with the pings that hold them.
  */
 export async function wakeSilenced(tx: Queryable, projectId: string, now: Instant): Promise<void> {
   const held = `(t.hold ->> 'by' = 'silence' or t.escalation is not null)

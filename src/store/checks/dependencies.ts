@@ -1,6 +1,6 @@
 /**
- * Which checks depend on which (`depends_on`). Order of the locks: `lockDependencies`, the states of checks (states.ts),
- * the rows of the checks that one depends on.
+ * Which checks depend on which (`depends_on`). Order of the locks: `lockDependencies`, the states of checks
+ * (states.ts), the rows of the checks that one depends on.
  */
 
 import type { Tenant } from '../../domain/access.ts'

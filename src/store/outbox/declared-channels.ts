@@ -71,7 +71,9 @@ export interface ChannelDeliveries {
 /** An error of a delivery that was not sent because of a decision of people, as `failPending` writes it. */
 type Withdrawn = readonly string[]
 
-/** SQL: of the channel `d.channel_id`. The statement runs every few seconds, and a channel may have failed for weeks. */
+/**
+ * SQL: of the channel `d.channel_id`. The statement runs every few seconds, and a channel may have failed for weeks.
+ */
 const NEWEST = `(
             select n.id, n.status, n.created_at, n.delivered_at, n.last_error from deliveries n
             where n.channel_id = d.channel_id order by n.id desc limit 1000)`

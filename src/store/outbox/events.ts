@@ -55,8 +55,8 @@ const PING_TYPE = (type: string) => `(array['${PING_TYPES.join("', '")}'])[${typ
 /**
  * Inserts events, and a delivery for each channel that wants them (a suppressed one where nothing is sent), and that
  * the check has chosen or that is the installation's. A channel of INCIDENT_KINDS gets check.down if it wants it, and
- * always check.up and check.paused, which end incidents, and no reminder. `reach` says which `after_seconds` an event is
- * for; a channel with some gets check.paused only of such a kind. What the flip says of the run of a CronJob is
+ * always check.up and check.paused, which end incidents, and no reminder. `reach` says which `after_seconds` an event
+ * is for; a channel with some gets check.paused only of such a kind. What the flip says of the run of a CronJob is
  * added; an event without a flip of its own says it itself, or takes that of the newest flip, if it is about that one.
  * `limit 1` in the inner queries keeps index lookups in the plan: a plan made for small tables would scan them, and
  * plans are kept for long.

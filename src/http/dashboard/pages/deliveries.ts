@@ -172,7 +172,10 @@ const WHY_NOT: Readonly<Record<Suppression, string>> = {
   acknowledged: 'a person had acknowledged that the check is down',
 }
 
-/** `silences`: the ids of those that have a page. What the receiver responded, why an attempt failed, and what follows. The text can hold words of the receiver. */
+/**
+ * `silences`: the ids of those that have a page. What the receiver responded, why an attempt failed, and what follows.
+ * The text can hold words of the receiver.
+ */
 export function responseWords(delivery: DeliveryRecord, now: Instant, silences: ReadonlySet<string> = new Set()): Html {
   const { status, reason, cause, attempts, nextAttemptAt, lastStatus, lastError, deliveredAt, digestId } = delivery
   const parts: Html[] = []

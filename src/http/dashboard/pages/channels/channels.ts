@@ -267,7 +267,10 @@ function declaredBy({ cluster, namespace, name }: NonNullable<ChannelRecord['kub
   return html`<p>It is managed by Kubernetes: the HeartbeatChannel <code>${isolated(`${namespace}/${name}`)}</code> in the cluster <code>${isolated(cluster)}</code> declares it. Change or delete that one instead.</p>`
 }
 
-/** Throws AppError `not_found`, `conflict` for the channel of the installation, `managed_by_kubernetes` for a declared one. */
+/**
+ * Throws AppError `not_found`, `conflict` for the channel of the installation, `managed_by_kubernetes` for a declared
+ * one.
+ */
 export async function findChangeable({ context, caller, params }: Request): Promise<ChannelRecord> {
   const channel = await getChannel(context, caller, params.id!)
   if (channel.managedBy === 'api') return channel
