@@ -62,7 +62,9 @@ describe('the watch', () => {
     expect(tookMs).toBeGreaterThan(1_000)
     // With a bookmark before it is a problem; without one the server may just have had nothing to say.
     const given = await Promise.all(
-      ['stalled', 'quiet'].map((reason) => readMetric(operator, 'kubernetes_watch_restarts_total', { reason })),
+      ['stalled', 'quiet'].map((reason) =>
+        readMetric(operator, 'kubernetes_watch_restarts_total', { resource: 'heartbeatchecks', reason }),
+      ),
     )
     expect(given.toSorted()).toEqual([0, 1])
   })

@@ -106,7 +106,9 @@ describe('the API server', () => {
     await place.ready('upcoming')
     expect(performance.now() - backAt).toBeLessThan(8_000)
     await place.ready('unseen')
-    expect(await readMetric(operator, 'kubernetes_watch_restarts_total', { reason: 'expired' })).toBe(1)
+    expect(
+      await readMetric(operator, 'kubernetes_watch_restarts_total', { resource: 'heartbeatchecks', reason: 'expired' }),
+    ).toBe(1)
     // What went during the gap is not there any more either.
     const known = () => readMetric(operator, 'kubernetes_cache_objects')
     await eventually('the list has replaced the cache', async () => (await known()) === 3)
