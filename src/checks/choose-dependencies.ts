@@ -37,7 +37,7 @@ export async function chooseDependencies(
 
 /** The names of HeartbeatChecks, by what is stored of them. */
 export interface ResolvedDependencies {
-  /** Of those that are stored, in the order of the names. */
+  /** The stored ones, in the order of the names. */
   readonly ids: string[]
   /** They have no check. */
   readonly missing: readonly string[]

@@ -67,7 +67,7 @@ const KEPT_DAYS = {
   // 6).
   tombstones: 7,
   declared_channels: 7,
-  // Those that have ended. One with a schedule never does.
+  // Once they have ended. A silence with a schedule never ends.
   silences: 'maxDays',
   audit_log: 'auditMaxDays',
 } as const

@@ -141,7 +141,7 @@ export interface Hold {
   readonly id: string
   /** When the silence began, or the first withheld notification. */
   readonly from: Instant
-  /** When the first silence began of those that have kept it quiet until now; null: none has. */
+  /** When the first silence began that has kept it quiet until now, with or without others after it; null: none has. */
   readonly silencedFrom: Instant | null
   /** When the cause is read again: at its end, if that is known. */
   readonly lookAt: Instant

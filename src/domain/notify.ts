@@ -79,7 +79,7 @@ function addReminder(spec: CheckSpec, { before, around }: Happened, outcome: Out
   return { ...outcome, state: { ...state, ...reminded, reminders }, reminder, reminderHeldBy }
 }
 
-/** What is known of an incident ends with it. That of a check that is quiet is acknowledged while it is down. */
+/** What is known of an incident ends with the incident. A check that is quiet stays acknowledged while it is down. */
 function endIncident(state: CheckState): CheckState {
   const { status, downNotifiedAt, reminders, acknowledged } = state
   const kept = status === 'down' ? acknowledged : null
@@ -125,7 +125,7 @@ function addEscalation({ event, around }: Happened, outcome: Outcome, now: Insta
   return { ...outcome, state: { ...state, escalation }, escalated }
 }
 
-/** To those that keep incidents. */
+/** For receivers that keep incidents. */
 export function acknowledgedNotice({ status, incidentSince }: CheckState, at: Instant): Notice {
   const facts = { from: status, to: status, downSince: incidentSince, flips: null }
   return { ...facts, type: 'check.acknowledged', reason: 'acknowledged', at }

@@ -85,7 +85,7 @@ function endOf(
   }
   if (status === 'up' && incidentSince !== null)
     return addChange(loud, { ...facts, type: 'check.up', reason: 'recovered', downSince: incidentSince }, null, now)
-  // Those that keep the incident end it.
+  // Receivers that keep the incident end it.
   if (status === 'paused' && notified === 'down')
     return { quiet: loud, notice: { ...facts, type: 'check.paused', reason: 'paused' } }
   return { quiet: loud, notice: null }

@@ -178,6 +178,15 @@ describe('a check', () => {
     expect(await isMarked()).toBe(true)
   })
 
+  it('says of what was not sent that another check was down, with a link to that check', async () => {
+    await api.addChannel()
+    const parent = await api.addCheck({ name: 'Database' })
+    const child = await api.addCheck({ depends_on: [parent.id] })
+    for (const { public_id } of [parent, child]) await api.ping(public_id, { type: 'fail', exitCode: 1 })
+    const link = `<a href="/checks/${parent.id}">a check that this one depends on was down</a>`
+    expect((await reader.get(`/checks/${child.id}`)).text).toContain(link)
+  })
+
   it('says of what was not sent that a silence covered it, with a link while that exists', async () => {
     const channel = await api.addChannel()
     const { id, public_id } = await api.addCheck()

@@ -5,7 +5,7 @@ import { type DeliveryRecord, listDeliveries } from '../../../channels/find-deli
 import { retryDelivery } from '../../../channels/retry-delivery.ts'
 import { getCheck } from '../../../checks/find-checks.ts'
 import { includesScope, type Scope } from '../../../domain/access.ts'
-import { DELIVERY_STATUSES, type Suppression } from '../../../domain/channel.ts'
+import { type Cause, DELIVERY_STATUSES, type Suppression } from '../../../domain/channel.ts'
 import type { Instant } from '../../../domain/check.ts'
 import { AppError } from '../../../domain/errors.ts'
 import { toIso } from '../../../domain/instant.ts'
@@ -172,6 +172,12 @@ const WHY_NOT: Readonly<Record<Suppression, string>> = {
   acknowledged: 'a person had acknowledged that the check is down',
 }
 
+/** Of what suppresses a delivery; null: it has none, or is the channel of the row. */
+function pageOf({ kind, id }: Cause, silences: ReadonlySet<string>): string | null {
+  if (kind === 'check') return `/checks/${id}`
+  return silences.has(id) ? `/silences/${id}` : null
+}
+
 /**
  * `silences`: the ids of those that have a page. What the receiver responded, why an attempt failed, and what follows.
  * The text can hold words of the receiver.
@@ -179,9 +185,10 @@ const WHY_NOT: Readonly<Record<Suppression, string>> = {
 export function responseWords(delivery: DeliveryRecord, now: Instant, silences: ReadonlySet<string> = new Set()): Html {
   const { status, reason, cause, attempts, nextAttemptAt, lastStatus, lastError, deliveredAt, digestId } = delivery
   const parts: Html[] = []
-  if (reason !== null && cause !== null && silences.has(cause.id))
-    parts.push(html`<span><a href="/silences/${cause.id}">${WHY_NOT[reason]}</a></span>`)
-  else if (reason !== null) parts.push(html`<span>${WHY_NOT[reason]}</span>`)
+  if (reason !== null) {
+    const place = cause === null ? null : pageOf(cause, silences)
+    parts.push(html`<span>${place === null ? WHY_NOT[reason] : html`<a href="${place}">${WHY_NOT[reason]}</a>`}</span>`)
+  }
   if (lastStatus !== null) parts.push(html`<strong>${lastStatus}</strong>`)
   if (lastError !== null) parts.push(html`<span class="response">${isolated(lastError)}</span>`)
   if (status === 'delivered' && deliveredAt !== null) parts.push(html`<span>accepted ${ago(deliveredAt, now)}</span>`)
