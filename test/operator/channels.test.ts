@@ -302,6 +302,7 @@ describe('the Namespace', () => {
 
   it.each([
     ['nothing else', {}, 200],
+    ['no channel', { channelId: null }, 200],
     ['a channel of its own', { channelId: '01999999-9999-7999-8999-999999999999' }, 404],
   ])('a status that names another installation with %s', async (_, others, status) => {
     await place.makeReady('ops', { ntfy: { topic: 'ops' } })
