@@ -13,10 +13,10 @@ import { whenAborted } from '../runtime/abort.ts'
 import { backoffMs } from '../runtime/backoff.ts'
 import type { Clock } from '../runtime/clock.ts'
 import type { Log } from '../runtime/log.ts'
-import { type ChannelController, createChannelController } from './channels/control-channels.ts'
-import { createChannelWatch } from './channels/watch-channels.ts'
+import { channelKind } from './channels/channel-kind.ts'
 import { createClusterRegistration } from './cluster/register-cluster.ts'
 import {
+  CHANNEL_KIND,
   FIELD_MANAGER,
   HEARTBEAT_CHANNELS,
   HEARTBEAT_CHECKS,
@@ -38,7 +38,10 @@ import {
   createCheckController,
   isAnnotationRead,
 } from './reconcile/control-checks.ts'
+import { createDeclaredController, type DeclaredController } from './resource/control.ts'
+import { createResourceWatch } from './resource/watch.ts'
 import { createRunControllers } from './runs/control-runs.ts'
+import type { HeartbeatChannel } from './schema/channel.ts'
 import type { Service } from './service.ts'
 import { sourceKindOf } from './sources/source-kinds.ts'
 import { createSourceWatch } from './sources/watch-sources.ts'
@@ -113,7 +116,7 @@ export function createOperator(options: OperatorOptions): Operator {
   const { takeOver = null, yieldsToOthers = false, cronJobs = CRONJOBS_OFF } = options
   const registrationMs = (holderSeconds * 1_000) / REGISTRATIONS
   let checks: CheckController | undefined
-  let channels: ChannelController | undefined
+  let channels: DeclaredController | undefined
   let optIn: OptInController | undefined
 
   const onChange = (key: string, priority: Priority) => {
@@ -128,11 +131,14 @@ export function createOperator(options: OperatorOptions): Operator {
     installation: () => installation,
     onChange,
   })
-  const channelWatch = createChannelWatch({
-    ...watching,
-    metrics: kubernetesMetrics.reflector(HEARTBEAT_CHANNELS.plural),
-    onChange: (key, priority) => channels?.add(key, priority),
-  })
+  const channelWatch = createResourceWatch<HeartbeatChannel>(
+    { kind: CHANNEL_KIND, type: HEARTBEAT_CHANNELS },
+    {
+      ...watching,
+      metrics: kubernetesMetrics.reflector(HEARTBEAT_CHANNELS.plural),
+      onChange: (key, priority) => channels?.add(key, priority),
+    },
+  )
   const sourceMetrics = kubernetesMetrics.reflector
   const sources =
     cronJobs.watch === 'none'
@@ -241,7 +247,7 @@ export function createOperator(options: OperatorOptions): Operator {
             namespaceWatch,
             findProjectsInstead: reconciling.findProjectsInstead,
           })
-    const sending = createChannelController(term, {
+    const sending = createDeclaredController(term, channelKind(term, (options.revival ?? 'name') === 'name'), {
       ...options,
       watch: channelWatch,
       namespaces: reconciling.namespaces,

@@ -3,17 +3,13 @@
  */
 
 import { watchAreas } from '../kubernetes/areas.ts'
-import type { KubernetesClient } from '../kubernetes/client.ts'
-import { hasStatus } from '../kubernetes/errors.ts'
 import { keyOf, splitKey } from '../kubernetes/objects.ts'
 import type { Priority } from '../kubernetes/queue.ts'
-import type { ReflectorMetrics } from '../kubernetes/reflector.ts'
-import type { Clock } from '../runtime/clock.ts'
-import type { Log } from '../runtime/log.ts'
 import { createDependents, isRelinked } from './declare/dependencies.ts'
-import { HEARTBEAT_CHECKS, type HeartbeatCheck, RESTORE_RIGHTS, VERSION } from './heartbeat-check.ts'
+import { HEARTBEAT_CHECKS, type HeartbeatCheck, KIND, RESTORE_RIGHTS } from './heartbeat-check.ts'
 import { isWrittenByOthers } from './ownership/ownership.ts'
 import { haveFinalizersChanged, isEdited, trim } from './resource/changes.ts'
+import { explainUnknown, type WatchOptions } from './resource/watch.ts'
 import { createFollowers } from './sources/followers.ts'
 
 export interface CheckWatch {
@@ -39,23 +35,9 @@ export interface CheckWatch {
   takeRecovery(): boolean
 }
 
-export interface CheckWatchOptions {
-  readonly client: KubernetesClient
-  /** Null: all of them. */
-  readonly namespaces: readonly string[] | null
-  readonly clock: Clock
-  readonly random: () => number
-  /** A watch that receives nothing for so long is replaced; default: the reflector's. */
-  readonly stallMs?: number | undefined
-  readonly log: Log
-  readonly metrics: ReflectorMetrics
+export interface CheckWatchOptions extends WatchOptions {
   /** The id of this installation; null while it is not known. Default: not known. */
   readonly installation?: () => string | null
-  /**
-   * A resource, or one that it depends on, was created, deleted, or changed by others. What the first list of a
-   * namespace shows may wait.
-   */
-  readonly onChange: (key: string, priority: Priority) => void
 }
 
 export function createCheckWatch(options: CheckWatchOptions): CheckWatch {
@@ -75,7 +57,7 @@ export function createCheckWatch(options: CheckWatchOptions): CheckWatch {
     trim,
     name: 'HeartbeatChecks',
     grant: RESTORE_RIGHTS,
-    explain: explainProblem,
+    explain: (error) => explainUnknown({ kind: KIND, type: HEARTBEAT_CHECKS }, error),
     onChange(key, { before, after }) {
       followers.note(key, after)
       noteLinks(key, before, after)
@@ -117,9 +99,3 @@ function isRelevant(before: HeartbeatCheck, after: HeartbeatCheck, ours: string 
 
 const isOthersWork = (before: HeartbeatCheck, after: HeartbeatCheck, ours: string | null) =>
   isEdited(before, after) || isWrittenByOthers(before, after, ours)
-
-function explainProblem(error: unknown): string | null {
-  return hasStatus(error, 404)
-    ? `the cluster does not know HeartbeatChecks of version ${VERSION}: apply crds/heartbeatchecks.yaml; it is looked for again`
-    : null
-}

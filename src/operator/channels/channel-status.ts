@@ -1,57 +1,31 @@
-/** Computes the status of a HeartbeatChannel from the findings of a reconcile. Pure. */
+/** The status of a HeartbeatChannel beside what all kinds have. Pure. */
 
 import type { ChannelDeliveries } from '../../channels/declare-channel.ts'
 import { CHANNEL_KINDS } from '../../domain/channel.ts'
 import type { Instant } from '../../domain/check.ts'
 import { toTime } from '../../kubernetes/objects.ts'
-import {
-  conditionOf,
-  cutMessage,
-  describeSync,
-  type Statement,
-  type Sync,
-  toCondition,
-} from '../resource/conditions.ts'
-import { handledRequest } from '../resource/reconcile-request.ts'
-import type {
-  ChannelStalledReason,
-  DELIVERING_REASONS,
-  HeartbeatChannel,
-  HeartbeatChannelStatus,
-} from '../schema/channel.ts'
-
-export interface ChannelFindings {
-  /** The id of this installation. */
-  readonly installation: string
-  readonly sync: Sync<ChannelStalledReason>
-  /** Null: the service has no channel. */
-  readonly deliveries: ChannelDeliveries | null
-}
+import { conditionOf, cutMessage, type Statement } from '../resource/conditions.ts'
+import type { Described } from '../resource/declared-kind.ts'
+import type { DELIVERING_REASONS, HeartbeatChannel } from '../schema/channel.ts'
 
 /** So long a delivery may wait before its channel counts as not delivering. */
 export const UNDELIVERED_MS = 300_000
 /** The time of the last delivery follows deliveries at most this often. */
 const LAST_DELIVERY_STEP_MS = 60_000
 
-const SYNCED = 'the service holds this specification, and the value of its Secret if it has one'
-
-export function computeChannelStatus(
+/** `deliveries`: null where the service has no channel. */
+export function describeChannel(
   object: HeartbeatChannel,
-  { installation, sync, deliveries }: ChannelFindings,
+  deliveries: ChannelDeliveries | null,
   now: Instant,
-): HeartbeatChannelStatus {
-  const statements: Statement[] = [...describeSync(sync, SYNCED)]
-  if (deliveries !== null) statements.push(describeDelivering(object, deliveries, now))
+): Described {
   const kind = CHANNEL_KINDS.find((kind) => object.spec[kind] !== undefined)
-  return {
-    observedGeneration: object.metadata.generation ?? 0,
-    installation,
+  const fields = {
     ...(deliveries === null ? {} : { channelId: deliveries.channelId }),
     ...(kind === undefined ? {} : { kind }),
     ...lastDeliveryOf(object, deliveries),
-    ...(sync.kind === 'retrying' ? {} : handledRequest(object, now)),
-    conditions: statements.map((statement) => toCondition(object, statement, now)),
   }
+  return { fields, statements: deliveries === null ? [] : [describeDelivering(object, deliveries, now)] }
 }
 
 /** Whether the status shows something else than what the deliveries say now. */

@@ -4,11 +4,11 @@ import type { Revival } from '../../checks/declare/declare-check.ts'
 import type { LastRun } from '../../domain/last-run.ts'
 import { keyOf } from '../../kubernetes/objects.ts'
 import type { Priority } from '../../kubernetes/queue.ts'
-import { createWorkers } from '../../kubernetes/workers.ts'
-import type { HeartbeatCheck } from '../heartbeat-check.ts'
+import { type HeartbeatCheck, KIND } from '../heartbeat-check.ts'
 import { createNamespaces, type Namespaces } from '../namespaces/namespaces.ts'
 import type { NamespaceWatch } from '../namespaces/watch-namespaces.ts'
 import { ownershipOf } from '../ownership/ownership.ts'
+import { createWork, POLL_MS, RESYNC_MS } from '../resource/work.ts'
 import { createStatusTurns, isMinorRun } from '../status/status-turns.ts'
 import type { Controller, Term } from '../term.ts'
 import type { CheckWatch } from '../watch-checks.ts'
@@ -65,32 +65,29 @@ export interface CheckController extends Controller {
 const CONTROLLER = 'heartbeat-operator'
 /** Workers mostly wait for the API server, which handles 16 concurrent requests at less cost each than one by one. */
 const WORKERS = 16
-const RESYNC_MS = 600_000
-const POLL_MS = 15_000
 
 export function createCheckController(term: Term, options: CheckControllerOptions): CheckController {
   const { client, service, cluster, claims, recorder, clock, random, log, metrics } = term
   const { watch, sources, namespaceWatch, revival, pingUrl } = options
   const { resyncMs = RESYNC_MS, pollMs = POLL_MS } = options
-  const work = term.createQueue(CONTROLLER)
-
-  // What is found by looking must not shorten the back-off of a failed key.
-  const isFailing = (key: string) => work.failures(key) > 0
-  const enqueueAll = () => {
-    for (const key of watch.keys()) work.add(key, 'background')
-  }
-
   const turns = createStatusTurns(pollMs)
   const base = { client, cache: watch, service, cluster, claims }
   const isForeign = (object: HeartbeatCheck) => ownershipOf(object, claims).kind === 'foreign'
   const offerTurn = (key: string) => {
-    if (!isFailing(key) && turns.add(key)) work.add(key, 'background')
+    if (!work.isFailing(key) && turns.add(key)) work.add(key, 'background')
   }
   const { followersOf, followers } = watch
   const sourceChanges =
     sources === null
       ? null
-      : createSourceChanges({ sources, followersOf, followers, clock, enqueue: work.add, offerTurn })
+      : createSourceChanges({
+          sources,
+          followersOf,
+          followers,
+          clock,
+          enqueue: (key, priority) => work.add(key, priority),
+          offerTurn,
+        })
   const projects = createNamespaces(client, clock, {
     projects: options.projects ?? null,
     isAnnotationOn: isAnnotationRead(options),
@@ -117,15 +114,7 @@ export function createCheckController(term: Term, options: CheckControllerOption
     onPublish: (result) => metrics.publishes.inc({ result }),
     onFinalizerForced: () => metrics.forcedFinalizers.inc(),
   })
-  const workers = createWorkers({
-    queue: work,
-    count: WORKERS,
-    clock,
-    reconcile,
-    onError: (error, resource) =>
-      log.warn({ error, resource }, 'a HeartbeatCheck could not be reconciled; it is tried again'),
-    metrics: term.kubernetesMetrics.workers(CONTROLLER, WORKERS),
-  })
+  const work = createWork(term, { name: CONTROLLER, kind: KIND, workers: WORKERS, watch, reconcile })
   const pollChecks = createCheckPoll({
     service,
     client,
@@ -133,7 +122,7 @@ export function createCheckController(term: Term, options: CheckControllerOption
     cache: watch,
     isWatched: watch.isWatched,
     isForeign,
-    isFailing,
+    isFailing: work.isFailing,
     enqueue: (key, priority, afterMs = 0) => work.addAfter(key, afterMs, priority),
     turns,
     sources,
@@ -150,18 +139,13 @@ export function createCheckController(term: Term, options: CheckControllerOption
       if (resource.cluster === cluster) spaceFlip(keyOf(resource))
     },
     // The database or the network was away: keys with back-off need not wait longer.
-    onConnected: enqueueAll,
+    onConnected: work.addAll,
     onProblem: (error) => log.warn({ error }, 'the connection that listens for flips broke; it is opened again'),
   })
 
-  /** Whether their checks move, and which are allowed now. */
-  function projectsChanged(namespace: string): void {
-    for (const key of watch.keys()) if (key.startsWith(`${namespace}/`)) work.add(key, 'live')
-  }
-
   async function poll(stopping: AbortSignal): Promise<void> {
     // Keys that failed while the API server was unreachable need not wait for their back-off.
-    if (watch.takeRecovery()) enqueueAll()
+    if (watch.takeRecovery()) work.addAll()
     await pollChecks(stopping)
   }
 
@@ -172,27 +156,24 @@ export function createCheckController(term: Term, options: CheckControllerOption
     add: work.add,
     noteRun(key, run) {
       if (isMinorRun(run)) offerTurn(key)
-      else if (!isFailing(key)) work.add(key, 'live')
+      else if (!work.isFailing(key)) work.add(key, 'live')
     },
     async findProjectsInstead(namespace, wanted, age) {
       const allowed = await projects.allowedProjects(namespace, age)
       return service.findProjectsInstead({ cluster, namespace, allowed, wanted })
     },
-    projectsChanged,
+    projectsChanged: work.addNamespace,
     start() {
       metrics.countConflicts(() => [...watch.keys()].filter((key) => isForeign(watch.get(key)!)).length)
       parts.push(term.startLoop('poll', pollMs, poll))
       sourceChanges?.start()
       parts.push(listener)
-      workers.start()
-      // The last leader may have left work undone.
-      enqueueAll()
+      work.start()
       listener.start()
     },
     async stop(drainMs) {
       sourceChanges?.stop()
-      work.stop()
-      await Promise.all([workers.stop(drainMs), ...parts.map((part) => part.stop())])
+      await Promise.all([work.stop(drainMs), ...parts.map((part) => part.stop())])
       metrics.countConflicts(null)
     },
   }

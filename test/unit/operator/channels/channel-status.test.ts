@@ -1,8 +1,9 @@
 import { describe, expect, it } from 'vitest'
 import type { ChannelDeliveries } from '../../../../src/channels/declare-channel.ts'
 import { toTime } from '../../../../src/kubernetes/objects.ts'
-import { computeChannelStatus, isOutdated, UNDELIVERED_MS } from '../../../../src/operator/channels/channel-status.ts'
-import type { HeartbeatChannel } from '../../../../src/operator/schema/channel.ts'
+import { describeChannel, isOutdated, UNDELIVERED_MS } from '../../../../src/operator/channels/channel-status.ts'
+import { computeStatus } from '../../../../src/operator/resource/declare.ts'
+import type { HeartbeatChannel, HeartbeatChannelStatus } from '../../../../src/operator/schema/channel.ts'
 import { MINUTE, NOON } from '../../../support/builders.ts'
 
 const deliveries = (changes: Partial<ChannelDeliveries> = {}): ChannelDeliveries => ({
@@ -22,7 +23,7 @@ const resource = (status?: HeartbeatChannel['status'], spec: object = {}) =>
   }) as HeartbeatChannel
 
 const statusAt = (found: ChannelDeliveries, now = NOON, object = resource()) =>
-  computeChannelStatus(object, { installation: 'i1', sync: { kind: 'synced' }, deliveries: found }, now)
+  computeStatus(object, 'i1', [], describeChannel(object, found, now), now) as HeartbeatChannelStatus
 const delivering = (found: ChannelDeliveries, now = NOON, object = resource()) =>
   statusAt(found, now, object).conditions!.find(({ type }) => type === 'Delivering')
 
