@@ -40,7 +40,10 @@ const TABLE: Record<string, { inside: string[]; outside: string[] }> = {
     outside: ['ipaddr.js'],
   },
   kubernetes: { inside: ['runtime'], outside: ['@kubernetes/client-node', 'undici', 'prom-client'] },
-  operator: { inside: ['domain', 'runtime', 'checks', 'tenancy', 'channels', 'kubernetes'], outside: ['zod'] },
+  operator: {
+    inside: ['domain', 'runtime', 'checks', 'tenancy', 'channels', 'silences', 'kubernetes'],
+    outside: ['zod'],
+  },
   http: {
     inside: [
       'domain',
@@ -97,6 +100,7 @@ const TABLE: Record<string, { inside: string[]; outside: string[] }> = {
       'checks',
       'auth',
       'tenancy',
+      'silences',
       'http',
       'kubernetes',
       'operator',

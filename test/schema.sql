@@ -508,7 +508,12 @@ create table silences (
   comment text not null,
   created_by jsonb not null,
   created_at timestamp with time zone not null,
+  kubernetes_cluster text,
+  kubernetes_namespace text,
+  kubernetes_name text,
+  selector jsonb,
   constraint silences_check CHECK ((((num_nonnulls(starts_at, ends_at) = 2) AND (num_nonnulls(schedule, time_zone, dialect, duration_seconds) = 0)) OR ((num_nonnulls(starts_at, ends_at) = 0) AND (num_nonnulls(schedule, time_zone, dialect, duration_seconds) = 4)))),
+  constraint silences_check1 CHECK ((num_nonnulls(kubernetes_cluster, kubernetes_namespace, kubernetes_name, selector) = ANY (ARRAY[0, 4]))),
   constraint silences_dialect_check CHECK ((dialect = ANY (ARRAY['cron'::text, 'kubernetes'::text]))),
   constraint silences_duration_seconds_check CHECK (((duration_seconds >= 10) AND (duration_seconds <= 2592000))),
   constraint silences_organization_id_fkey FOREIGN KEY (organization_id) REFERENCES organizations(id),
@@ -516,6 +521,7 @@ create table silences (
   constraint silences_project_id_fkey FOREIGN KEY (project_id) REFERENCES projects(id) ON DELETE CASCADE
 );
 CREATE INDEX silences_project ON public.silences USING btree (project_id, created_at, id);
+CREATE UNIQUE INDEX silences_resource ON public.silences USING btree (kubernetes_cluster, kubernetes_namespace, kubernetes_name) WHERE (kubernetes_name IS NOT NULL);
 
 create table spools (
   id uuid not null,

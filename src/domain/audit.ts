@@ -35,6 +35,7 @@ export const AUDIT_ACTIONS = [
   'check.acknowledged',
   'check.unacknowledged',
   'silence.created',
+  'silence.changed',
   'silence.removed',
 ] as const
 export type AuditAction = (typeof AUDIT_ACTIONS)[number]

@@ -26,7 +26,7 @@ interface Managed {
 }
 
 /** The kinds of resources that declare what we have. */
-const RESOURCES = { check: 'HeartbeatCheck', channel: 'HeartbeatChannel' } as const
+const RESOURCES = { check: 'HeartbeatCheck', channel: 'HeartbeatChannel', silence: 'HeartbeatSilence' } as const
 
 /** Of codes that say what is wrong. */
 const OF_CODES = {

@@ -10,6 +10,8 @@ export const KIND = 'HeartbeatCheck'
 export const HEARTBEAT_CHECKS: ResourceType = { group: GROUP, version: VERSION, plural: 'heartbeatchecks' }
 export const CHANNEL_KIND = 'HeartbeatChannel'
 export const HEARTBEAT_CHANNELS: ResourceType = { group: GROUP, version: VERSION, plural: 'heartbeatchannels' }
+export const SILENCE_KIND = 'HeartbeatSilence'
+export const HEARTBEAT_SILENCES: ResourceType = { group: GROUP, version: VERSION, plural: 'heartbeatsilences' }
 /** Of the CustomResourceDefinition. */
 export const DEFINITION_NAME = `${HEARTBEAT_CHECKS.plural}.${GROUP}`
 

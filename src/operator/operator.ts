@@ -20,8 +20,10 @@ import {
   FIELD_MANAGER,
   HEARTBEAT_CHANNELS,
   HEARTBEAT_CHECKS,
+  HEARTBEAT_SILENCES,
   INSTALLATION_ANNOTATION,
   LEASE_NAME,
+  SILENCE_KIND,
 } from './heartbeat-check.ts'
 import type { OperatorMetrics } from './metrics.ts'
 import {
@@ -42,7 +44,9 @@ import { createDeclaredController, type DeclaredController } from './resource/co
 import { createResourceWatch } from './resource/watch.ts'
 import { createRunControllers } from './runs/control-runs.ts'
 import type { HeartbeatChannel } from './schema/channel.ts'
+import type { HeartbeatSilence } from './schema/silence.ts'
 import type { Service } from './service.ts'
+import { silenceKind } from './silences/silence-kind.ts'
 import { sourceKindOf } from './sources/source-kinds.ts'
 import { createSourceWatch } from './sources/watch-sources.ts'
 import { type Controller, openTerm, type Shared, type Term } from './term.ts'
@@ -117,6 +121,7 @@ export function createOperator(options: OperatorOptions): Operator {
   const registrationMs = (holderSeconds * 1_000) / REGISTRATIONS
   let checks: CheckController | undefined
   let channels: DeclaredController | undefined
+  let silences: DeclaredController | undefined
   let optIn: OptInController | undefined
 
   const onChange = (key: string, priority: Priority) => {
@@ -137,6 +142,14 @@ export function createOperator(options: OperatorOptions): Operator {
       ...watching,
       metrics: kubernetesMetrics.reflector(HEARTBEAT_CHANNELS.plural),
       onChange: (key, priority) => channels?.add(key, priority),
+    },
+  )
+  const silenceWatch = createResourceWatch<HeartbeatSilence>(
+    { kind: SILENCE_KIND, type: HEARTBEAT_SILENCES },
+    {
+      ...watching,
+      metrics: kubernetesMetrics.reflector(HEARTBEAT_SILENCES.plural),
+      onChange: (key, priority) => silences?.add(key, priority),
     },
   )
   const sourceMetrics = kubernetesMetrics.reflector
@@ -247,21 +260,25 @@ export function createOperator(options: OperatorOptions): Operator {
             namespaceWatch,
             findProjectsInstead: reconciling.findProjectsInstead,
           })
-    const sending = createDeclaredController(term, channelKind(term, (options.revival ?? 'name') === 'name'), {
-      ...options,
+    const { isWatched } = watch
+    const declaring = { ...options, namespaces: reconciling.namespaces, isWatched }
+    const isRevivable = (options.revival ?? 'name') === 'name'
+    const sending = createDeclaredController(term, channelKind(term, isRevivable), {
+      ...declaring,
       watch: channelWatch,
-      namespaces: reconciling.namespaces,
-      isWatched: watch.isWatched,
     })
+    const silencing = createDeclaredController(term, silenceKind(term), { ...declaring, watch: silenceWatch })
     checks = reconciling
     channels = sending
+    silences = silencing
     optIn = optingIn
     const ofCronJobs = [...(runs?.controllers ?? []), ...(optingIn === undefined ? [] : [optingIn])]
-    const controllers: readonly Controller[] = [reconciling, sending, ...ofCronJobs]
+    const controllers: readonly Controller[] = [reconciling, sending, silencing, ...ofCronJobs]
     for (const controller of controllers) controller.start()
     await whenAborted(signal)
     checks = undefined
     channels = undefined
+    silences = undefined
     optIn = undefined
     await close(
       [registering, ...asking, ...controllers, ...(namespaceWatch === null ? [] : [namespaceWatch])],
@@ -273,8 +290,7 @@ export function createOperator(options: OperatorOptions): Operator {
   function startNamespaces(term: Term): NamespaceWatch | null {
     const areLabelsRead = cronJobs.watch === 'labelled'
     const onChange = (name: string, { isOfProjects, isOfLabel }: NamespaceChange) => {
-      if (isOfProjects) checks?.projectsChanged(name)
-      if (isOfProjects) channels?.projectsChanged(name)
+      if (isOfProjects) for (const one of [checks, channels, silences]) one?.projectsChanged(name)
       if (isOfLabel || isOfProjects) optIn?.namespaceChanged(name)
     }
     if (namespaces === null)
@@ -285,7 +301,7 @@ export function createOperator(options: OperatorOptions): Operator {
   const started = new AsyncDisposableStack()
   return {
     start() {
-      for (const part of [recorder, watch, channelWatch, ...(sources === null ? [] : [sources])]) {
+      for (const part of [recorder, watch, channelWatch, silenceWatch, ...(sources === null ? [] : [sources])]) {
         started.defer(part.stop)
         part.start()
       }

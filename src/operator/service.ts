@@ -26,6 +26,12 @@ import type { KnownRun } from '../checks/jobs/find-recorded.ts'
 import type { JobEntry, JobOutcome, JobReport } from '../checks/jobs/job-report.ts'
 import type { OnFailed, Wait } from '../checks/jobs/record-jobs.ts'
 import type { Instant } from '../domain/check.ts'
+import type {
+  DeclaredSilence,
+  DeclaredSilencePlace,
+  SilenceChange,
+  SilenceDeclaration,
+} from '../silences/declare-silence.ts'
 import type { ProjectRequest } from '../tenancy/namespace-projects.ts'
 
 export interface Service {
@@ -78,6 +84,20 @@ export interface Service {
   /** Of all channels that HeartbeatChannels of the cluster declare, in no order, or of one of them. */
   findChannelDeliveries(cluster: string, channelId?: string): Promise<readonly ChannelDeliveries[]>
 
+  /**
+   * Brings the silence of a HeartbeatSilence in line. Null: its times were over before it had one. Rejects with an
+   * AppError for what a person has to correct, as resolveProject() and declareSilence() say.
+   */
+  declareSilence(
+    declaration: ProjectSilence,
+  ): Promise<{ readonly silence: DeclaredSilence | null; readonly change: SilenceChange }>
+  /** Null when the resource has no silence. */
+  findSilence(resource: Resource): Promise<DeclaredSilence | null>
+  /** Without a silence, and for the silence `other`: nothing. */
+  retireSilence(resource: Resource, other?: string): Promise<void>
+  /** Of all silences that HeartbeatSilences of the cluster declare, in no order. */
+  listSilences(cluster: string): Promise<readonly DeclaredSilencePlace[]>
+
   /** The flips of a check that are not reported yet, oldest first. `key`: of the check. */
   listUnreportedFlips(key: number): Promise<readonly FlipRecord[]>
   saveReportedFlip(key: number, flipId: string): Promise<void>
@@ -113,6 +133,10 @@ export interface ProjectDeclaration extends Omit<GivenDeclaration, 'projectId'> 
 }
 
 export interface ProjectChannel extends Omit<ChannelDeclaration, 'projectId'> {
+  readonly project: ProjectRequest
+}
+
+export interface ProjectSilence extends Omit<SilenceDeclaration, 'projectId'> {
   readonly project: ProjectRequest
 }
 

@@ -12,6 +12,7 @@ import { recordJobs } from '../checks/jobs/record-jobs.ts'
 import { AppError } from '../domain/errors.ts'
 import type { Service } from '../operator/service.ts'
 import type { Clock } from '../runtime/clock.ts'
+import { declareSilence, findSilenceOfResource, retireSilence } from '../silences/declare-silence.ts'
 import { listenForNotices } from '../store/checks/change-notices.ts'
 import { findDeclaredCheck, listDeclaredStates } from '../store/checks/declared-checks.ts'
 import { findUrlHolder } from '../store/checks/retained-checks.ts'
@@ -21,6 +22,7 @@ import { findFollowedFacts } from '../store/jobs/cron-jobs.ts'
 import { listDueAreas, listFollowed, listFollowedDue, listOverdueRuns } from '../store/jobs/followed-checks.ts'
 import { saveUnseen } from '../store/jobs/seen-areas.ts'
 import { findInstallation } from '../store/leases/installation.ts'
+import { listDeclaredSilences } from '../store/silences/declared-silences.ts'
 import { findProjectsInstead, resolveProject } from '../tenancy/namespace-projects.ts'
 
 export interface ServiceOptions {
@@ -74,6 +76,13 @@ export function serviceOf({ context, databaseUrl, clock }: ServiceOptions): Serv
     },
     retireChannel: (resource, other) => retireChannel(context, resource, other),
     findChannelDeliveries: (cluster, channelId) => findChannelDeliveries(context, cluster, channelId),
+    async declareSilence({ project, ...declaration }) {
+      const { id } = await resolveProject(context, project)
+      return declareSilence(context, { ...declaration, projectId: id })
+    },
+    findSilence: (resource) => findSilenceOfResource(context, resource),
+    retireSilence: (resource, other) => retireSilence(context, resource, other),
+    listSilences: (cluster) => listDeclaredSilences(database, cluster),
     listUnreportedFlips: (key) => listUnreportedFlips(database, key),
     saveReportedFlip: (key, flipId) => saveReportedFlip(database, key, flipId),
     findFollowedFacts: (check) => findFollowedFacts(database, check),

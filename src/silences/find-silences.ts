@@ -19,7 +19,7 @@ import {
   timesOf,
 } from '../store/silences/silences.ts'
 
-export interface SilenceRecord extends Omit<SilenceRow, 'organizationId' | 'dialect'> {
+export interface SilenceRecord extends Omit<SilenceRow, 'organizationId'> {
   /** Until when the silence that holds now does; null: none holds. */
   readonly activeUntil: Instant | null
   /** When it begins next; null: not again. */
@@ -60,9 +60,9 @@ export async function findSilenceOf(
 export const findExisting = ({ database }: Pick<Context, 'database'>, tenant: Tenant, ids: readonly string[]) =>
   ids.length === 0 ? new Set<string>() : findSilenceIds(database, tenant, ids)
 
-export function toRecord({ organizationId: _, dialect, ...row }: SilenceRow, now: Instant): SilenceRecord {
-  const times = timesOf({ ...row, dialect })
-  const activeUntil = spanOf({ ...row, dialect }, now)?.until ?? null
+export function toRecord({ organizationId: _, ...row }: SilenceRow, now: Instant): SilenceRecord {
+  const times = timesOf(row)
+  const activeUntil = spanOf(row, now)?.until ?? null
   return { ...row, activeUntil, nextStartsAt: times === null ? null : nextStart(times, now) }
 }
 

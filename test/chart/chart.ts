@@ -96,7 +96,7 @@ export function parseObjects(yaml: string): readonly ChartObject[] {
 }
 
 /** The definitions of our kinds, by the file of each in crds/. */
-export const DEFINITIONS = ['heartbeatchecks', 'heartbeatchannels'] as const
+export const DEFINITIONS = ['heartbeatchecks', 'heartbeatchannels', 'heartbeatsilences'] as const
 export const pickDefinition = (objects: readonly ChartObject[], plural: (typeof DEFINITIONS)[number]) =>
   pick(objects, 'CustomResourceDefinition', `${plural}.heartbeat-operator.io`)
 

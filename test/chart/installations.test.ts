@@ -68,8 +68,10 @@ it('no other file holds the CRDs than these and the templates of the chart', () 
   expect(holding.sort()).toEqual([
     'charts/heartbeat-operator/templates/crds/heartbeatchannels.yaml',
     'charts/heartbeat-operator/templates/crds/heartbeatchecks.yaml',
+    'charts/heartbeat-operator/templates/crds/heartbeatsilences.yaml',
     'crds/heartbeatchannels.yaml',
     'crds/heartbeatchecks.yaml',
+    'crds/heartbeatsilences.yaml',
     'manifests/install.yaml',
   ])
 })

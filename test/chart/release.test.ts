@@ -45,6 +45,7 @@ it('the assets name the image by its digest: the chart, and both manifests; the 
     'install-namespaced.yaml',
     'heartbeatchecks.yaml',
     'heartbeatchannels.yaml',
+    'heartbeatsilences.yaml',
   ])
   const [chart, ...manifests] = assets
   const { stdout } = await helm(['template', 'heartbeat', chart!, '--set', 'generateSecrets=true'])
@@ -53,6 +54,7 @@ it('the assets name the image by its digest: the chart, and both manifests; the 
   for (const text of texts.slice(0, 2)) expect(imagesIn(text)).toEqual([IMAGE, IMAGE])
   expect(texts[2]).toBe(readFileSync(join(CHECKOUT, 'crds/heartbeatchecks.yaml'), 'utf8'))
   expect(texts[3]).toBe(readFileSync(join(CHECKOUT, 'crds/heartbeatchannels.yaml'), 'utf8'))
+  expect(texts[4]).toBe(readFileSync(join(CHECKOUT, 'crds/heartbeatsilences.yaml'), 'utf8'))
   await expect(makeAssets('', join(folder.path, 'none'))).rejects.toThrow('"" is no digest')
 })
 
@@ -139,7 +141,7 @@ describe('in a workflow', () => {
       expect.stringMatching(
         new RegExp(
           `^gh release create v${version} --verify-tag --title ${version} --notes-file \\S+/notes\\.md ` +
-            `\\S+/heartbeat-operator-${version}\\.tgz \\S+/install\\.yaml \\S+/install-namespaced\\.yaml \\S+/heartbeatchecks\\.yaml \\S+/heartbeatchannels\\.yaml$`,
+            `\\S+/heartbeat-operator-${version}\\.tgz \\S+/install\\.yaml \\S+/install-namespaced\\.yaml \\S+/heartbeatchecks\\.yaml \\S+/heartbeatchannels\\.yaml \\S+/heartbeatsilences\\.yaml$`,
         ),
       ),
     ])

@@ -17,8 +17,8 @@ const rule = (group: string, resources: readonly string[], verbs: readonly strin
 const OURS = 'heartbeat-operator.io'
 const OF_PUBLISHER = [rule('', ['secrets', 'configmaps'], ['get', 'create', 'patch', 'delete'])]
 const ofController = (namespaces: readonly string[]) => [
-  rule(OURS, ['heartbeatchecks', 'heartbeatchannels'], ['get', 'list', 'watch', 'patch']),
-  rule(OURS, ['heartbeatchecks/status', 'heartbeatchannels/status'], ['update', 'patch']),
+  rule(OURS, ['heartbeatchecks', 'heartbeatchannels', 'heartbeatsilences'], ['get', 'list', 'watch', 'patch']),
+  rule(OURS, ['heartbeatchecks/status', 'heartbeatchannels/status', 'heartbeatsilences/status'], ['update', 'patch']),
   ...OF_PUBLISHER,
   rule('', ['namespaces'], namespaces),
   rule('events.k8s.io', ['events'], ['create', 'patch']),
@@ -141,7 +141,7 @@ describe('the rights', () => {
     const rules = roles.flatMap(([, rules]) => rules)
     const checks = {
       apiGroups: ['heartbeat-operator.io'],
-      resources: ['heartbeatchecks', 'heartbeatchannels'],
+      resources: ['heartbeatchecks', 'heartbeatchannels', 'heartbeatsilences'],
       verbs: ['list', 'patch'],
     }
     const statuses = { ...checks, resources: checks.resources.map((one) => `${one}/status`), verbs: ['patch'] }
@@ -180,11 +180,16 @@ describe('the rights', () => {
 
   it('of people follow from those in their namespaces', async () => {
     const objects = await renderChart()
-    const checks = ['heartbeatchecks']
+    const checks = ['heartbeatchecks', 'heartbeatsilences']
     const channels = ['heartbeatchannels']
     const write = ['create', 'update', 'patch', 'delete', 'deletecollection']
     for (const [name, roles, resources, verbs] of [
-      ['view', ['view', 'edit', 'admin'], [...checks, ...channels], ['get', 'list', 'watch']],
+      [
+        'view',
+        ['view', 'edit', 'admin'],
+        ['heartbeatchecks', ...channels, 'heartbeatsilences'],
+        ['get', 'list', 'watch'],
+      ],
       ['edit', ['edit', 'admin'], checks, write],
       ['admin', ['admin'], channels, write],
     ] as const) {

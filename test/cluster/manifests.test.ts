@@ -69,6 +69,8 @@ const IN_NAMESPACES = [
   'heartbeat-operator.io/heartbeatchecks create delete',
   'heartbeat-operator.io/heartbeatchecks get list watch patch',
   'heartbeat-operator.io/heartbeatchecks/status update patch',
+  'heartbeat-operator.io/heartbeatsilences get list watch patch',
+  'heartbeat-operator.io/heartbeatsilences/status update patch',
   'namespaces get',
   'pods list watch',
   'secrets get create patch delete',

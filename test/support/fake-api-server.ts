@@ -107,6 +107,12 @@ export const HEARTBEAT_CHANNELS: FakeType = {
   kind: 'HeartbeatChannel',
 }
 
+export const HEARTBEAT_SILENCES: FakeType = {
+  ...HEARTBEAT_CHECKS,
+  plural: 'heartbeatsilences',
+  kind: 'HeartbeatSilence',
+}
+
 export const PODS: FakeType = {
   group: '',
   version: 'v1',

@@ -7,6 +7,7 @@ import {
   type FakeType,
   HEARTBEAT_CHANNELS,
   HEARTBEAT_CHECKS,
+  HEARTBEAT_SILENCES,
   PODS,
   startFakeApiServer,
 } from './fake-api-server.ts'
@@ -29,6 +30,7 @@ const TYPES: readonly FakeType[] = [
   },
   HEARTBEAT_CHECKS,
   HEARTBEAT_CHANNELS,
+  HEARTBEAT_SILENCES,
 ]
 
 export interface FakeCluster extends TestCluster, AsyncDisposable {

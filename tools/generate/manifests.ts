@@ -24,6 +24,7 @@ export function renderManifests(): ReadonlyMap<string, string> {
     ]),
     ['docs/reference/crd.md', renderCrdReference(DEFINITIONS.heartbeatchecks, USES.check)],
     ['docs/reference/crd-channel.md', renderCrdReference(DEFINITIONS.heartbeatchannels, USES.channel)],
+    ['docs/reference/crd-silence.md', renderCrdReference(DEFINITIONS.heartbeatsilences, USES.silence)],
     [`${CHART}/Chart.yaml`, setVersions(read(`${CHART}/Chart.yaml`))],
     [`${CHART}/values.schema.json`, renderValuesSchema(read(`${CHART}/values.yaml`))],
     [`${CHART}/README.md`, replaceValuesTable(read(`${CHART}/README.md`), read(`${CHART}/values.yaml`))],
@@ -34,6 +35,7 @@ export function renderManifests(): ReadonlyMap<string, string> {
 /** Where each kind is explained. */
 const USES = {
   check: '[HeartbeatChecks](../use/checks.md), [CronJobs](../use/cronjobs.md)',
+  silence: '[Silences](../use/channels.md#silences)',
   channel: '[Channels as resources](../use/channels.md#as-resources)',
 } as const
 

@@ -28,6 +28,7 @@ export async function makeAssets(digest: string, folder: string): Promise<string
     'manifests/install-namespaced.yaml',
     'crds/heartbeatchecks.yaml',
     'crds/heartbeatchannels.yaml',
+    'crds/heartbeatsilences.yaml',
   ]
   const copies = files.map(async (file) => {
     const text = await readFile(join(ROOT, file), 'utf8')

@@ -12,6 +12,7 @@ const SILENCE = {
   duration_seconds: 7_200,
   comment: 'The databases are updated each Sunday.',
   by: { kind: 'user', id: '01a1ffd0-1111-7222-8333-944445555666', name: 'ada@example.com' },
+  managed_by: 'api',
   created_at: '2026-11-20T14:00:00.000Z',
   active: false,
   active_until: null,

@@ -1,8 +1,9 @@
 /** Silences: times in which no channel is notified (design, section 4, "Silences"). */
 
 import { z } from 'zod'
-import { TAGS } from '../../domain/check.ts'
+import { MANAGERS, type Manager, TAGS } from '../../domain/check.ts'
 import { rule } from '../../domain/errors.ts'
+import { selectorText } from '../../domain/label-selector.ts'
 import { LIMITS } from '../../domain/limits.ts'
 import { createSilence as create, type NewSilence as New } from '../../silences/create-silence.ts'
 import { getSilence as get, listSilences as list, type SilenceRecord } from '../../silences/find-silences.ts'
@@ -21,6 +22,8 @@ const PROJECT = 'The project whose checks it covers.'
 const CHECK = 'The check that it covers. Null: each of the project, or each with the tag.'
 const OF_TAG = 'It covers the checks with this tag. Beside check_id both must match. Null: each.'
 const SCHEDULE = 'It begins at each slot of this cron expression. Null: it holds once.'
+const SELECTOR =
+  'Conditions on the labels of the HeartbeatChecks of the namespace that it covers, as `kubectl get -l` takes them. Empty: it covers all of them, whatever their projects are.'
 const DURATION = 'Seconds for which it holds from each slot on.'
 
 export const NewSilence = z
@@ -67,6 +70,18 @@ export const Silence = field.shape('Silence', {
   duration_seconds: z.int().nullable().meta({ description: DURATION }),
   comment: z.string(),
   by: Doer,
+  managed_by: z.enum(MANAGERS).meta({
+    description: '`kubernetes`: a HeartbeatSilence declares it, and the API does not change it.',
+  }),
+  kubernetes: z
+    .object({
+      cluster: z.string(),
+      namespace: z.string(),
+      name: z.string(),
+      check_selector: z.string().meta({ description: SELECTOR }),
+    })
+    .optional()
+    .meta({ description: 'The HeartbeatSilence that declares it. Left out where none does.' }),
   created_at: field.instant('When it was created.'),
   active: z.boolean().meta({ description: 'Whether it holds now.' }),
   active_until: field.instant('Until when.').nullable().meta({ description: 'Null: it does not hold now.' }),
@@ -103,12 +118,15 @@ export const getSilence = endpoint({
 export const removeSilence = endpoint({
   summary: 'End a silence: each check that it covers and that is down is notified at once',
   params: SilenceParams,
+  errors: ['managed_by_kubernetes'],
   handle: ({ context, caller, params }) => remove(context, caller, params.id),
 })
 
 /** What the verb takes of a body that is not checked yet. Throws as `parsePart` does. */
 export const readNewSilence = (body: unknown): New => inCamelCase(parsePart('body', NewSilence, body))
 
-function toShown({ createdBy, ...silence }: SilenceRecord) {
-  return { ...silence, by: createdBy, active: silence.activeUntil !== null }
+function toShown({ createdBy, kubernetes, selector, ...silence }: SilenceRecord) {
+  const managedBy: Manager = kubernetes === null ? 'api' : 'kubernetes'
+  const declared = kubernetes && { kubernetes: { ...kubernetes, checkSelector: selectorText(selector ?? []) } }
+  return { ...silence, by: createdBy, managedBy, ...declared, active: silence.activeUntil !== null }
 }

@@ -20,9 +20,11 @@ import {
   FINALIZER,
   HEARTBEAT_CHANNELS,
   HEARTBEAT_CHECKS,
+  HEARTBEAT_SILENCES,
   INSTALLATION_ANNOTATION,
   KIND,
   LEASE_NAME,
+  SILENCE_KIND,
   STATUS_FIELD_MANAGER,
 } from '../heartbeat-check.ts'
 import { hasFinalizer, removeFinalizer } from '../resource/finalizer.ts'
@@ -115,6 +117,7 @@ async function waitUntilLeaseIsFree(options: Options): Promise<string | null> {
 const KINDS: readonly ResourceKind[] = [
   { type: HEARTBEAT_CHECKS, kind: KIND },
   { type: HEARTBEAT_CHANNELS, kind: CHANNEL_KIND },
+  { type: HEARTBEAT_SILENCES, kind: SILENCE_KIND },
 ]
 
 interface Held {
@@ -231,13 +234,15 @@ const uninstalled = (kind: string) =>
     message: `the operator was uninstalled: the state and all else in this status are of that time. Install it again, or delete this ${kind}`,
   }) as const
 
+const listed = (words: readonly string[]) => new Intl.ListFormat('en').format(words)
+
 function describeDone(released: readonly string[]): string {
   if (released.length === 0) return `no HeartbeatCheck holds the finalizer ${FINALIZER}: nothing to do`
   const what = KINDS.flatMap(({ kind }) => {
     const count = released.filter((one) => one === kind).length
     return count === 0 ? [] : [`${count} ${kind}${count === 1 ? '' : 's'}`]
   })
-  return `the finalizer ${FINALIZER} is off ${what.join(' and ')}; the checks themselves stay in the database`
+  return `the finalizer ${FINALIZER} is off ${listed(what)}; the checks themselves stay in the database`
 }
 
 function describeKept(foreign: readonly string[], ours: string | null): string {
@@ -265,7 +270,7 @@ function explain(error: unknown, signal: AbortSignal): unknown {
   if (signal.aborted) return new ReleaseError('stopped before the end: run this again')
   if (hasStatus(error, 403))
     return new ReleaseError(
-      `a right is missing (get of the Lease ${LEASE_NAME}; list and patch of HeartbeatChecks and HeartbeatChannels): ${error.message}`,
+      `a right is missing (get of the Lease ${LEASE_NAME}; list and patch of ${listed(KINDS.map(({ kind }) => `${kind}s`))}): ${error.message}`,
     )
   if (error instanceof ApiError || error instanceof TransportError)
     return new ReleaseError(`the API server did not remove the finalizers: ${error.message}`)

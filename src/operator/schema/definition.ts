@@ -4,8 +4,17 @@
 
 import { z } from 'zod'
 import type { ResourceType } from '../../kubernetes/objects.ts'
-import { API_VERSION, CHANNEL_KIND, HEARTBEAT_CHANNELS, HEARTBEAT_CHECKS, KIND } from '../names.ts'
+import {
+  API_VERSION,
+  CHANNEL_KIND,
+  HEARTBEAT_CHANNELS,
+  HEARTBEAT_CHECKS,
+  HEARTBEAT_SILENCES,
+  KIND,
+  SILENCE_KIND,
+} from '../names.ts'
 import { ChannelSpec, ChannelStatus } from './channel.ts'
+import { SilenceSpec, SilenceStatus } from './silence.ts'
 import { Spec } from './spec.ts'
 import { Status } from './status.ts'
 
@@ -105,8 +114,34 @@ export const CHANNEL_DEFINITION = define({
   status: ChannelStatus,
 })
 
+export const SILENCE_DEFINITION = define({
+  type: HEARTBEAT_SILENCES,
+  kind: SILENCE_KIND,
+  shortName: 'hbs',
+  description:
+    'A time in which no channel is notified of HeartbeatChecks of this namespace, once, or again and again as a maintenance window. A check that is down at its end is notified then.',
+  columns: [
+    column('Active', 'string', conditionPath('Active'), 'Whether the silence holds now.'),
+    column('Until', 'string', '.status.activeUntil', 'Until when the silence holds, if it holds now.'),
+    column('Next', 'string', '.status.nextStartTime', 'When the silence begins next.'),
+    column('Ready', 'string', READY, 'Whether the service holds this spec.'),
+    column('Comment', 'string', '.spec.comment', 'Why there is a silence.'),
+    column('Age', 'date', '.metadata.creationTimestamp', 'When the resource was created.'),
+    wide('Schedule', 'string', '.spec.schedule', 'When the silence begins, again and again.'),
+    wide('Time Zone', 'string', '.spec.timeZone', 'Time zone of the schedule.'),
+    wide('Silence', 'string', '.status.silenceId', 'Id of the silence in the management API.'),
+  ],
+  selectable: ['.spec.schedule'],
+  spec: SilenceSpec,
+  status: SilenceStatus,
+})
+
 /** Of all kinds, by the name of the file in crds/. */
-export const DEFINITIONS = { heartbeatchecks: RESOURCE_DEFINITION, heartbeatchannels: CHANNEL_DEFINITION } as const
+export const DEFINITIONS = {
+  heartbeatchecks: RESOURCE_DEFINITION,
+  heartbeatchannels: CHANNEL_DEFINITION,
+  heartbeatsilences: SILENCE_DEFINITION,
+} as const
 
 function column(name: string, type: string, jsonPath: string, description: string): Json {
   return { name, type, jsonPath, description }

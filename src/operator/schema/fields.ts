@@ -77,8 +77,37 @@ export function describeRules(rules: readonly Rule<never>[]): object {
   }
 }
 
+/** For texts of several lines. */
+export const NO_CONTROLS: Rule<string> = {
+  cel: String.raw`!self.matches(r'[^\P{Cc}\t\n\r]')`,
+  holds: (value) => !/[^\P{Cc}\t\n\r]/u.test(value),
+  message: 'must have no control characters other than line breaks and tabs',
+  reason: 'FieldValueInvalid',
+}
+
 /** The shape of the names of most objects. */
 export const SUBDOMAIN = '[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*'
+
+/** The value of a label, and a key after its prefix. */
+const WORD = '[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?'
+
+export const LABEL_VALUE = shaped(
+  `(${WORD})?`,
+  'must be the value of a label: letters, digits, -, _ and ., beginning and ending with a letter or digit',
+)
+/** `must`: `must have keys such as` or `must be a key such as`. */
+export const labelKey = (must: string) =>
+  shaped(
+    `(${SUBDOMAIN}/)?${WORD}`,
+    `${must} team or example.com/team: up to 63 letters, digits, -, _ and ., after a prefix or without one`,
+  )
+const keyShape = labelKey('must have keys such as')
+/** Of a map. */
+export const LABEL_KEYS: Rule<Record<string, string>> = {
+  ...keyShape,
+  cel: `self.all(k, ${keyShape.cel.replace('self.', 'k.')})`,
+  holds: (entries) => Object.keys(entries).every(keyShape.holds!),
+}
 
 interface TextOptions {
   readonly min?: number

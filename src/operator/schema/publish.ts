@@ -2,7 +2,7 @@
 
 import { z } from 'zod'
 import { DEFAULT_KEY, GROUP, LABEL_LENGTH, MANAGED_BY_LABEL, OBJECT_NAME_LENGTH } from '../names.ts'
-import { entries, oneOf, type Rule, SUBDOMAIN, shaped, text, withRules } from './fields.ts'
+import { entries, LABEL_KEYS, LABEL_VALUE, oneOf, SUBDOMAIN, shaped, text, withRules } from './fields.ts'
 
 export const PUBLISH_KINDS = ['Secret', 'ConfigMap', 'None'] as const
 
@@ -10,9 +10,6 @@ export const PUBLISH_KINDS = ['Secret', 'ConfigMap', 'None'] as const
 const LABELS = 16
 const ANNOTATIONS = 16
 const ANNOTATION_LENGTH = 1_024
-
-/** The value of a label, and a key after its prefix. */
-const WORD = '[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?'
 
 const publishKind = oneOf(
   PUBLISH_KINDS,
@@ -42,31 +39,16 @@ const publishKey = text({
   ],
 })
 
-const keyShape = shaped(
-  `(${SUBDOMAIN}/)?${WORD}`,
-  'must have keys such as team or example.com/team: up to 63 letters, digits, -, _ and ., after a prefix or without one',
-)
-const KEY_RULE: Rule<Record<string, string>> = {
-  ...keyShape,
-  cel: `self.all(k, ${keyShape.cel.replace('self.', 'k.')})`,
-  holds: (entries) => Object.keys(entries).every(keyShape.holds!),
-}
-
 const labels = entries({
   max: LABELS,
   value: text({
     max: LABEL_LENGTH,
     description: `Value of the label, at most ${LABEL_LENGTH} characters.`,
-    rules: [
-      shaped(
-        `(${WORD})?`,
-        'must be the value of a label: letters, digits, -, _ and ., beginning and ending with a letter or digit',
-      ),
-    ],
+    rules: [LABEL_VALUE],
   }),
   description: `Labels of a Secret or ConfigMap that the operator creates, beside its own; at most ${LABELS}. Default: none.`,
   rules: [
-    KEY_RULE,
+    LABEL_KEYS,
     {
       cel: `self.all(k, !k.startsWith('${GROUP}/') && k != '${MANAGED_BY_LABEL}')`,
       holds: (labels) => Object.keys(labels).every((key) => !key.startsWith(`${GROUP}/`) && key !== MANAGED_BY_LABEL),
@@ -84,7 +66,7 @@ const annotations = entries({
   }),
   description: `Annotations of a Secret or ConfigMap that the operator creates; at most ${ANNOTATIONS}. Default: none.`,
   rules: [
-    KEY_RULE,
+    LABEL_KEYS,
     {
       cel: `self.all(k, !k.startsWith('${GROUP}/'))`,
       holds: (annotations) => Object.keys(annotations).every((key) => !key.startsWith(`${GROUP}/`)),

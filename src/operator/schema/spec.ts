@@ -10,8 +10,9 @@ import { FOLLOWED_DEFAULTS } from '../../domain/followed-defaults.ts'
 import { LIMITS } from '../../domain/limits.ts'
 import { isVisible } from '../../domain/plain-text.ts'
 import { DEFAULT_KEY, OBJECT_NAME_LENGTH } from '../names.ts'
-import { integer, oneOf, SUBDOMAIN, setOf, shaped, text, withRules } from './fields.ts'
+import { integer, NO_CONTROLS, oneOf, SUBDOMAIN, setOf, shaped, text, withRules } from './fields.ts'
 import { publish } from './publish.ts'
+import { scheduleText, timeZoneText } from './schedule.ts'
 import { SOURCE_RULES, sourceRef } from './source-ref.ts'
 
 export const DELETION_POLICIES = ['Delete', 'Retain'] as const
@@ -48,14 +49,7 @@ export const displayName = text({
 const description = text({
   max: LIMITS.descriptionLength,
   description: `What the job does and whom to ask, for the people who get the alert; at most ${LIMITS.descriptionLength} characters. Default: none.`,
-  rules: [
-    {
-      cel: String.raw`!self.matches(r'[^\P{Cc}\t\n\r]')`,
-      holds: (value) => !/[^\P{Cc}\t\n\r]/u.test(value),
-      message: 'must have no control characters other than line breaks and tabs',
-      reason: 'FieldValueInvalid',
-    },
-  ],
+  rules: [NO_CONTROLS],
 })
 
 const tag = text({
@@ -75,50 +69,13 @@ const periodSeconds = integer({
   description: `Seconds from one completion of the job to the next, ${LIMITS.periodSeconds.min} to ${LIMITS.periodSeconds.max}. Give either periodSeconds or schedule. Example: 3600`,
 })
 
-const MACROS = 'yearly|annually|monthly|weekly|daily|midnight|hourly'
-const CRON_FIELD = '[0-9A-Za-z*?/,+-]+'
-/** Part of what Go takes for white space: what people type. */
-const SPACE = String.raw`[ \t\r\n]`
-/**
- * Only the shape: the operator checks what the fields mean. Rules of their own report `TZ=` and `@every`: one mistake,
- * one fault.
- */
-const cronShape = shaped(
-  `@(${MACROS})|${SPACE}*${CRON_FIELD}(${SPACE}+${CRON_FIELD}){4}${SPACE}*|.*TZ=.*|@every.*`,
-  'must have 5 fields (minute, hour, day of month, month, day of week) such as "30 2 * * *", or be one of @hourly, @daily, @midnight, @weekly, @monthly, @yearly, @annually',
-)
-
-const schedule = text({
-  max: LIMITS.scheduleLength,
+const schedule = scheduleText({
   description:
     'When the job runs: a cron expression of five fields or a macro such as @daily, read as a CronJob reads its schedule. Give either periodSeconds or schedule. Example: "0 2 * * *"',
-  rules: [
-    {
-      cel: "!self.contains('TZ=')",
-      holds: (value) => !value.includes('TZ='),
-      message: 'must not hold a time zone: give it as spec.timeZone, beside the schedule',
-      reason: 'FieldValueInvalid',
-    },
-    {
-      cel: "!self.startsWith('@every')",
-      holds: (value) => !value.startsWith('@every'),
-      message: 'must not be @every, which has no fixed times of day: give spec.periodSeconds instead of a schedule',
-      reason: 'FieldValueInvalid',
-    },
-    cronShape,
-  ],
+  instead: 'give spec.periodSeconds instead of a schedule',
 })
 
-const timeZone = text({
-  max: LIMITS.nameLength,
-  description: 'IANA time zone of the schedule, only together with schedule. Default: UTC. Example: Europe/Berlin',
-  rules: [
-    shaped(
-      '[A-Za-z0-9_+-]+(/[A-Za-z0-9_+-]+)*',
-      'must be the name of an IANA time zone such as Europe/Berlin or Etc/UTC',
-    ),
-  ],
-})
+const timeZone = timeZoneText('only together with schedule')
 
 const graceSeconds = integer({
   ...LIMITS.graceSeconds,

@@ -6,7 +6,7 @@ import { SERVES } from '../outbox/channels.ts'
 import type { Queryable, Statement } from '../postgres/database.ts'
 import { inOrder } from '../postgres/in-order.ts'
 import { timestamp } from '../postgres/instants.ts'
-import { findCovering } from '../silences/silences.ts'
+import { COVERS, findCovering } from '../silences/silences.ts'
 
 /** A check that changes in the transaction at hand: its row is not saved yet. */
 export interface Changing {
@@ -86,13 +86,14 @@ async function findEscalations(tx: Queryable, keys: readonly number[]) {
 }
 
 /**
- * The checks of a project that silences keep quiet are evaluated at once. One whose row another transaction holds is
- * looked at within a minute (`Hold.lookAt`): waiting for rows here could deadlock with the pings that hold them.
+ * The checks that a silence covers are evaluated at once; call it before the silence changes. A check whose row another
+ * transaction holds is looked at within a minute (`Hold.lookAt`): waiting for rows here could deadlock with the pings
+ * that hold them.
  */
-export async function wakeSilenced(tx: Queryable, projectId: string, now: Instant): Promise<void> {
+export async function wakeSilenced(tx: Queryable, silenceId: string, now: Instant): Promise<void> {
   const held = `(t.hold ->> 'by' = 'silence' or t.escalation is not null)
-    and t.check_key in (select c.key from checks c where c.project_id = $1)`
-  await tx.query(wake('wake_silenced', held, projectId, now))
+    and t.check_key in (select c.key from silences q join checks c on ${COVERS} where q.id = $1)`
+  await tx.query(wake('wake_silenced', held, silenceId, now))
 }
 
 /**

@@ -5,8 +5,10 @@ import type { Instant } from '../../domain/check.ts'
 import type { Span } from '../../domain/circumstances.ts'
 import { type Dialect, InvalidSchedule, parseCron } from '../../domain/cron.ts'
 import type { Doer } from '../../domain/doer.ts'
+import type { Requirement } from '../../domain/label-selector.ts'
 import type { PageRequest } from '../../domain/page.ts'
 import { type SilenceTimes, spanAt } from '../../domain/silence.ts'
+import type { Resource } from '../checks/checks.ts'
 import type { Queryable } from '../postgres/database.ts'
 import { timestamp } from '../postgres/instants.ts'
 
@@ -20,7 +22,14 @@ export interface StoredTimes {
   readonly durationSeconds: number | null
 }
 
-export interface SilenceRow extends StoredTimes {
+/** What a HeartbeatSilence says beside the times: all is null of a silence of the API. */
+export interface SilenceOrigin {
+  readonly kubernetes: Resource | null
+  /** It covers the HeartbeatChecks of the namespace whose labels fulfil all of these, whatever their projects are. */
+  readonly selector: readonly Requirement[] | null
+}
+
+export interface SilenceRow extends StoredTimes, SilenceOrigin {
   readonly id: string
   readonly organizationId: string
   readonly projectId: string
@@ -36,14 +45,25 @@ export interface SilenceRow extends StoredTimes {
 
 const TIMES = `q.starts_at as "startsAt", q.ends_at as "endsAt", q.schedule, q.time_zone as "timeZone", q.dialect,
   q.duration_seconds as "durationSeconds"`
-const COLUMNS = `q.id, q.organization_id as "organizationId", q.project_id as "projectId", q.check_id as "checkId", q.tag,
+/** The columns of a SilenceRow, from `silences q`. */
+export const SILENCE_COLUMNS = `q.id, q.organization_id as "organizationId", q.project_id as "projectId", q.check_id as "checkId", q.tag,
   ${TIMES}, q.comment, q.created_by as "createdBy", q.created_at as "createdAt",
+  q.selector, case when q.kubernetes_name is not null then jsonb_build_object('cluster', q.kubernetes_cluster,
+    'namespace', q.kubernetes_namespace, 'name', q.kubernetes_name) end as kubernetes,
   (select k.name from checks k where k.id = q.check_id) as "checkName"`
 /** $1 organization, $2 project of the tenant or null. */
 const VISIBLE = 'q.organization_id = $1 and ($2::uuid is null or q.project_id = $2)'
+/** That all requirements of the silence `q` hold for the labels of the check `c`. */
+const SELECTED = `not exists (
+  select from jsonb_to_recordset(q.selector) as r(key text, operator text, values jsonb) where not case r.operator
+    when 'In' then coalesce(r.values ? (c.labels ->> r.key), false)
+    when 'NotIn' then not coalesce(r.values ? (c.labels ->> r.key), false)
+    when 'Exists' then c.labels ? r.key
+    else not c.labels ? r.key end)`
 /** That the silence `q` covers the check `c` while it holds. */
-export const COVERS = `q.project_id = c.project_id and (q.check_id is null or q.check_id = c.id)
-  and (q.tag is null or q.tag = any(c.tags))`
+export const COVERS = `(q.kubernetes_name is null and q.project_id = c.project_id
+    and (q.check_id is null or q.check_id = c.id) and (q.tag is null or q.tag = any(c.tags))
+  or q.kubernetes_cluster = c.kubernetes_cluster and q.kubernetes_namespace = c.kubernetes_namespace and ${SELECTED})`
 
 /** Of a schedule it is not known in SQL. */
 const mayHold = (now: string) =>
@@ -84,7 +104,7 @@ export async function listSilenceRows(
   { limit, after }: PageRequest,
 ): Promise<SilenceRow[]> {
   const { rows } = await db.query<SilenceRow>(
-    `select ${COLUMNS} from silences q where ${VISIBLE} and ($3::uuid is null or q.project_id = $3)
+    `select ${SILENCE_COLUMNS} from silences q where ${VISIBLE} and ($3::uuid is null or q.project_id = $3)
         and ($4::uuid is null or exists (select from checks c where c.id = $4 and ${COVERS}))
         and ($6::uuid is null or (q.created_at, q.id) > ($5::timestamptz, $6))
         and ($8::timestamptz is null or q.ends_at is null or q.ends_at > $8)
@@ -104,8 +124,13 @@ export async function listSilenceRows(
 }
 
 /** Null when the tenant has no such silence. */
-export async function findSilenceRow(db: Queryable, tenant: Tenant, id: string): Promise<SilenceRow | null> {
-  const text = `select ${COLUMNS} from silences q where ${VISIBLE} and q.id = $3`
+export async function findSilenceRow(
+  db: Queryable,
+  tenant: Tenant,
+  id: string,
+  lock: '' | 'for update' = '',
+): Promise<SilenceRow | null> {
+  const text = `select ${SILENCE_COLUMNS} from silences q where ${VISIBLE} and q.id = $3 ${lock}`
   const { rows } = await db.query<SilenceRow>(text, [tenant.organizationId, tenant.projectId, id])
   return rows[0] ?? null
 }
@@ -119,36 +144,43 @@ export async function countSilences(db: Queryable, projectId: string, now: Insta
 }
 
 export async function insertSilence(tx: Queryable, silence: SilenceRow): Promise<void> {
-  const { id, organizationId, projectId, checkId, tag, comment, createdBy, createdAt, ...times } = silence
-  const { startsAt, endsAt, schedule, timeZone, dialect, durationSeconds } = times
+  const { id, organizationId, projectId, checkId, tag, comment, createdBy, createdAt, kubernetes, selector } = silence
   await tx.query(
     `insert into silences (id, organization_id, project_id, check_id, tag, starts_at, ends_at, schedule, time_zone, dialect,
-        duration_seconds, comment, created_by, created_at)
-      values ($1, $2, $3, $4, $5, $6::timestamptz, $7::timestamptz, $8, $9, $10, $11, $12, $13, $14::timestamptz)`,
+        duration_seconds, comment, created_by, created_at, selector,
+        kubernetes_cluster, kubernetes_namespace, kubernetes_name)
+      values ($1, $2, $3, $4, $5, $6::timestamptz, $7::timestamptz, $8, $9, $10, $11, $12, $13, $14::timestamptz, $15,
+        $16, $17, $18)`,
     [
       id,
       organizationId,
       projectId,
       checkId,
       tag,
-      timestamp(startsAt),
-      timestamp(endsAt),
-      schedule,
-      timeZone,
-      dialect,
-      durationSeconds,
+      ...parametersOf(silence),
       comment,
       JSON.stringify(createdBy),
       timestamp(createdAt),
+      selector && JSON.stringify(selector),
+      kubernetes?.cluster ?? null,
+      kubernetes?.namespace ?? null,
+      kubernetes?.name ?? null,
     ],
   )
 }
 
-/** Returns the silence as it was; null when the tenant has none. */
-export async function deleteSilence(tx: Queryable, tenant: Tenant, id: string): Promise<SilenceRow | null> {
-  const text = `delete from silences q where ${VISIBLE} and q.id = $3 returning ${COLUMNS}`
-  const { rows } = await tx.query<SilenceRow>(text, [tenant.organizationId, tenant.projectId, id])
-  return rows[0] ?? null
+/** In the order of the columns. */
+export const parametersOf = ({ startsAt, endsAt, schedule, timeZone, dialect, durationSeconds }: StoredTimes) => [
+  timestamp(startsAt),
+  timestamp(endsAt),
+  schedule,
+  timeZone,
+  dialect,
+  durationSeconds,
+]
+
+export async function deleteSilence(tx: Queryable, id: string): Promise<void> {
+  await tx.query('delete from silences where id = $1', [id])
 }
 
 /** Which of these silences the tenant has. */

@@ -12,7 +12,7 @@ import { reach } from './stage.ts'
 const FINALIZER = 'heartbeat-operator.io/cleanup'
 const CHECK_RULE = {
   apiGroups: ['heartbeat-operator.io'],
-  resources: ['heartbeatchecks', 'heartbeatchannels'],
+  resources: ['heartbeatchecks', 'heartbeatchannels', 'heartbeatsilences'],
   verbs: ['list', 'patch'],
 }
 const LEASE_RULE = {
@@ -122,7 +122,7 @@ describe('release', () => {
     await using release = await startRelease('reader')
     expect(await release.end()).toEqual({ status: 1, signal: null })
     expect(release.stderr).toMatch(
-      /^a right is missing \(.*patch of HeartbeatChecks and HeartbeatChannels\): .*cannot patch resource.*\n$/,
+      /^a right is missing \(.*patch of HeartbeatChecks, HeartbeatChannels, and HeartbeatSilences\): .*cannot patch resource.*\n$/,
     )
     expect(await finalizersOf('stays')).toEqual([FINALIZER])
   })

@@ -117,7 +117,7 @@ export async function kubeconfigOf(namespace: string): Promise<string> {
 /** Lets the resources go that other files left in a namespace that is being deleted: an operator with another database leaves them to their owner. */
 export async function releaseDeleted(): Promise<void> {
   const group = '/apis/heartbeat-operator.io/v1'
-  for (const plural of ['heartbeatchecks', 'heartbeatchannels']) {
+  for (const plural of ['heartbeatchecks', 'heartbeatchannels', 'heartbeatsilences']) {
     const { body } = await cluster.api('GET', `${group}/${plural}`)
     const deleted = (body.items as KubernetesObject[]).filter(
       ({ metadata }) => metadata.deletionTimestamp !== undefined,

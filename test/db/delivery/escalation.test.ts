@@ -195,7 +195,7 @@ describe('an incident that is held back', () => {
     await insertSilence(fixture.database, {
       ...{ id, organizationId: fixture.tenant().organizationId, projectId: check.projectId, checkId: null, tag: null },
       ...{ startsAt, endsAt, schedule: null, timeZone: null, dialect: null, durationSeconds: null, comment: 'Disks' },
-      ...{ createdBy: { kind: 'user', id: null, name: 'Ada' }, createdAt: startsAt },
+      ...{ createdBy: { kind: 'user', id: null, name: 'Ada' }, createdAt: startsAt, kubernetes: null, selector: null },
     })
     return id
   }

@@ -6,10 +6,10 @@ watched. (list $ "ClusterRole")
 {{- $isCluster := eq (index . 1) "ClusterRole" -}}
 {{- $root := index . 0 -}}
 - apiGroups: [heartbeat-operator.io]
-  resources: [heartbeatchecks, heartbeatchannels]
+  resources: [heartbeatchecks, heartbeatchannels, heartbeatsilences]
   verbs: [get, list, watch, patch]
 - apiGroups: [heartbeat-operator.io]
-  resources: [heartbeatchecks/status, heartbeatchannels/status]
+  resources: [heartbeatchecks/status, heartbeatchannels/status, heartbeatsilences/status]
   verbs: [update, patch]
 {{- if not (and $isCluster (eq $root.Values.rbac.secrets "namespaces")) }}
 {{ include "heartbeat-operator.publisherRules" $root }}

@@ -16,10 +16,10 @@ export function silencedSentence({ activeUntil, createdBy, comment }: SilenceRec
 
 /** `21 Nov, 03:00 UTC to 21 Nov, 05:00 UTC`; `At 03:00 on Sunday, Berlin, for 2 hours`. */
 export function silenceTimes(
-  { startsAt, endsAt, schedule, timeZone, durationSeconds }: SilenceRecord,
+  { startsAt, endsAt, schedule, timeZone, dialect, durationSeconds }: SilenceRecord,
   clock: Clock['clock'],
 ): string {
   if (schedule === null) return `${clock(startsAt!)} to ${clock(endsAt!)}`
-  const slots = scheduleWords({ periodSeconds: null, schedule, timeZone, dialect: 'cron' })
+  const slots = scheduleWords({ periodSeconds: null, schedule, timeZone, dialect })
   return `${slots}, for ${spellDuration(durationSeconds!)}`
 }

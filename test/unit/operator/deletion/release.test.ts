@@ -232,7 +232,7 @@ describe('the finalizer', () => {
     const message = 'heartbeatchecks is forbidden'
     server.disturb(({ method }) => method === 'PATCH', { status: 403, reason: 'Forbidden', message })
     await expect(release()).rejects.toThrow(
-      'a right is missing (get of the Lease heartbeat-operator; list and patch of HeartbeatChecks and HeartbeatChannels): heartbeatchecks is forbidden',
+      'a right is missing (get of the Lease heartbeat-operator; list and patch of HeartbeatChecks, HeartbeatChannels, and HeartbeatSilences): heartbeatchecks is forbidden',
     )
     expect(patches()).toHaveLength(1)
   })

@@ -27,6 +27,7 @@ import { badge, icon } from '../../icons.ts'
 import { act, action, type Page, page, type Redirect, type Request, redirect } from '../../page.ts'
 import { filled } from '../../ui/form.ts'
 import { confirm, copyButton, crumbs, facts, pager, section, table } from '../../ui/parts.ts'
+import { declaredBy } from '../../words/resource-words.ts'
 import { deliveryBadge, EVENT_WORDS } from '../../words/status-words.ts'
 import { ago, spellDuration } from '../../words/time-words.ts'
 import { sentence } from '../../words/words.ts'
@@ -185,7 +186,7 @@ ${warnings.map((warning) => html`<p class="warning" role="status">${sentence(war
 ${isInClear ? html`<p class="warning" role="status">The URL is http: what is sent can be read on its way. Use https where the network is not trusted.</p>` : ''}
 ${muted ? html`<p>It receives tests only. What happens meanwhile is not sent later.</p>` : ''}
 ${managedBy === 'configuration' ? html`<p>It belongs to the configuration of the installation (<code>ALERTMANAGER_URL</code>) and serves all organizations.</p>` : ''}
-${channel.kubernetes === null ? '' : declaredBy(channel.kubernetes)}
+${channel.kubernetes === null ? '' : declaredBy('HeartbeatChannel', channel.kubernetes)}
 ${includesScope(caller.scope, 'admin') ? actions(channel, pending.length > 0) : ''}
 ${test === undefined ? '' : lastTest(test, now)}
 ${facts([
@@ -261,10 +262,6 @@ async function deleteChannel(request: Request): Promise<Page | Redirect> {
     if (!(error instanceof AppError) || error.code !== 'channel_in_use') throw error
     return { ...(await confirmDelete(request)), status: STATUS[error.code] }
   }
-}
-
-function declaredBy({ cluster, namespace, name }: NonNullable<ChannelRecord['kubernetes']>): Html {
-  return html`<p>It is managed by Kubernetes: the HeartbeatChannel <code>${isolated(`${namespace}/${name}`)}</code> in the cluster <code>${isolated(cluster)}</code> declares it. Change or delete that one instead.</p>`
 }
 
 /**

@@ -2,6 +2,8 @@
 
 import { includesScope } from '../../../../domain/access.ts'
 import type { Instant } from '../../../../domain/check.ts'
+import { AppError } from '../../../../domain/errors.ts'
+import { selectorText } from '../../../../domain/label-selector.ts'
 import { encodeCursor } from '../../../../domain/page.ts'
 import { getSilence, listSilences, type SilenceRecord } from '../../../../silences/find-silences.ts'
 import { removeSilence } from '../../../../silences/remove-silence.ts'
@@ -12,6 +14,7 @@ import { badge, icon } from '../../icons.ts'
 import { act, type Page, page, type Request } from '../../page.ts'
 import { filled } from '../../ui/form.ts'
 import { confirm, crumbs, facts, pager, table } from '../../ui/parts.ts'
+import { declaredBy } from '../../words/resource-words.ts'
 import { silenceTimes } from '../../words/silence-words.ts'
 import { doerWords } from '../../words/status-words.ts'
 import { ago, clockOf } from '../../words/time-words.ts'
@@ -76,7 +79,15 @@ function turnOf({ activeUntil, nextStartsAt, endsAt }: SilenceRecord, now: Insta
   return endsAt === null ? html`` : ago(endsAt, now)
 }
 
-function coveredWords({ projectId, checkId, checkName, tag }: SilenceRecord, projects: ProjectNames): Html {
+function coveredWords(
+  { projectId, checkId, checkName, tag, kubernetes, selector }: SilenceRecord,
+  projects: ProjectNames,
+): Html {
+  if (kubernetes !== null) {
+    const labelled =
+      selector === null || selector.length === 0 ? '' : html` with the labels <code>${selectorText(selector)}</code>`
+    return html`<span>${labelled === '' ? 'all ' : ''}HeartbeatChecks of the namespace <code>${isolated(kubernetes.namespace)}</code>${labelled}</span>`
+  }
   const tagged = tag === null ? '' : html` with the tag <span class="tag">${tag}</span>`
   if (checkId !== null && checkName == null) return html`<span class="muted">a check that was deleted</span>`
   if (checkId !== null)
@@ -91,19 +102,21 @@ async function showSilence({ context, caller, params, now }: Request): Promise<P
   const main = html`${crumbs([['/silences', 'Silences']])}
 <div class="check-head"><h1>${title}</h1>
 <p>${stateOf(silence)} ${turnOf(silence, now)}</p></div>
+${silence.kubernetes === null ? '' : declaredBy('HeartbeatSilence', silence.kubernetes)}
 ${facts([
   ['Covers', coveredWords(silence, projects)],
   ['Why', silence.comment === '' ? null : isolated(silence.comment)],
   ['Begins next', silence.nextStartsAt && ago(silence.nextStartsAt, now)],
   ['Created', html`${ago(silence.createdAt, now)} by ${doerWords(silence.createdBy)}`],
 ])}
-${includesScope(caller.scope, 'write') ? html`<p><a class="button secondary outline" href="/silences/${silence.id}/delete">Delete</a></p>` : ''}`
+${includesScope(caller.scope, 'write') && silence.kubernetes === null ? html`<p><a class="button secondary outline" href="/silences/${silence.id}/delete">Delete</a></p>` : ''}`
   return { kind: 'page', title: `Silence ${title}`, main, live: 'list' }
 }
 
 async function confirmDelete(request: Request): Promise<Page> {
   const { context, caller, params } = request
-  const { id, activeUntil } = await getSilence(context, caller, params.id!)
+  const { id, activeUntil, kubernetes } = await getSilence(context, caller, params.id!)
+  if (kubernetes !== null) throw new AppError('managed_by_kubernetes', { what: 'silence', resource: kubernetes })
   const loss =
     activeUntil === null
       ? html`<p>It does not hold now, so nothing is sent.</p>`
