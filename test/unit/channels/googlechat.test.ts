@@ -205,7 +205,7 @@ it('is posted as JSON, with key and token as they are, in the thread of its chec
   expect(client.requests).toEqual([
     {
       method: 'POST',
-      url: `${URL_OF_SPACE}&messageReplyOption=REPLY_MESSAGE_FALLBACK_TO_NEW_THREAD`,
+      url: `${URL_OF_SPACE}&messageReplyOption=REPLY_MESSAGE_FALLBACK_TO_NEW_THREAD&requestId=${aFlipEvent().id}`,
       headers: { 'content-type': 'application/json' },
       body: JSON.stringify(renderMessage(aFlipEvent(), links)),
       isTrusted: false,
