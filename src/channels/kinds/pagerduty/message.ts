@@ -27,7 +27,7 @@ export function renderEvent(event: Event, action: Action, { routing_key, severit
     event.type === 'channel.test'
       ? {
           id: event.id,
-          places: [{ label: 'All checks', url: links.checks() }],
+          places: [{ action: 'All checks', url: links.checks() }],
           // It wakes no one where PagerDuty notifies by severity.
           payload: { source: CLIENT, severity: 'info', timestamp: toIso(event.at), custom_details: detail(words) },
         }
@@ -51,7 +51,7 @@ export function renderEvent(event: Event, action: Action, { routing_key, severit
     client: CLIENT,
     // Behind the button "View in ...".
     client_url: places[0]!.url,
-    links: places.map(({ label: text, url: href }) => ({ href, text })),
+    links: places.map(({ action: text, url: href }) => ({ href, text })),
     payload: { summary: summarize(words), ...payload },
   }
 }
