@@ -1,6 +1,7 @@
 /**
- * The words of an event, for every kind whose messages people read. Plain text without mark-up: each kind escapes it for
- * its own format. Names of checks and output of jobs are untrusted; characters that would damage a text are removed here.
+ * The words of an event, for every kind whose messages people read. Plain text without mark-up: each kind escapes it
+ * for its own format. Names of checks and output of jobs are untrusted; characters that would damage a text are removed
+ * here.
  */
 
 import type { Event, EventCheck, EventPing, EventType, NotifiedCheck } from '../../domain/event.ts'
@@ -49,7 +50,7 @@ export interface EventText {
 }
 
 export interface JobOutput {
-  /** With its ping, unless that is what the event is about: when a ping is missing, it is the output of the run before. */
+  /** With its ping, unless the event is about that: when a ping is missing, it is the output of the run before. */
   readonly title: string
   readonly text: string
 }

@@ -7,6 +7,7 @@ import type { Event } from '../../../src/domain/event.ts'
 import { aFlipEvent, aLastPing, aTestEvent } from '../../support/events.ts'
 import { createFakeHttpClient } from '../../support/fake-http-client.ts'
 import { createManualClock } from '../../support/manual-clock.ts'
+import { sendTo } from './sending.ts'
 
 const links = createLinks(() => 'https://heartbeat.example.com/api/v1', true)
 const LINK = 'https://heartbeat.example.com/checks/0197a000-0000-7000-8000-000000000002'
@@ -263,4 +264,42 @@ it('is posted as JSON, to an address that is as trusted as its channel', async (
     { ...request, isTrusted: false },
     { ...request, isTrusted: true },
   ])
+})
+
+describe('a response of Slack', () => {
+  const judge = async (status: number, text: string) =>
+    (
+      await sendTo(
+        createSlackSender,
+        { kind: 'slack', url: 'https://hooks.slack.com/services/T0/B0/s3cret' },
+        { status, text },
+      )
+    ).outcome
+
+  it.each([
+    [404, 'no_service', 'the webhook is turned off or deleted: make a new one'],
+    [404, 'no_service_id', 'the webhook is turned off or deleted'],
+    [404, 'no_active_hooks\n', 'the webhook is turned off or deleted'],
+    [403, 'invalid_token', 'the webhook is turned off or deleted'],
+    [404, 'channel_not_found', 'its channel is archived or deleted: restore it, or make a new one'],
+    [410, 'channel_is_archived', 'its channel is archived or deleted'],
+    [404, 'no_team', 'the app is no longer in the workspace'],
+    [403, 'team_disabled', 'the workspace is disabled'],
+    [403, 'action_prohibited', 'an administrator of the workspace does not let the webhook post there'],
+    [403, 'posting_to_general_channel_denied', 'an administrator of the workspace does not let the webhook post there'],
+  ])('is final: %i %j', async (status, text, advice) => {
+    const error = expect.stringContaining(`: ${text.trim()}; ${advice}`)
+    expect(await judge(status, text)).toEqual({ kind: 'rejected', status, error })
+  })
+
+  it.each([
+    [400, 'invalid_payload', { kind: 'rejected', isOfMessage: true }],
+    [404, 'page not found', { kind: 'retry', isRefusal: true }],
+    [404, 'no_service here', { kind: 'retry', isRefusal: true }],
+    [403, '', { kind: 'retry', isRefusal: true }],
+    [500, 'rollup_error', { kind: 'retry' }],
+    [200, 'no_service', { kind: 'delivered' }],
+  ])('is judged by its status otherwise: %i %j', async (status, text, outcome) => {
+    expect(await judge(status, text)).toMatchObject(outcome)
+  })
 })
