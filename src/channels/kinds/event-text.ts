@@ -55,6 +55,8 @@ export interface JobOutput {
   readonly text: string
 }
 
+/** The title of the output that the event's own ping brought. */
+export const OUTPUT = 'Output'
 /** The title of the description. */
 export const ABOUT = 'About this check'
 
@@ -195,7 +197,7 @@ function findOutput({ type, check, facts, lastPing }: NotifiedCheck): JobOutput 
   if (lastPing === null || !HAS_OUTPUT.has(type)) return null
   const text = cleanOutput(lastPing.body ?? '')
   if (text === '') return null
-  if (lastPing.created_at === facts.occurred_at) return { title: 'Output', text }
+  if (lastPing.created_at === facts.occurred_at) return { title: OUTPUT, text }
   const about = `${lastPing.type}${showExitCode(lastPing)}, ${formatInstant(lastPing.created_at)}`
   return { title: hasRuns(check) ? `Last report (${about})` : `Output of the last ping (${about})`, text }
 }

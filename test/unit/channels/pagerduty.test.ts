@@ -69,6 +69,11 @@ describe('an event to PagerDuty', () => {
     ])
   })
 
+  it("has the output of the event's own ping without a title", async () => {
+    const { sent } = await send(aFlipEvent({ lastPing: aLastPing({ created_at: aFlipEvent().facts.occurred_at }) }))
+    expect(sent).toMatchObject([{ payload: { custom_details: { output: 'disk full' } } }])
+  })
+
   it('of a check that is up again ends it', async () => {
     const event = aFlipEvent({
       type: 'check.up',
