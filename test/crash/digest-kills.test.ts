@@ -41,7 +41,7 @@ it(`${DIGESTS} kills lose no delivery of a digest`, async () => {
   const digests = () =>
     receiver.requests
       .map(({ body }) => JSON.parse(body).blocks[0].text.text as string)
-      .filter((text) => /^\d+ checks:/.test(text))
+      .filter((text) => /^\S+ \d+ checks:/.test(text))
   const pending = async () => (await database.query('select from deliveries where status = 0')).rowCount
 
   let expired = 0
@@ -77,7 +77,9 @@ it(`${DIGESTS} kills lose no delivery of a digest`, async () => {
   const sent = receiver.requests.map(
     ({ body }) => (JSON.parse(body) as { blocks: { text?: { text: string } }[] }).blocks,
   )
-  const lines = sent.flatMap((blocks) => blocks.flatMap(({ text }) => text?.text.split('\n') ?? []))
+  const lines = sent.flatMap((blocks) =>
+    blocks.flatMap(({ text }) => text?.text.replace(/^(?:🔴|🟢) /, '').split('\n') ?? []),
+  )
   for (const name of names) expect(lines.findLast((line) => line.startsWith(`${name} is`))).toMatch(/ is down/)
 })
 

@@ -31,8 +31,8 @@ export interface SmtpReceiver extends AsyncDisposable {
   readonly mails: readonly ReceivedMail[]
   connections(): { readonly accepted: number; readonly open: number }
   /**
-   * From now on: the answer to a stage, as `550 5.1.1 No such user`, or null to accept; `hang`: never. `address`: the sender's
-   * or the recipient's, empty for the others.
+   * From now on: the answer to a stage, as `550 5.1.1 No such user`, or null to accept; `hang`: never; `close`: none, and
+   * all connections are gone. `address`: the sender's or the recipient's, empty for the others.
    */
   answer(how: (stage: SmtpStage, address: string) => string | null): void
   close(): Promise<void>
@@ -65,6 +65,7 @@ export async function startSmtpReceiver({
   const decide = (stage: SmtpStage, address: string, callback: (error?: Error | null) => void) => {
     const answer = answerOf(stage, address)
     if (answer === 'hang') return
+    if (answer === 'close') return closeAll()
     callback(answer === null ? null : rejection(answer))
   }
   const server = new SMTPServer({
@@ -108,8 +109,11 @@ export async function startSmtpReceiver({
   // Clients that do not trust the certificate go away in the middle of the handshake.
   server.on('error', () => {})
 
-  const close = async () => {
+  function closeAll() {
     for (const connection of server.connections) connection.close()
+  }
+  const close = async () => {
+    closeAll()
     await new Promise<void>((resolve) => server.close(() => resolve()))
   }
   const listener = server.listen(0, '127.0.0.1')

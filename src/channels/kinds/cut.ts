@@ -10,11 +10,17 @@ export function cutEnd(pieces: readonly string[], limit: number): string {
   return fits(pieces, limit) ? pieces.join('') : takeUntil(pieces, limit - ELLIPSIS.length).join('') + ELLIPSIS
 }
 
-/** The end of the text, by the same rules: the end of a log says why a job failed. */
+/**
+ * The end of the text, by the same rules: the end of a log says why a job failed. It begins with a whole line unless half
+ * of it would be lost.
+ */
 export function cutStart(pieces: readonly string[], limit: number): string {
   if (fits(pieces, limit)) return pieces.join('')
   const kept = takeUntil(pieces.toReversed(), limit - ELLIPSIS.length)
-  return ELLIPSIS + kept.toReversed().join('')
+    .toReversed()
+    .join('')
+  const lineEnd = kept.indexOf('\n')
+  return ELLIPSIS + (lineEnd < kept.length / 2 ? kept.slice(Math.max(lineEnd, 0)) : kept)
 }
 
 function fits(pieces: readonly string[], limit: number): boolean {

@@ -1,6 +1,7 @@
 /**
- * The words of an event, for Slack, e-mail and Alertmanager. Plain text without mark-up: each kind of channel escapes it for its
- * own format. Names of checks and output of jobs are untrusted; characters that would damage a text are removed here.
+ * The words of an event, for every kind whose messages people read. Plain text without mark-up: each kind escapes it
+ * for its own format. Names of checks and output of jobs are untrusted; characters that would damage a text are removed
+ * here.
  */
 
 import type { Event, EventCheck, EventPing, EventType, NotifiedCheck } from '../../domain/event.ts'
@@ -49,10 +50,15 @@ export interface EventText {
 }
 
 export interface JobOutput {
-  /** Which ping it arrived with. When a ping is missing, it is the output of the previous run. */
+  /** With its ping, unless the event is about that: when a ping is missing, it is the output of the run before. */
   readonly title: string
   readonly text: string
 }
+
+/** The title of the output that the event's own ping brought. */
+export const OUTPUT = 'Output'
+/** The title of the description. */
+export const ABOUT = 'About this check'
 
 export function describeEvent(event: Event): EventText {
   if (event.type === 'channel.test') {
@@ -130,13 +136,13 @@ function describeChange(event: NotifiedCheck): Pick<EventText, 'change' | 'reaso
 function explainUp({ check, lastPing }: NotifiedCheck, at: string): string {
   if (lastPing?.type !== 'warn')
     return hasRuns(check) ? `A run succeeded at ${at}` : `The job reported a success at ${at}`
-  return `${hasRuns(check) ? 'A run ended with' : 'The job reported'} a warning at ${at}${showExitCode(lastPing)}`
+  return `${hasRuns(check) ? 'A run ended with' : 'The job reported'} a warning${showExitCode(lastPing)} at ${at}`
 }
 
 function explainWarning({ check, lastPing, facts }: NotifiedCheck, at: string): string {
   const detail = toOneLine(facts.detail ?? '')
-  const because = detail === '' ? showExitCode(lastPing) : `: ${detail}`
-  return `${hasRuns(check) ? 'A run' : 'The job'} is done, and a person should look at it: it reported a warning at ${at}${because}`
+  const [code, because] = detail === '' ? [showExitCode(lastPing), ''] : ['', `: ${detail}`]
+  return `${hasRuns(check) ? 'A run' : 'The job'} is done, and a person should look at it: it reported a warning${code} at ${at}${because}`
 }
 
 function explainLate({ check }: NotifiedCheck, at: string): string {
@@ -187,10 +193,11 @@ function locate({ kubernetes, project }: EventCheck): string {
 
 const HAS_OUTPUT: ReadonlySet<NotifiedCheck['type']> = new Set(['check.down', 'check.up', 'check.warned'])
 
-function findOutput({ type, check, lastPing }: NotifiedCheck): JobOutput | null {
+function findOutput({ type, check, facts, lastPing }: NotifiedCheck): JobOutput | null {
   if (lastPing === null || !HAS_OUTPUT.has(type)) return null
   const text = cleanOutput(lastPing.body ?? '')
   if (text === '') return null
+  if (lastPing.created_at === facts.occurred_at) return { title: OUTPUT, text }
   const about = `${lastPing.type}${showExitCode(lastPing)}, ${formatInstant(lastPing.created_at)}`
   return { title: hasRuns(check) ? `Last report (${about})` : `Output of the last ping (${about})`, text }
 }
@@ -198,7 +205,7 @@ function findOutput({ type, check, lastPing }: NotifiedCheck): JobOutput | null 
 function listFacts({ facts: { silenced_from: silencedFrom, ...known } }: NotifiedCheck) {
   const { last_success_at: lastSuccess, usual_ms: usual, missed_runs: missed } = known
   const facts: string[] = []
-  if (silencedFrom !== undefined) facts.push(`Silenced from ${formatInstant(silencedFrom)}`)
+  if (silencedFrom !== undefined) facts.push(`Held back by a silence that began at ${formatInstant(silencedFrom)}`)
   if (missed !== undefined)
     facts.push(
       missed === 1 ? 'One run was missed' : `${missed === MOST_MISSED ? 'At least ' : ''}${missed} runs were missed`,

@@ -59,7 +59,7 @@ it('51 events are one message to Slack, one mail, and 51 requests to a webhook',
   expect(paths.get('/hook')).toHaveLength(51)
   expect(paths.get('/slack')).toHaveLength(1)
   const message = JSON.parse(paths.get('/slack')![0]!.body)
-  expect(message.blocks[0].text.text).toBe('51 checks: 51 down')
+  expect(message.blocks[0].text.text).toBe('🔴 51 checks: 51 down')
   expect(JSON.stringify(message.blocks)).toContain('<https://heartbeat.example.com/checks|All checks>')
   const [mail, ...others] = smtp.mails.slice(before)
   expect(others).toEqual([])

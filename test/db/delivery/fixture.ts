@@ -140,8 +140,16 @@ export async function createFixture() {
       )
     },
 
-    /** One event as it was stored, now, and its delivery to the channel. `changes`: of a missed run. */
-    async addEvent(channelId: string, checkKey: number, changes: Parameters<typeof aFlipEvent>[0] = {}) {
+    /**
+     * One event as it was stored, now, and its delivery to the channel. `changes`: of a missed run. `output`: the bytes of
+     * its ping, instead of a text.
+     */
+    async addEvent(
+      channelId: string,
+      checkKey: number,
+      changes: Parameters<typeof aFlipEvent>[0] = {},
+      output: Buffer | null = null,
+    ) {
       const at = clock.now()
       const { type, facts, check, lastPing } = aFlipEvent(changes)
       const { body = null, ...ping } = lastPing ?? {}
@@ -154,7 +162,7 @@ export async function createFixture() {
           values ($1, $9, $10, $2, $11, $3, to_timestamp($5::float8), to_timestamp($12::float8), to_timestamp($5::float8))`,
         [
           ...[id, checkKey, type, facts, at / 1_000, check, lastPing === null ? null : ping],
-          ...[body === null ? null : Buffer.from(body), channelId, newId(at), tenant.organizationId],
+          ...[output ?? (body === null ? null : Buffer.from(body)), channelId, newId(at), tenant.organizationId],
           (at + PATIENCE_MS) / 1_000,
         ],
       )

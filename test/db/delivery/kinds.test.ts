@@ -1,22 +1,18 @@
 /**
  * What every kind of channel does, by its real sender, to a fake of its service (test/support/receivers) that refuses what the
- * real one refuses: events, digests, and the faults of a service.
+ * real one refuses: events, digests, and what the service says of itself. Faults: test/db/delivery/kinds-faults.test.ts.
  */
 
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
-import { createSenders } from '../../../src/channels/kinds/index.ts'
-import { createLinks } from '../../../src/channels/kinds/kind.ts'
-import { createHttpClient } from '../../../src/delivery/http.ts'
 import { CHANNEL_KINDS, INCIDENT_KINDS } from '../../../src/domain/channel.ts'
 import { DIGEST } from '../../../src/domain/digest.ts'
 import { CHECK_EVENT_TYPES, EVENT_BODY_BYTES } from '../../../src/domain/event.ts'
 import { LIMITS } from '../../../src/domain/limits.ts'
 import { REFUSED_MS } from '../../../src/domain/retry.ts'
-import { HOUR, MINUTE, SECOND } from '../../support/builders.ts'
+import { HOUR, MINUTE } from '../../support/builders.ts'
 import { aFlipEvent, aLastPing } from '../../support/events.ts'
-import { SERVICES } from '../../support/receivers/index.ts'
-import type { Service } from '../../support/receivers/service.ts'
-import { createFixture, createReceiver, type Fixture, keysFrom } from './fixture.ts'
+import { createFixture, type Fixture, keysFrom } from './fixture.ts'
+import { useKind } from './kind-stage.ts'
 
 const stack = new AsyncDisposableStack()
 let fixture: Fixture
@@ -66,56 +62,25 @@ const TEXTS: readonly (readonly [string, Changes])[] = [
 ]
 
 describe.each(CHANNEL_KINDS)('a channel of the kind %s', (kind) => {
-  let service: Service & { readonly smtpPort?: number }
-  let channelId: string
-  let drain: () => Promise<void>
-  beforeEach(async () => {
-    service = stack.use(await SERVICES[kind]())
-    channelId = await fixture.addChannel({ settings: service.settings })
-    ;({ drain } = createOutbox())
-  })
-
-  function createOutbox() {
-    const client = stack.adopt(createHttpClient({ allowedTargets: ['127.0.0.0/8'] }), (opened) => opened.close())
-    const senders = createSenders({
-      client,
-      clock: fixture.clock,
-      links: createLinks(
-        () => 'https://heartbeat.example.com/api/v1',
-        true,
-        ({ checkId, since }) => `${checkId}.${since}`,
-      ),
-      database: fixture.database,
-      smtp: {
-        url: service.smtpPort === undefined ? undefined : `smtp://127.0.0.1:${service.smtpPort}`,
-        from: 'heartbeat@example.com',
-      },
-    })
-    for (const sender of Object.values(senders)) stack.defer(() => sender.close?.())
-    return { ...fixture.createOutbox(createReceiver().send, { senders }), senders }
-  }
-
-  const takesDigests = () => createOutbox().senders[kind].sendDigest !== undefined
+  const { service, channelId, outbox, later } = useKind(kind, () => fixture, stack)
+  const drain = () => outbox().drain()
+  const takesDigests = () => outbox().senders[kind].sendDigest !== undefined
   const rows = () => fixture.deliveries()
-  const later = async (ms: number) => {
-    await fixture.clock.advance(ms)
-    await drain()
-  }
 
   it.each(CHECK_EVENT_TYPES)('is sent %s, whatever its texts are', async (type) => {
     for (const [index, [, changes]] of TEXTS.entries())
-      await fixture.addEvent(channelId, index + 1, { ...changes, type })
+      await fixture.addEvent(channelId(), index + 1, { ...changes, type })
     await drain()
-    expect(service.refused).toEqual([])
+    expect(service().refused).toEqual([])
     for (const row of await rows()) expect(row).toMatchObject({ status: 1, attempts: 1 })
     const isSent = !INCIDENT_KINDS.includes(kind) || type === 'check.down'
-    if (isSent) expect(service.accepted).toHaveLength(TEXTS.length)
+    if (isSent) expect(service().accepted).toHaveLength(TEXTS.length)
   })
 
   it('is sent what has happened, since when, why, and all that helps', async () => {
-    await fixture.addEvent(channelId, 1, TEXTS[1]![1])
+    await fixture.addEvent(channelId(), 1, TEXTS[1]![1])
     await drain()
-    const [text] = service.accepted
+    const [text] = service().accepted
     if (kind === 'webhook') return expect(JSON.parse(text!)).toMatchObject({ type: 'check.down' })
     for (const part of [
       'Nightly backup is down',
@@ -128,11 +93,25 @@ describe.each(CHANNEL_KINDS)('a channel of the kind %s', (kind) => {
       expect(text).toContain(part)
   })
 
-  it('leads from what is down to its acknowledgement, and from nothing else', async () => {
-    await fixture.addEvent(channelId, 1, TEXTS[1]![1])
-    await fixture.addEvent(channelId, 2, { ...TEXTS[1]![1], type: 'check.late' })
+  it('is sent the readable part of an output that is no text', async () => {
+    // A character that is cut, half of a pair, NUL, colours, and a bell.
+    const bytes = Buffer.from('c3 ed a0 80 00 1b 5b 33 31 6d 07'.replaceAll(' ', ''), 'hex')
+    const output = Buffer.concat([Buffer.from('disk '), bytes, Buffer.from('full')])
+    await fixture.addEvent(channelId(), 1, { lastPing: aLastPing() }, output)
     await drain()
-    const leading = service.accepted.filter((text) => text.includes('/ack/'))
+    expect(service().refused).toEqual([])
+    expect(await rows()).toMatchObject([{ status: 1, attempts: 1 }])
+    const [text] = service().accepted
+    expect(text).toMatch(/disk .*full/)
+    // A program gets it as it was.
+    for (const control of kind === 'webhook' ? [] : ['\\u00', '\0', '\x07', '\x1b']) expect(text).not.toContain(control)
+  })
+
+  it('leads from what is down to its acknowledgement, and from nothing else', async () => {
+    await fixture.addEvent(channelId(), 1, TEXTS[1]![1])
+    await fixture.addEvent(channelId(), 2, { ...TEXTS[1]![1], type: 'check.late' })
+    await drain()
+    const leading = service().accepted.filter((text) => text.includes('/ack/'))
     const { id } = aFlipEvent().check
     expect(leading).toEqual([expect.stringContaining(`/ack/${id}.${Date.UTC(2026, 10, 21, 3)}`)])
     expect(leading[0]).toMatch(/is down|check\.down/)
@@ -142,60 +121,48 @@ describe.each(CHANNEL_KINDS)('a channel of the kind %s', (kind) => {
     if (!takesDigests()) return expect(['webhook', ...INCIDENT_KINDS]).toContain(kind)
     const keys = keysFrom(1, DIGEST.named + 1)
     for (const key of keys)
-      await fixture.addEvent(channelId, key, { ...TEXTS[2]![1], check: { ...TEXTS[2]![1]!.check, id: `check ${key}` } })
+      await fixture.addEvent(channelId(), key, {
+        ...TEXTS[2]![1],
+        check: { ...TEXTS[2]![1]!.check, id: `check ${key}` },
+      })
     await drain()
-    expect(service.refused).toEqual([])
-    expect(service.accepted).toHaveLength(1)
-    expect(service.accepted[0]).toContain('51 checks: 51 down')
+    expect(service().refused).toEqual([])
+    expect(service().accepted).toHaveLength(1)
+    expect(service().accepted[0]).toContain('51 checks: 51 down')
     // How many are named depends on the limit of the service.
-    expect(service.accepted[0]).toMatch(/\b\d+ more\b/)
+    expect(service().accepted[0]).toMatch(/\b\d+ more\b/)
     for (const row of await rows()) expect(row).toMatchObject({ status: 1, attempts: 1 })
   })
 
   it('waits as long as the service says, and loses nothing', async () => {
-    service.become('too many')
-    await fixture.addEvent(channelId, 1)
+    service().become('too many')
+    await fixture.addEvent(channelId(), 1)
     await drain()
     const [waiting] = await rows()
     expect(waiting).toMatchObject({ status: 0, attempts: 1 })
-    const ms = service.tooManyMs
+    const ms = service().tooManyMs
     if (ms !== null) {
       await later(ms - 1)
       expect(await rows()).toMatchObject([{ status: 0, attempts: 1 }])
     }
-    service.become('well')
+    service().become('well')
     await later(ms === null ? MINUTE : 1)
     expect(await rows()).toMatchObject([{ status: 1, attempts: 2 }])
-    expect(service.accepted).toHaveLength(1)
+    expect(service().accepted).toHaveLength(1)
   })
 
   it('gives up when the address is gone for ever', async () => {
-    service.become('gone')
-    await fixture.addEvent(channelId, 1)
+    service().become('gone')
+    await fixture.addEvent(channelId(), 1)
     await drain()
-    expect(await rows()).toMatchObject([{ status: service.isGoneAtOnce ? 2 : 0, attempts: 1 }])
+    expect(await rows()).toMatchObject([{ status: service().isGoneAtOnce ? 2 : 0, attempts: 1 }])
     for (let passed = 0; passed <= REFUSED_MS + HOUR; passed += 5 * MINUTE) await later(5 * MINUTE)
     expect(await rows()).toMatchObject([{ status: 2 }])
   })
 
-  it.each(['broken', 'away'] as const)('is repeated while the service is %s, in the same order', async (mood) => {
-    service.become(mood)
-    await fixture.addEvent(channelId, 1)
-    await later(SECOND)
-    await fixture.addEvent(channelId, 1, { check: { name: 'Renamed' } })
-    await drain()
-    expect((await rows()).map(({ status }) => status)).toEqual([0, 0])
-    service.become('well')
-    for (let passed = 0; passed < HOUR; passed += MINUTE) await later(MINUTE)
-    expect((await rows()).map(({ status }) => status)).toEqual([1, 1])
-    expect(service.accepted).toHaveLength(2)
-    expect(service.accepted[0]).not.toContain('Renamed')
-    if (kind !== 'webhook') expect(service.accepted[1]).toContain('Renamed')
-  })
-
-  it.each(['too many', 'gone', 'broken', 'away'] as const)('shows no secret while the service is: %s', async (mood) => {
-    service.become(mood)
-    await fixture.addEvent(channelId, 1)
+  it.each(['too many', 'gone'] as const)('shows no secret while the service is: %s', async (mood) => {
+    service().become(mood)
+    await fixture.addEvent(channelId(), 1)
     await drain()
     const [row] = await rows()
     expect(row!.last_error).toMatch(/\S/)
@@ -204,9 +171,9 @@ describe.each(CHANNEL_KINDS)('a channel of the kind %s', (kind) => {
   })
 
   it('is sent a test', async () => {
-    await fixture.addTest(channelId)
+    await fixture.addTest(channelId())
     await drain()
-    expect(service.refused).toEqual([])
-    expect(service.accepted[0]).toMatch(/A test of this channel|channel\.test|HeartbeatTest/)
+    expect(service().refused).toEqual([])
+    expect(service().accepted[0]).toMatch(/A test of this channel|channel\.test|HeartbeatTest/)
   })
 })

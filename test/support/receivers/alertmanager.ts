@@ -16,6 +16,11 @@ export const startAlertmanager = () =>
       }
       return { status: 200 }
     },
+    // Its labels, and its start.
+    keyOf: ({ body }) =>
+      JSON.stringify(
+        JSON.parse(body).map(({ labels, startsAt }: object & Record<string, unknown>) => [labels, startsAt]),
+      ),
     tooMany: { status: 429, text: 'Limit of concurrent requests reached' },
     tooManyMs: null,
     gone: { status: 404, text: 'not found' },

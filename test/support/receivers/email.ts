@@ -6,22 +6,34 @@ import type { Service } from './service.ts'
 const ANSWERS = {
   'too many': '450 4.7.1 Too many mails',
   gone: '550 5.1.1 No such user',
-  broken: '451 4.3.0 Out of disk',
-  away: '421 4.3.2 Shutting down',
 } as const
 
 export async function startEmail(): Promise<Service & { readonly smtpPort: number }> {
   const server = await startSmtpReceiver()
+  /** Mails that began. */
+  let senders = 0
   return {
     smtpPort: server.port,
     settings: { kind: 'email', to: ['ops@example.com'] } as Service['settings'],
+    settingsAt: undefined,
     tooManyMs: null,
     isGoneAtOnce: true,
     get accepted() {
       return server.mails.map(({ headers, text }) => `${headers.subject}\n${text}`)
     },
+    get keys() {
+      return server.mails.map(({ headers }) => headers['message-id']!)
+    },
     refused: [],
-    become: (mood) => server.answer((stage) => (mood === 'well' || stage !== 'RCPT' ? null : ANSWERS[mood])),
+    requests: () => senders,
+    become(how) {
+      const [at, answer] = typeof how === 'string' ? ['RCPT', how === 'well' ? null : ANSWERS[how]] : how.smtp!
+      server.answer((stage) => {
+        if (stage === 'MAIL') senders += 1
+        return stage === at ? answer : null
+      })
+    },
+    limit: undefined,
     [Symbol.asyncDispose]: () => server[Symbol.asyncDispose](),
   }
 }

@@ -22,6 +22,7 @@ export const startGoogleChat = () =>
       demandMessage(body)
       return { status: 200, text: '{"name":"spaces/AAAA/messages/1"}' }
     },
+    keyOf: ({ path }) => new URL(path, 'http://chat').searchParams.get('requestId')!,
     tooMany: fault(429, 'RESOURCE_EXHAUSTED', 'Resource has been exhausted: /v1/spaces?key=key-s3cret&token=s3cret%3D'),
     tooManyMs: null,
     gone: fault(404, 'NOT_FOUND', 'Space not found: key-s3cret'),

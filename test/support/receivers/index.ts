@@ -1,4 +1,4 @@
-/** A fake of each kind's service: the shared faults (test/db/delivery/kinds.test.ts) meet every kind. */
+/** A fake of each kind's service. test/db/delivery/kinds.test.ts and test/db/delivery/kinds-faults.test.ts meet every kind. */
 
 import type { ChannelKind } from '../../../src/domain/channel.ts'
 import { startAlertmanager } from './alertmanager.ts'

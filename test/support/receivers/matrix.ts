@@ -34,6 +34,7 @@ export const startMatrix = () =>
       demand(findLink(prose) === null, `a link or a mention: ${findLink(prose)}`)
       return { status: 200, text: JSON.stringify({ event_id: '$143273582443PhrSn' }) }
     },
+    keyOf: ({ path }) => path,
     tooMany: fault(429, 'M_LIMIT_EXCEEDED', 'Too Many Requests', { retry_after_ms: 9_500 }),
     tooManyMs: 9_500,
     gone: fault(403, 'M_FORBIDDEN', `User @heartbeat:example.com not in room ${ROOM}`),

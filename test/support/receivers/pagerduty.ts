@@ -47,6 +47,7 @@ export const startPagerduty = () =>
       const { dedup_key } = data
       return { status: 202, text: JSON.stringify({ status: 'success', message: 'Event processed', dedup_key }) }
     },
+    keyOf: ({ body }) => JSON.parse(body).dedup_key,
     tooMany: { status: 429, text: `Request Limit Exceeded for ${KEY}` },
     tooManyMs: 30_000,
     gone: invalid(`Invalid routing key: ${KEY}`),

@@ -22,5 +22,5 @@ export const startSlack = () =>
     tooMany: { status: 429, headers: { 'retry-after': '30' }, text: 'rate_limited' },
     tooManyMs: 30_000,
     gone: { status: 404, text: 'no_service' },
-    isGoneAtOnce: false,
+    isGoneAtOnce: true,
   })

@@ -19,6 +19,7 @@ export const startWebhook = () =>
       demand(new Webhook(SECRET).sign(id, new Date(at * 1_000), body) === headers['webhook-signature'], 'bad signature')
       return { status: 204 }
     },
+    keyOf: ({ headers }) => headers['webhook-id'] as string,
     tooMany: { status: 429, headers: { 'retry-after': '60' }, text: 'slow down' },
     tooManyMs: 60_000,
     gone: { status: 410, text: 'Gone: /hook?token=s3cret' },

@@ -48,7 +48,11 @@ it('is in the blocks and in the text of Slack', () => {
   expect(text.split('\n')).toContain(`I have it: <${LINK}>`)
   expect(blocks.at(-1)).toMatchObject({
     type: 'context',
-    elements: [{ text: expect.stringContaining('|Check>') }, { text: `<${LINK}|I have it>` }, { type: 'plain_text' }],
+    elements: [
+      { text: expect.stringContaining('|Open the check>') },
+      { text: `<${LINK}|I have it>` },
+      { type: 'plain_text' },
+    ],
   })
 })
 

@@ -21,6 +21,16 @@ it.each([
 })
 
 it.each([
+  ['abcd\nxyz', 7, '…\nxyz'],
+  ['abcde\nxy', 7, '…cde\nxy'],
+  ['abc\nxyz', 5, '…\nxyz'],
+  ['abcd\nxyz', 8, 'abcd\nxyz'],
+  ['abcdef', 4, '…def'],
+])('%j is cut to %i at a line, unless half of it would be lost', (text, limit, cut) => {
+  expect(cutStart([...text], limit)).toBe(cut)
+})
+
+it.each([
   [3, '0'],
   [4, '1: x'],
   [6, '1: x'],

@@ -40,7 +40,7 @@ describe('a message to Discord', () => {
             'HeartbeatCheck shop/backup in cluster default, project shop',
             'Output of the last ping (fail with exit code 3, 2026-11-21 02:59:58 UTC):',
             '```\ndumping shop\ndisk full\n```',
-            'Description:',
+            'About this check:',
             '```\nRunbook: https://wiki.example.com/backup\n```',
             `Check: ${LINK}`,
           ].join('\n'),

@@ -77,7 +77,7 @@ describe('the text of an event', () => {
     [`is up again. A run succeeded at ${AT}`, aFlipEvent({ ...UP, check: BY_JOB })],
     [`is up again. The job reported a success at ${AT}`, aFlipEvent(UP)],
     [
-      `is up again. The job reported a warning at ${AT} with exit code 3`,
+      `is up again. The job reported a warning with exit code 3 at ${AT}`,
       aFlipEvent({ ...UP, lastPing: aLastPing({ type: 'warn' }) }),
     ],
     [
@@ -85,7 +85,7 @@ describe('the text of an event', () => {
       aFlipEvent({ ...UP, check: BY_JOB, lastPing: aLastPing({ type: 'warn', exit_code: null }) }),
     ],
     [
-      `ended with a warning. The job is done, and a person should look at it: it reported a warning at ${AT} with exit code 3`,
+      `ended with a warning. The job is done, and a person should look at it: it reported a warning with exit code 3 at ${AT}`,
       aFlipEvent({ ...WARNED, lastPing: aLastPing({ type: 'warn' }) }),
     ],
     [
@@ -175,13 +175,18 @@ describe('the text of an event', () => {
 })
 
 describe("the job's output", () => {
-  it('has a title with its ping', () => {
+  it('has a title with its ping, unless the reason says which', () => {
     expect(findOutput(aFlipEvent({ facts: { reason: 'failed' }, lastPing: aLastPing() }))).toEqual({
       title: 'Output of the last ping (fail with exit code 3, 2026-11-21 02:59:58 UTC)',
       text: 'disk full',
     })
     expect(findOutput(aFlipEvent({ ...WARNED, lastPing: aLastPing({ type: 'warn' }) }))).toEqual({
       title: 'Output of the last ping (warn with exit code 3, 2026-11-21 02:59:58 UTC)',
+      text: 'disk full',
+    })
+    const own = aLastPing({ created_at: aFlipEvent().facts.occurred_at })
+    expect(findOutput(aFlipEvent({ facts: { reason: 'failed' }, lastPing: own }))).toEqual({
+      title: 'Output',
       text: 'disk full',
     })
     expect(findOutput(aFlipEvent({ lastPing: aLastPing({ type: 'success', exit_code: 0, body: 'fine' }) }))).toEqual({
@@ -252,7 +257,9 @@ describe('what else a text says', () => {
 
   it('is since when it was not sent', () => {
     const facts = { ...FACTS, silenced_from: '2026-11-21T01:00:00.000Z' }
-    expect(describeEvent(aFlipEvent({ facts })).facts[0]).toBe('Silenced from 2026-11-21 01:00:00 UTC')
+    expect(describeEvent(aFlipEvent({ facts })).facts[0]).toBe(
+      'Held back by a silence that began at 2026-11-21 01:00:00 UTC',
+    )
   })
 
   it.each([

@@ -50,7 +50,7 @@ describe('a message to Google Chat', () => {
         paragraph(
           '<b>Output of the last ping (fail with exit code 3, 2026-11-21 02:59:58 UTC):</b><br>dumping shop<br>disk full',
         ),
-        paragraph('Runbook:<br>https://wiki.example.com/backup'),
+        paragraph('<b>About this check:</b><br>Runbook:<br>https://wiki.example.com/backup'),
         button('Open the check', LINK),
       ]),
     )
@@ -148,7 +148,7 @@ describe('untrusted text', () => {
     expect(details).toBe(`HeartbeatCheck shop/backup in cluster ${nasty}, project shop`)
     expect(output).toMatch(/^Output of the last ping .*:\n/)
     expect(output).toContain(`:\n${nasty}`)
-    expect(description).toBe(nasty)
+    expect(description).toBe(`About this check:\n${nasty}`)
   })
 })
 
@@ -205,7 +205,7 @@ it('is posted as JSON, with key and token as they are, in the thread of its chec
   expect(client.requests).toEqual([
     {
       method: 'POST',
-      url: `${URL_OF_SPACE}&messageReplyOption=REPLY_MESSAGE_FALLBACK_TO_NEW_THREAD`,
+      url: `${URL_OF_SPACE}&messageReplyOption=REPLY_MESSAGE_FALLBACK_TO_NEW_THREAD&requestId=${aFlipEvent().id}`,
       headers: { 'content-type': 'application/json' },
       body: JSON.stringify(renderMessage(aFlipEvent(), links)),
       isTrusted: false,

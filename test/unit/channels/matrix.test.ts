@@ -48,7 +48,7 @@ describe('a message to Matrix', () => {
         '<pre><code>pg_dump: &quot;shop&quot; &amp; &lt;all&gt;\ndisk full</code></pre>',
         '<p>About this check:</p>',
         '<pre><code>Runbook: https://wiki.example.com/backup?a&amp;b\nCall @ann</code></pre>',
-        `<p><a href="${LINK}">Check</a></p>`,
+        `<p><a href="${LINK}">Open the check</a></p>`,
       ].join(''),
       'm.mentions': {},
     })
@@ -83,7 +83,7 @@ describe('a message to Matrix', () => {
     expect(read(renderMessage(aFlipEvent(), odd).formatted_body).elements).toContainEqual({
       tag: 'a',
       attributes: { href: 'https://example.com/?a="><b>&c' },
-      text: 'Check',
+      text: 'Open the check',
     })
   })
 })

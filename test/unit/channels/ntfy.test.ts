@@ -32,7 +32,7 @@ describe('a message to ntfy', () => {
       tags: ['rotating_light'],
       priority: 4,
       click: LINK,
-      actions: [{ action: 'view', label: 'Check', url: LINK }],
+      actions: [{ action: 'view', label: 'Open the check', url: LINK }],
     })
   })
 
@@ -44,7 +44,7 @@ describe('a message to ntfy', () => {
       tags: ['white_check_mark'],
       priority: 3,
       click: LINK,
-      actions: [{ action: 'view', label: 'Check', url: LINK }],
+      actions: [{ action: 'view', label: 'Open the check', url: LINK }],
     })
   })
 

@@ -47,7 +47,7 @@ describe('an event to PagerDuty', () => {
         dedup_key: '0197a000-0000-7000-8000-000000000002',
         client: 'Heartbeat Operator',
         client_url: LINK,
-        links: [{ href: LINK, text: 'Check' }],
+        links: [{ href: LINK, text: 'Open the check' }],
         payload: {
           summary: 'Nightly backup is down: The job reported a failure with exit code 3 at 2026-11-21 03:00:00 UTC',
           source: 'default/shop/nightly-backup',
@@ -69,6 +69,11 @@ describe('an event to PagerDuty', () => {
     ])
   })
 
+  it("has the output of the event's own ping without a title", async () => {
+    const { sent } = await send(aFlipEvent({ lastPing: aLastPing({ created_at: aFlipEvent().facts.occurred_at }) }))
+    expect(sent).toMatchObject([{ payload: { custom_details: { output: 'disk full' } } }])
+  })
+
   it('of a check that is up again ends it', async () => {
     const event = aFlipEvent({
       type: 'check.up',
@@ -82,7 +87,7 @@ describe('an event to PagerDuty', () => {
         dedup_key: '0197a000-0000-7000-8000-000000000002',
         client: 'Heartbeat Operator',
         client_url: LINK,
-        links: [{ href: LINK, text: 'Check' }],
+        links: [{ href: LINK, text: 'Open the check' }],
         payload: {
           summary: 'Nightly backup is up again after 2 h 5 min: The job reported a success at 2026-11-21 03:00:00 UTC',
           source: 'shop/nightly-backup',

@@ -35,11 +35,11 @@ describe('a digest to Slack', () => {
       'Job 21 is up again after 1 min: The job reported a success at 2026-11-21 03:00:00 UTC',
     ]
     expect(blocks).toEqual([
-      { type: 'header', text: { type: 'plain_text', text: '21 checks: 20 down, 1 up again', emoji: false } },
+      { type: 'header', text: { type: 'plain_text', text: '🔴 21 checks: 20 down, 1 up again', emoji: false } },
       { type: 'section', text: { type: 'plain_text', text: lines.join('\n'), emoji: false } },
       { type: 'context', elements: [{ type: 'mrkdwn', text: `<${LINK}|All checks>`, verbatim: true }] },
     ])
-    expect(text).toBe(['21 checks: 20 down, 1 up again', ...lines, `All checks: <${LINK}>`].join('\n'))
+    expect(text).toBe(['🔴 21 checks: 20 down, 1 up again', ...lines, `All checks: <${LINK}>`].join('\n'))
     expect(others).toEqual({ unfurl_links: false, unfurl_media: false })
   })
 
@@ -49,7 +49,7 @@ describe('a digest to Slack', () => {
     [1_000, 'And 950 more: 950 down'],
   ])('of %i checks names 50, and counts the rest: %s', (count, rest) => {
     const texts = blockTexts(aDigest(manyFlipEvents(count)))
-    expect(texts[0]).toBe(`${count} checks: ${count} down`)
+    expect(texts[0]).toBe(`🔴 ${count} checks: ${count} down`)
     expect(linesOf(texts)).toHaveLength(50)
     expect(texts.filter((text) => text.startsWith('And '))).toEqual(rest === null ? [] : [rest])
   })
@@ -58,7 +58,7 @@ describe('a digest to Slack', () => {
     const [down] = manyFlipEvents(1)
     const up = { ...down!, id: '0197a000-0000-7000-8000-000000009999', type: 'check.up' } as const
     const texts = blockTexts(aDigest([down!, up]))
-    expect(texts[0]).toBe('1 check: 1 up again')
+    expect(texts[0]).toBe('🟢 1 check: 1 up again')
     expect(texts.join('\n')).not.toContain('is down')
     expect(texts[2]).toBe('2 events in all: of each check its newest counts')
   })

@@ -7,6 +7,7 @@ import type { Event } from '../../../src/domain/event.ts'
 import { aFlipEvent, aLastPing, aTestEvent } from '../../support/events.ts'
 import { createFakeHttpClient } from '../../support/fake-http-client.ts'
 import { createManualClock } from '../../support/manual-clock.ts'
+import { sendTo } from './sending.ts'
 
 const links = createLinks(() => 'https://heartbeat.example.com/api/v1', true)
 const LINK = 'https://heartbeat.example.com/checks/0197a000-0000-7000-8000-000000000002'
@@ -27,13 +28,13 @@ describe('a message to Slack', () => {
     const event = aFlipEvent({ facts: { reason: 'failed' }, check: { kubernetes }, lastPing: aLastPing() })
     expect(renderMessage(event, links)).toEqual({
       text: [
-        'Nightly backup is down',
+        '🔴 Nightly backup is down',
         'The job reported a failure with exit code 3 at 2026-11-21 03:00:00 UTC',
         `HeartbeatCheck shop/backup in cluster default, project shop: <${LINK}>`,
         'Output of the last ping (fail with exit code 3, 2026-11-21 02:59:58 UTC):\n```\ndisk full\n```',
       ].join('\n'),
       blocks: [
-        { type: 'header', text: { type: 'plain_text', text: 'Nightly backup is down', emoji: false } },
+        { type: 'header', text: { type: 'plain_text', text: '🔴 Nightly backup is down', emoji: false } },
         {
           type: 'section',
           text: {
@@ -53,7 +54,7 @@ describe('a message to Slack', () => {
         {
           type: 'context',
           elements: [
-            { type: 'mrkdwn', text: `<${LINK}|Check>`, verbatim: true },
+            { type: 'mrkdwn', text: `<${LINK}|Open the check>`, verbatim: true },
             {
               type: 'plain_text',
               text: 'HeartbeatCheck shop/backup in cluster default, project shop',
@@ -72,30 +73,31 @@ describe('a message to Slack', () => {
     const facts = { last_success_at: '2026-11-20T03:00:05.123Z', usual_ms: 754_000 }
     const event = aFlipEvent({ facts, check: { description } })
     expect(renderMessage(event, links).text.split('\n')).toEqual([
-      'Nightly backup is down',
+      '🔴 Nightly backup is down',
       'No ping came in time: it was due at 2026-11-21 03:00:00 UTC',
       'Last success: 2026-11-20 03:00:05 UTC',
       'Usual duration: 12 min 34 s',
       `Project shop: <${LINK}>`,
+      'About this check:',
       'Runbook: see &lt;\u200bhttps:\u200b//wiki.example.com|the wiki&gt;',
     ])
     expect(textsOf(event).slice(1, 3)).toEqual([
       'No ping came in time: it was due at 2026-11-21 03:00:00 UTC\nLast success: 2026-11-20 03:00:05 UTC\nUsual duration: 12 min 34 s',
-      'Runbook: see &lt;https://wiki.example.com|the wiki&gt;',
+      'About this check:\nRunbook: see &lt;https://wiki.example.com|the wiki&gt;',
     ])
   })
 
   it('has a long description cut, in the text more than in a block', () => {
     const event = aFlipEvent({ check: { description: 'x'.repeat(4_000) } })
     expect(renderMessage(event, links).text.split('\n').at(-1)).toBe(`${'x'.repeat(499)}…`)
-    expect(textsOf(event)[2]).toBe(`${'x'.repeat(2_999)}…`)
+    expect(textsOf(event)[2]).toBe(`About this check:\n${'x'.repeat(2_981)}…`)
     const whole = aFlipEvent({ check: { description: 'x'.repeat(500) } })
     expect(renderMessage(whole, links).text.split('\n').at(-1)).toBe('x'.repeat(500))
   })
 
   it('for a test contains nothing about a check', () => {
     const { text, blocks } = renderMessage(aTestEvent, links)
-    expect(text).toBe('A test of this channel\nA test was requested at 2026-11-21 03:00:00 UTC: the channel works')
+    expect(text).toBe('🔵 A test of this channel\nA test was requested at 2026-11-21 03:00:00 UTC: the channel works')
     expect(blocks.map(({ type }) => type)).toEqual(['header', 'section'])
   })
 })
@@ -120,7 +122,7 @@ describe('untrusted text', () => {
   ]
 
   /** What is left when the one link that we make ourselves is taken out. */
-  const withoutOurLink = (text: string) => text.replace(`<${LINK}|Check>`, '').replace(`<${LINK}>`, '')
+  const withoutOurLink = (text: string) => text.replace(`<${LINK}|Open the check>`, '').replace(`<${LINK}>`, '')
 
   it.each(NASTY)('makes no mention and no link: %s', (nasty) => {
     const event = failedWith(nasty, nasty.slice(0, 100))
@@ -149,7 +151,7 @@ describe('untrusted text', () => {
 
   it('is unchanged but for the three escaped characters', () => {
     const nasty = `a < b && c > d "e" 'f' <!channel>`
-    expect(headerOf(failedWith('', nasty))).toBe(`a &lt; b &amp;&amp; c &gt; d "e" 'f' &lt;!channel&gt; is down`)
+    expect(headerOf(failedWith('', nasty))).toBe(`🔴 a &lt; b &amp;&amp; c &gt; d "e" 'f' &lt;!channel&gt; is down`)
     expect(codeBlockOf(failedWith(nasty))).toBe(`a &lt; b &amp;&amp; c &gt; d "e" 'f' &lt;!channel&gt;`)
     // What was escaped already is escaped again, and so shown as it was.
     expect(codeBlockOf(failedWith('&lt;'))).toBe('&amp;lt;')
@@ -169,7 +171,7 @@ describe('untrusted text', () => {
     }
     const { text, blocks } = renderMessage(aFlipEvent(), odd)
     expect(text).toContain('<https://example.com/?a=1&amp;b=%3C2%3E%7C3%204>')
-    expect(JSON.stringify(blocks)).toContain('<https://example.com/?a=1&amp;b=%3C2%3E%7C3%204|Check>')
+    expect(JSON.stringify(blocks)).toContain('<https://example.com/?a=1&amp;b=%3C2%3E%7C3%204|Open the check>')
   })
 })
 
@@ -177,19 +179,19 @@ describe("a text at Slack's limits", () => {
   const ending = ' is down'
 
   it('is not cut when the header just fits', () => {
-    const name = '&'.repeat(28) + 'x'.repeat(SLACK_LIMITS.header - ending.length - 28 * 5)
-    expect(headerOf(failedWith('', name))).toBe(`${name.replaceAll('&', '&amp;')}${ending}`)
+    const name = '&'.repeat(27) + 'x'.repeat(SLACK_LIMITS.header - '🔴 '.length - ending.length - 27 * 5)
+    expect(headerOf(failedWith('', name))).toBe(`🔴 ${name.replaceAll('&', '&amp;')}${ending}`)
     expect(headerOf(failedWith('', name))).toHaveLength(SLACK_LIMITS.header)
   })
 
   it('loses the end of the name, never the change, part of an escape or half a character', () => {
     const header = headerOf(failedWith('', '&'.repeat(29)))
-    expect(header).toBe(`${'&amp;'.repeat(28)}…${ending}`)
+    expect(header).toBe(`🔴 ${'&amp;'.repeat(27)}…${ending}`)
     const emoji = headerOf(failedWith('', '🔥'.repeat(100)))
-    expect(emoji).toBe(`${'🔥'.repeat(70)}…${ending}`)
+    expect(emoji).toBe(`🔴 ${'🔥'.repeat(69)}…${ending}`)
     expect(emoji.isWellFormed()).toBe(true)
     const up = aFlipEvent({ type: 'check.up', facts: { down_for_seconds: 7_500 }, check: { name: '<'.repeat(100) } })
-    expect(headerOf(up)).toMatch(/^(&lt;)+… is up again after 2 h 5 min$/)
+    expect(headerOf(up)).toMatch(/^🟢 (&lt;)+… is up again after 2 h 5 min$/)
   })
 
   const room = SLACK_LIMITS.section - textsOf(failedWith('x'))[2]!.length + 1
@@ -262,4 +264,42 @@ it('is posted as JSON, to an address that is as trusted as its channel', async (
     { ...request, isTrusted: false },
     { ...request, isTrusted: true },
   ])
+})
+
+describe('a response of Slack', () => {
+  const judge = async (status: number, text: string) =>
+    (
+      await sendTo(
+        createSlackSender,
+        { kind: 'slack', url: 'https://hooks.slack.com/services/T0/B0/s3cret' },
+        { status, text },
+      )
+    ).outcome
+
+  it.each([
+    [404, 'no_service', 'the webhook is turned off or deleted: make a new one'],
+    [404, 'no_service_id', 'the webhook is turned off or deleted'],
+    [404, 'no_active_hooks\n', 'the webhook is turned off or deleted'],
+    [403, 'invalid_token', 'the webhook is turned off or deleted'],
+    [404, 'channel_not_found', 'its channel is archived or deleted: restore it, or make a new one'],
+    [410, 'channel_is_archived', 'its channel is archived or deleted'],
+    [404, 'no_team', 'the app is no longer in the workspace'],
+    [403, 'team_disabled', 'the workspace is disabled'],
+    [403, 'action_prohibited', 'an administrator of the workspace does not let the webhook post there'],
+    [403, 'posting_to_general_channel_denied', 'an administrator of the workspace does not let the webhook post there'],
+  ])('is final: %i %j', async (status, text, advice) => {
+    const error = expect.stringContaining(`: ${text.trim()}; ${advice}`)
+    expect(await judge(status, text)).toEqual({ kind: 'rejected', status, error })
+  })
+
+  it.each([
+    [400, 'invalid_payload', { kind: 'rejected', isOfMessage: true }],
+    [404, 'page not found', { kind: 'retry', isRefusal: true }],
+    [404, 'no_service here', { kind: 'retry', isRefusal: true }],
+    [403, '', { kind: 'retry', isRefusal: true }],
+    [500, 'rollup_error', { kind: 'retry' }],
+    [200, 'no_service', { kind: 'delivered' }],
+  ])('is judged by its status otherwise: %i %j', async (status, text, outcome) => {
+    expect(await judge(status, text)).toMatchObject(outcome)
+  })
 })

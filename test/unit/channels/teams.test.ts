@@ -70,6 +70,7 @@ describe('a message to Microsoft Teams', () => {
           ),
           run('Output of the last ping (fail with exit code 3, 2026-11-21 02:59:58 UTC):'),
           run('dumping shop\ndisk full', { fontType: 'Monospace' }),
+          run('About this check:'),
           run('Runbook: https://wiki.example.com/backup'),
         ],
         [openCheck],
@@ -152,7 +153,7 @@ describe('untrusted text', () => {
     const event = aFlipEvent({ check: { name: nasty, description: nasty }, lastPing: aLastPing({ body: nasty }) })
     const sent = renderMessage(event, links)
     demandCard(JSON.stringify(sent))
-    expect(textsOf(sent).slice(3)).toEqual([expect.any(String), nasty, nasty])
+    expect(textsOf(sent).slice(3)).toEqual([expect.any(String), nasty, 'About this check:', nasty])
     expect(textsOf(sent)[0]).toBe(`${nasty.replaceAll('\n', ' ')} is down`)
   })
 

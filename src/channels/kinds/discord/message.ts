@@ -8,7 +8,7 @@ import type { Digest } from '../../../domain/digest.ts'
 import type { Event } from '../../../domain/event.ts'
 import { composeLines, cutEnd } from '../cut.ts'
 import { describeDigest } from '../digest-text.ts'
-import { describeEvent, type EventText, type Tone } from '../event-text.ts'
+import { ABOUT, describeEvent, type EventText, type Tone } from '../event-text.ts'
 import { cutLine, fitWords, isText } from '../fit.ts'
 import { type Links, type Place, placesOf } from '../kind.ts'
 
@@ -50,7 +50,7 @@ function renderDescription(words: EventText, places: readonly Place[]): string {
   return [
     ...[reason, ...facts, location].filter(isText).map(escapeMarkdown),
     output && `${escapeMarkdown(output.title)}:${fence(output.text)}`,
-    description && `Description:${fence(description)}`,
+    description && `${ABOUT}:${fence(description)}`,
     // Not as the `url` of the embed: Discord refuses one without a public name.
     ...places.map(({ label, url }) => `${label}: ${url}`),
   ]

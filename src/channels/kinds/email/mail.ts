@@ -6,7 +6,7 @@ import type { SendMailOptions } from 'nodemailer'
 import type { Instant } from '../../../domain/check.ts'
 import type { Event } from '../../../domain/event.ts'
 import { toOneLine } from '../../../domain/plain-text.ts'
-import { describeEvent, type EventText } from '../event-text.ts'
+import { ABOUT, describeEvent, type EventText } from '../event-text.ts'
 import { type Links, type Place, placesOf } from '../kind.ts'
 
 export interface Mailbox {
@@ -82,7 +82,7 @@ function renderText(content: Content): string {
   const { headline, output, description, places, footer } = content
   const paragraphs = [headline, linesOf(content).join('\n')]
   if (output !== null) paragraphs.push(`${output.title}:\n\n${output.text}`)
-  if (description !== null) paragraphs.push(`About this check:\n\n${description}`)
+  if (description !== null) paragraphs.push(`${ABOUT}:\n\n${description}`)
   paragraphs.push(...places.map(({ label, url }) => `${label}: ${url}`))
   // The mark of a signature: mail programs leave it out of replies.
   return `${[...paragraphs, `-- \n${footer}`].join('\n\n')}\n`
@@ -99,7 +99,7 @@ function renderHtml(content: Content): string {
 <h1 dir="auto" style="font-size:18px">${headline}</h1>
 <p>${linesOf(content).map((line, index) => html`${index === 0 ? '' : html`<br>`}${line}`)}</p>
 ${output === null ? '' : html`<p>${output.title}:</p>\n<pre dir="auto" style="${PRE}">${output.text}</pre>`}
-${description === null ? '' : html`<p>About this check:</p>\n<p dir="auto" style="white-space:pre-wrap">${description}</p>`}
+${description === null ? '' : html`<p>${ABOUT}:</p>\n<p dir="auto" style="white-space:pre-wrap">${description}</p>`}
 ${places.map(
   ({ label, url }) => html`<p>${label}: <a href="${url}">${url}</a></p>
 `,

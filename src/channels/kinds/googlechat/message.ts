@@ -7,7 +7,7 @@
 import type { Digest } from '../../../domain/digest.ts'
 import type { Event } from '../../../domain/event.ts'
 import { describeDigest } from '../digest-text.ts'
-import { describeEvent, type EventText, type Tone } from '../event-text.ts'
+import { ABOUT, describeEvent, type EventText, type Tone } from '../event-text.ts'
 import { cutLine, fitLines, fitWords, isText } from '../fit.ts'
 import { type Links, type Place, placesOf } from '../kind.ts'
 
@@ -47,7 +47,7 @@ function renderWords({ tone, headline, reason, facts, location, output, descript
     paragraph(renderHeadline(headline, tone), escapeText(reason)),
     ...(details.length === 0 ? [] : [paragraph(...details)]),
     ...(output === null ? [] : [paragraph(`<b>${escapeText(output.title)}:</b>`, escapeText(output.text))]),
-    ...(description === null ? [] : [paragraph(escapeText(description))]),
+    ...(description === null ? [] : [paragraph(`<b>${ABOUT}:</b>`, escapeText(description))]),
   ]
 }
 

@@ -1,7 +1,7 @@
 /**
  * Webhooks of Google Chat: https://developers.google.com/workspace/chat, "Build a Google Chat app as a webhook" (one
- * request a second for a space; threads; 403), "Usage limits" (429, without a time). Errors:
- * https://cloud.google.com/apis/design/errors.
+ * request a second for a space; threads; 403), "Method: spaces.messages.create" (requestId), "Usage limits" (429,
+ * without a time). Errors: https://cloud.google.com/apis/design/errors.
  */
 
 import { fieldsOf, type Judge, rejectFor } from '../../../delivery/http-outcome.ts'
@@ -28,11 +28,13 @@ const judge: Judge = (response, outcome) => {
 export const createGoogleChatSender = createMessageSender<GoogleChatSettings, GoogleChatMessage>({
   renderEvent: renderMessage,
   renderDigest,
-  requestOf({ url }) {
-    const threaded = new URL(url)
+  requestOf({ url }, _, id) {
+    const whole = new URL(url)
     // Else Google Chat begins a new thread for each message.
-    threaded.searchParams.set('messageReplyOption', 'REPLY_MESSAGE_FALLBACK_TO_NEW_THREAD')
-    return { url: threaded.href }
+    whole.searchParams.set('messageReplyOption', 'REPLY_MESSAGE_FALLBACK_TO_NEW_THREAD')
+    // Repeated with the same id, it is one message.
+    whole.searchParams.set('requestId', id)
+    return { url: whole.href }
   },
   judge,
 })

@@ -39,14 +39,14 @@ export function renderMessage(event: Event, links: Links): MatrixMessage {
 export function renderDigest(digest: Digest, links: Links): MatrixMessage {
   const { tone, headline, checks, rest, note, link } = describeDigest(digest, links)
   const lines = [...checks.map((check) => disarm(cutLine(check))), rest(checks.length), note].filter(isText)
-  return toMessage(`${MARKS[tone]} ${headline}`, lines, [], [{ label: 'All checks', url: link }])
+  return toMessage(`${MARKS[tone]} ${headline}`, lines, [], [{ label: 'All checks', action: 'All checks', url: link }])
 }
 
 function toMessage(
   headline: string,
   lines: readonly string[],
   blocks: readonly Block[],
-  places: readonly Pick<Place, 'label' | 'url'>[],
+  places: readonly Place[],
 ): MatrixMessage {
   const plain = [headline, ...lines, ...blocks.map(({ title, text }) => `\n${title}\n${text}`)]
   const html = [`<strong>${escapeHtml(headline)}</strong>`, ...lines.map(escapeHtml)].join('<br>')
@@ -60,7 +60,7 @@ function toMessage(
     formatted_body: [
       `<p>${html}</p>`,
       ...boxes,
-      ...places.map(({ label, url }) => `<p><a href="${escapeHtml(url)}">${label}</a></p>`),
+      ...places.map(({ action, url }) => `<p><a href="${escapeHtml(url)}">${action}</a></p>`),
     ].join(''),
     'm.mentions': {},
   }

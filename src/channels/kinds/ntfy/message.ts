@@ -54,15 +54,15 @@ export function renderDigest(digest: Digest, links: Links, settings: NtfySetting
   const words = describeDigest(digest, links)
   const render = (shown: readonly string[]) => {
     const lines = [...shown, words.rest(shown.length), words.note].filter(isText)
-    return toMessage(settings, words, lines, viewOf([{ label: 'All checks', url: words.link }]))
+    return toMessage(settings, words, lines, viewOf([{ action: 'All checks', url: words.link }]))
   }
   return fitLines(words.checks.map(cutLine), render, fits)
 }
 
-function viewOf(places: readonly Pick<Place, 'label' | 'url'>[]): Pick<NtfyMessage, 'click' | 'actions'> {
+function viewOf(places: readonly Pick<Place, 'action' | 'url'>[]): Pick<NtfyMessage, 'click' | 'actions'> {
   const [first] = places
   if (first === undefined) return {}
-  return { click: first.url, actions: places.map(({ label, url }) => ({ action: 'view', label, url })) }
+  return { click: first.url, actions: places.map(({ action: label, url }) => ({ action: 'view', label, url })) }
 }
 
 function toMessage(

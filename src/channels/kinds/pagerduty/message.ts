@@ -8,7 +8,7 @@ import type { Event, EventCheck } from '../../../domain/event.ts'
 import { toIso } from '../../../domain/instant.ts'
 import { cutEnd } from '../cut.ts'
 import { disarmForChats } from '../disarm.ts'
-import { describeEvent, type EventText } from '../event-text.ts'
+import { describeEvent, type EventText, OUTPUT } from '../event-text.ts'
 import { type Links, placesOf } from '../kind.ts'
 import type { PagerdutySettings } from './config.ts'
 
@@ -27,7 +27,7 @@ export function renderEvent(event: Event, action: Action, { routing_key, severit
     event.type === 'channel.test'
       ? {
           id: event.id,
-          places: [{ label: 'All checks', url: links.checks() }],
+          places: [{ action: 'All checks', url: links.checks() }],
           // It wakes no one where PagerDuty notifies by severity.
           payload: { source: CLIENT, severity: 'info', timestamp: toIso(event.at), custom_details: detail(words) },
         }
@@ -51,7 +51,7 @@ export function renderEvent(event: Event, action: Action, { routing_key, severit
     client: CLIENT,
     // Behind the button "View in ...".
     client_url: places[0]!.url,
-    links: places.map(({ label: text, url: href }) => ({ href, text })),
+    links: places.map(({ action: text, url: href }) => ({ href, text })),
     payload: { summary: summarize(words), ...payload },
   }
 }
@@ -68,7 +68,9 @@ function locate({ kubernetes, project, slug }: EventCheck): string {
 }
 
 function detail({ reason, facts, location, output, description }: EventText): Readonly<Record<string, string>> {
-  const shown = output === null ? null : `${output.title}:\n${output.text}`
+  // The name of the detail says as much.
+  const title = output === null || output.title === OUTPUT ? '' : `${output.title}:\n`
+  const shown = output === null ? null : title + output.text
   const texts = Object.entries({ reason, facts: facts.join('\n'), location, output: shown, description })
   return Object.fromEntries(texts.flatMap(([name, text]) => (text ? [[name, disarmForChats(text)]] : [])))
 }

@@ -7,6 +7,7 @@ import type { Digest } from '../../../domain/digest.ts'
 import { composeLines, cutEnd } from '../cut.ts'
 import { type CheckLine, type DigestText, describeDigest } from '../digest-text.ts'
 import type { Links } from '../kind.ts'
+import { MARKS } from '../message-text.ts'
 import { disarm, escapePieces, escapeText, escapeUrl } from './escape.ts'
 import { type Block, plain, SLACK_LIMITS, type SlackMessage, verbatim } from './message.ts'
 
@@ -22,20 +23,22 @@ export function renderDigest(digest: Digest, links: Links): SlackMessage {
   return { text: renderText(words, link), blocks: renderBlocks(words, link), unfurl_links: false, unfurl_media: false }
 }
 
-function renderBlocks({ headline, checks, rest, note }: DigestText, link: string): Block[] {
+function renderBlocks({ tone, headline, checks, rest, note }: DigestText, link: string): Block[] {
   const lines = checks.map((check) => renderLine(check, (text) => text))
   const others = [rest(checks.length), note].filter((text) => text !== null)
   return [
-    { type: 'header', text: plain(headline) },
+    { type: 'header', text: plain(`${MARKS[tone]} ${headline}`) },
     ...fill(lines, SLACK_LIMITS.section).map((text): Block => ({ type: 'section', text: plain(text) })),
     ...(others.length === 0 ? [] : [{ type: 'section', text: plain(others.join('\n')) } as const]),
     { type: 'context', elements: [verbatim(`<${link}|All checks>`)] },
   ]
 }
 
-function renderText({ headline, checks, rest, note }: DigestText, link: string): string {
+function renderText({ tone, headline, checks, rest, note }: DigestText, link: string): string {
   const compose = (lines: readonly string[]) =>
-    [headline, ...lines, rest(lines.length), note, `All checks: <${link}>`].filter((line) => line !== null).join('\n')
+    [`${MARKS[tone]} ${headline}`, ...lines, rest(lines.length), note, `All checks: <${link}>`]
+      .filter((line) => line !== null)
+      .join('\n')
   const lines = checks.map((check) => renderLine(check, disarm))
   return composeLines(lines, SLACK_LIMITS.text, compose)
 }

@@ -8,8 +8,9 @@
 
 import type { Event } from '../../../domain/event.ts'
 import { cutEnd, cutStart } from '../cut.ts'
-import { describeEvent, type EventText, type JobOutput } from '../event-text.ts'
+import { ABOUT, describeEvent, type EventText, type JobOutput } from '../event-text.ts'
 import { type Links, linkForPeople, linkToAcknowledge } from '../kind.ts'
+import { MARKS } from '../message-text.ts'
 import { breakFences, disarm, escapePieces, escapeText, escapeUrl } from './escape.ts'
 
 /** UTF-16 units of the escaped text, the strictest count. Slack rejects longer headers and sections, Discord longer texts. */
@@ -48,20 +49,21 @@ interface Content extends EventText {
 
 function renderBlocks(content: Content): Block[] {
   const { name, change, reason, facts, output, description, location, link, acknowledge } = content
+  const mark = `${MARKS[content.tone]} `
   // A header that is too long loses the end of the name, never the change.
-  const header = cutEnd(escapePieces(name), SLACK_LIMITS.header - change.length) + change
+  const header = mark + cutEnd(escapePieces(name), SLACK_LIMITS.header - mark.length - change.length) + change
   const blocks: Block[] = [
     { type: 'header', text: plain(header) },
     { type: 'section', text: plain(escapeText([reason, ...facts].join('\n'))) },
   ]
   if (output !== null) blocks.push({ type: 'section', text: verbatim(renderOutput(output, SLACK_LIMITS.section)) })
   if (description !== null)
-    blocks.push({ type: 'section', text: plain(cutEnd(escapePieces(description), SLACK_LIMITS.section)) })
+    blocks.push({ type: 'section', text: plain(ABOUT_LINE + cutEnd(escapePieces(description), MAX_SECTION)) })
   if (link !== null && location !== null)
     blocks.push({
       type: 'context',
       elements: [
-        verbatim(`<${link}|Check>`),
+        verbatim(`<${link}|Open the check>`),
         ...(acknowledge === null ? [] : [verbatim(`<${acknowledge}|I have it>`)]),
         plain(escapeText(location)),
       ],
@@ -74,16 +76,19 @@ export const verbatim = (text: string): Text => ({ type: 'mrkdwn', text, verbati
 
 function renderText(content: Content): string {
   const { name, change, reason, facts, output, description, location, link, acknowledge } = content
-  const lines = [escapeText(disarm(name)) + change, ...[reason, ...facts].map((line) => escapeText(disarm(line)))]
+  const headline = `${MARKS[content.tone]} ${escapeText(disarm(name))}${change}`
+  const lines = [headline, ...[reason, ...facts].map((line) => escapeText(disarm(line)))]
   if (link !== null && location !== null) lines.push(`${escapeText(disarm(location))}: <${link}>`)
   if (acknowledge !== null) lines.push(`I have it: <${acknowledge}>`)
-  if (description !== null) lines.push(cutEnd(escapePieces(disarm(description)), MAX_DESCRIPTION))
+  if (description !== null) lines.push(ABOUT_LINE + cutEnd(escapePieces(disarm(description)), MAX_DESCRIPTION))
   const text = lines.join('\n')
   if (output === null) return text
   const room = SLACK_LIMITS.text - text.length - 1
   return room < MIN_OUTPUT ? text : `${text}\n${renderOutput(output, room)}`
 }
 
+const ABOUT_LINE = `${ABOUT}:\n`
+const MAX_SECTION = SLACK_LIMITS.section - ABOUT_LINE.length
 /** In `text`, whose rest the output needs. */
 const MAX_DESCRIPTION = 500
 /** A title, the fences and a few words. */

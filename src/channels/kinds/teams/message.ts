@@ -7,7 +7,7 @@
 import type { Digest } from '../../../domain/digest.ts'
 import type { Event } from '../../../domain/event.ts'
 import { describeDigest } from '../digest-text.ts'
-import { describeEvent, type EventText, type Tone } from '../event-text.ts'
+import { ABOUT, describeEvent, type EventText, type Tone } from '../event-text.ts'
 import { cutLine, fitLines, fitWords, isText } from '../fit.ts'
 import { type Links, type Place, placesOf } from '../kind.ts'
 
@@ -50,7 +50,7 @@ function renderWords({ tone, headline, reason, facts, location, output, descript
     block(reason),
     ...(details === '' ? [] : [block(details, { isSubtle: true })]),
     ...(output === null ? [] : [block(`${output.title}:`), block(output.text, { fontType: 'Monospace' })]),
-    ...(description === null ? [] : [block(description)]),
+    ...(description === null ? [] : [block(`${ABOUT}:`), block(description)]),
   ]
 }
 
