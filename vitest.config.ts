@@ -9,11 +9,12 @@ import { KILLS } from './test/crash/kills.ts'
 const patient = { testTimeout: 120_000, hookTimeout: 120_000, expect: { poll: { timeout: 45_000 } } }
 /**
  * A lane for each kind of need. The lanes run one after the other, so that a load test never slows another lane's clock
- * down; but db runs beside http, and operator, which waits for back-offs, beside process, which waits for services. unit needs nothing. The other lanes get a real PostgreSQL from test/support/postgres-setup.ts;
- * operator has a fake API server besides, cluster and chart get a real Kubernetes control plane, from
- * test/support/cluster-setup.ts. e2e has a whole node. clients installs tools of npm, PyPI, Go and, where cargo is,
- * crates.io; browser looks at the dashboard in a Chromium. process is short; what kills, holds up and restarts for
- * minutes is in crash.
+ * down; but db runs beside http, and operator, which waits for back-offs, beside process, which waits for services.
+ * unit needs nothing. The other lanes get a real PostgreSQL from test/support/postgres-setup.ts; operator has a fake
+ * API server besides, cluster and chart get a real Kubernetes control plane, from test/support/cluster-setup.ts. e2e
+ * has a whole node. clients installs tools of npm, PyPI, Go and, where cargo is, crates.io; browser looks at the
+ * dashboard in a Chromium, once with a control plane of its own. process is short; what kills, holds up and restarts
+ * for minutes is in crash.
  */
 const lane = (name: string, order: number, extra: object = {}) => ({
   test: { name, include: [`test/${name}/**/*.test.ts`], sequence: { groupOrder: order }, ...patient, ...extra },

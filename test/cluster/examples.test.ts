@@ -19,7 +19,8 @@ import { eventually } from '../support/until.ts'
 
 const FOLDER = new URL('../../manifests/examples/', import.meta.url).pathname
 const DEMO = new URL('../../manifests/demo/cronjobs.yaml', import.meta.url).pathname
-const CRD = new URL('../../crds/heartbeatchecks.yaml', import.meta.url).pathname
+const CRDS = new URL('../../crds/', import.meta.url).pathname
+const README = new URL('../../manifests/README.md', import.meta.url).pathname
 
 interface CronJob {
   readonly metadata: { readonly name: string }
@@ -38,10 +39,13 @@ interface Container {
   readonly args: readonly [string]
 }
 
-const examples = readdirSync(FOLDER).map((file) => {
+const files = readdirSync(FOLDER)
+/** A job with its check; the other examples have no job. */
+const examples = files.flatMap((file) => {
   const [check, cronJob, ...more] = parseAllDocuments(readFileSync(FOLDER + file, 'utf8')).map((document) =>
     document.toJS(),
   )
+  if (cronJob?.kind !== 'CronJob') return []
   expect(more).toEqual([])
   return { file, check: check as HeartbeatCheck, cronJob: cronJob as CronJob }
 })
@@ -50,13 +54,10 @@ const containerOf = ({ cronJob }: (typeof examples)[number]) =>
 
 describe('the examples', () => {
   it('are those that manifests/README.md names', () => {
-    expect(examples.map(({ file }) => file)).toEqual([
-      'error-text.yaml',
-      'every-minute.yaml',
-      'exit-code.yaml',
-      'max-runtime.yaml',
-      'nightly-backup.yaml',
-    ])
+    const [, table] = readFileSync(README, 'utf8').split('| Example |')
+    const named = [...table!.matchAll(/^\| `([\w-]+\.yaml)` \|/gm)].map(([, file]) => file)
+    expect(named.sort()).toEqual(files)
+    expect(examples).toHaveLength(5)
   })
 
   it.each(examples)('$file: its check expects the job when the CronJob runs it', (example) => {
@@ -102,14 +103,14 @@ describe('on an API server that has never seen us', () => {
       printed += await kubectl(verb!, ...(verb === 'apply' ? strictly : []), ...args)
     }
     expect(printed).toContain('heartbeatcheck.heartbeat-operator.io/nightly-backup created')
-    // From then on in one line.
-    const again = await kubectl('apply', ...strictly, '-f', CRD, '-f', FOLDER)
+    // From then on in one line. kubectl says of each `stringData` that it is configured.
+    const again = await kubectl('apply', ...strictly, '-f', CRDS, '-f', FOLDER)
     expect(
       again
         .trim()
         .split('\n')
         .filter((line) => !line.endsWith(' unchanged')),
-    ).toEqual([])
+    ).toEqual(['secret/team-chat configured'])
     const [, row] = (await kubectl('get', 'hbc', 'nightly-backup')).split('\n')
     expect(row).toMatch(/^nightly-backup +\d+s/)
   })

@@ -85,7 +85,7 @@ export async function openWorkplace(cluster: TestCluster, annotations?: Record<s
 }
 
 /** `kind`: of the resources, which have at least the conditions of a HeartbeatCheck. */
-export function workIn(cluster: TestCluster, namespace: string, kind = 'HeartbeatCheck'): Workplace {
+export function workIn(cluster: Pick<TestCluster, 'api'>, namespace: string, kind = 'HeartbeatCheck'): Workplace {
   const checks = `${GROUP}/namespaces/${namespace}/${kind.toLowerCase()}s`
   const core = `/api/v1/namespaces/${namespace}`
   const pathOf = (name: string) => `${checks}/${name}`

@@ -66,6 +66,7 @@ describe('/deliveries', () => {
     const check = await makeDown()
     const [{ id }] = await listed()
     const { text } = await reader.get('/deliveries?status=suppressed')
+    expect(text).toContain('sent, waiting, or not sent, and why')
     expect(rowOf(text, id)).toMatch(/Not sent.*the channel was muted/s)
     expect((await reader.get(`/checks/${check}`)).text).toMatch(/Not sent.*the channel was muted/s)
     await set(id, `reason = 'flapping', cause = null`)

@@ -58,7 +58,7 @@ async function showDeliveries({ context, caller, query, now }: Request): Promise
   ])
   const back = to({ ...filters, cursor })
   const main = html`<h1>Deliveries</h1>
-<p class="muted">Each event that was sent, or waits to be sent, to a channel. The newest are first.</p>
+<p class="muted">Each event that a channel wants: sent, waiting, or not sent, and why. The newest are first.</p>
 ${filterForm(filters, channels, checkName, caller.scope)}
 ${rows.length === 0 ? empty(filters, cursor) : await deliveryList(rows, { context, caller, now, back })}
 ${pager('/deliveries', { ...filters, cursor }, next && `deliveries.${encodeCursor(next)}`, BY_TIME)}`
