@@ -1,4 +1,4 @@
-import { audited } from '../audit/audited.ts'
+import { type Audited, audited } from '../audit/audited.ts'
 import type { Principal } from '../domain/access.ts'
 import { type ChannelKind, MAX_CHANNELS, standardEventsOf } from '../domain/channel.ts'
 import { AppError, notFound } from '../domain/errors.ts'
@@ -30,12 +30,21 @@ export interface NewChannel {
   readonly afterSeconds?: number
 }
 
+/** `secret`: the signing secret of a webhook, not shown again. */
+export type CreatedChannel = ChannelRecord & { readonly secret: string | null }
+
 /**
- * `secret`: the signing secret of a webhook, not shown again. Throws AppError `not_found` for a project that is not the
+ * Throws AppError `not_found` for a project that is not the
  * caller's, `conflict` for an id that exists, and when the project, or the organization itself, has MAX_CHANNELS
  * channels, `invalid_request` for a URL with hidden parts or with an address that channels may not reach.
  */
-export async function createChannel(
+export function createChannel(context: ChannelContext, by: Principal, given: NewChannel): Promise<CreatedChannel> {
+  return audited(context, by, (tx) => addChannel(tx, context, by, given))
+}
+
+/** The same in a transaction of the caller's. */
+export async function addChannel(
+  tx: Queryable,
   context: ChannelContext,
   by: Principal,
   {
@@ -48,7 +57,7 @@ export async function createChannel(
     muted = false,
     afterSeconds = 0,
   }: NewChannel,
-): Promise<ChannelRecord & { readonly secret: string | null }> {
+): Promise<Audited<CreatedChannel>> {
   const { clock, sealer, reach } = context
   const { organizationId } = by
   const projectId = given ?? by.projectId
@@ -58,19 +67,15 @@ export async function createChannel(
   assertReachable(kind, settings, reach)
   const shared = { id, organizationId, projectId, kind, name, muted, afterSeconds, createdAt }
   const row: ChannelRow = { ...shared, eventTypes: events, ...sealer.seal(id, settings) }
-  await audited(context, by, async (tx) => {
-    // Each creation takes this lock, so that the count stays true until the insert.
-    await lockOrganization(tx, organizationId)
-    if (projectId !== null && !(await hasProject(tx, by, projectId, 'keep'))) throw notFound('project')
-    await assertRoom(tx, organizationId, projectId)
-    if (!(await insertChannel(tx, row))) throw new AppError('conflict', { why: 'channel_made' })
-    if (afterSeconds > 0) await wakeServed(tx, id, createdAt)
-    return { result: undefined, acts: [actOn(row, 'channel.created')] }
-  })
-  return {
-    ...toRecord({ ...row, resource: null }, context),
-    secret: KINDS[kind].config.secret?.newest(settings) ?? null,
-  }
+  // Each creation takes this lock, so that the count stays true until the insert.
+  await lockOrganization(tx, organizationId)
+  if (projectId !== null && !(await hasProject(tx, by, projectId, 'keep'))) throw notFound('project')
+  await assertRoom(tx, organizationId, projectId)
+  if (!(await insertChannel(tx, row))) throw new AppError('conflict', { why: 'channel_made' })
+  if (afterSeconds > 0) await wakeServed(tx, id, createdAt)
+  const secret = KINDS[kind].config.secret?.newest(settings) ?? null
+  const result = { ...toRecord({ ...row, resource: null }, context), secret }
+  return { result, acts: [actOn(row, 'channel.created')] }
 }
 
 /** The transaction holds the organization's lock. Throws AppError `conflict` when no channel can be added to the project (null: to the organization). */

@@ -1,5 +1,6 @@
-import { audited } from '../audit/audited.ts'
+import { type Audited, audited } from '../audit/audited.ts'
 import type { Principal, Tenant } from '../domain/access.ts'
+import type { Act } from '../domain/audit.ts'
 import { AppError } from '../domain/errors.ts'
 import type { Context } from '../store/context.ts'
 import { type ChannelRow, deleteChannel } from '../store/outbox/channels.ts'
@@ -22,7 +23,18 @@ export async function removeChannel(
 ): Promise<void> {
   // Before any check is locked: the channel can be another tenant's.
   await context.database.transaction((tx) => assertRemovable(tx, by, id, force))
-  while (!(await removeIfUnchosen(context, by, id, force)));
+  while (!(await audited(context, by, (tx) => removeIfUnchosen(tx, by, id, force))));
+}
+
+/**
+ * The same with `force`, in a transaction of the caller's, which has locked no check and no channel yet. It may lose a
+ * race against a check that chooses the channel, and then runs again.
+ */
+export async function dropChannel(tx: Queryable, by: Principal, id: string): Promise<readonly Act[]> {
+  for (;;) {
+    const { result, acts } = await removeIfUnchosen(tx, by, id, true)
+    if (result) return acts
+  }
 }
 
 /** How many checks notify this channel and no other one. Throws AppError `not_found`. */
@@ -40,13 +52,11 @@ async function assertRemovable(tx: Queryable, by: Principal, id: string, force: 
 }
 
 /** False while checks are left that chose it. */
-function removeIfUnchosen(context: Context, by: Principal, id: string, force: boolean): Promise<boolean> {
-  return audited(context, by, async (tx) => {
-    const keys = await lockChoosers(tx, [id])
-    const channel = await assertRemovable(tx, by, id, force)
-    await unchoose(tx, [id], keys)
-    if (await hasChoosers(tx, id)) return { result: false, acts: [] }
-    await deleteChannel(tx, id)
-    return { result: true, acts: [actOn(channel, 'channel.removed')] }
-  })
+async function removeIfUnchosen(tx: Queryable, by: Principal, id: string, force: boolean): Promise<Audited<boolean>> {
+  const keys = await lockChoosers(tx, [id])
+  const channel = await assertRemovable(tx, by, id, force)
+  await unchoose(tx, [id], keys)
+  if (await hasChoosers(tx, id)) return { result: false, acts: [] }
+  await deleteChannel(tx, id)
+  return { result: true, acts: [actOn(channel, 'channel.removed')] }
 }

@@ -1,5 +1,5 @@
 import { isDeepStrictEqual } from 'node:util'
-import { audited } from '../audit/audited.ts'
+import { type Audited, audited } from '../audit/audited.ts'
 import type { Principal } from '../domain/access.ts'
 import { changedFields } from '../domain/audit.ts'
 import { type ChannelKind, WITHDRAWN } from '../domain/channel.ts'
@@ -46,34 +46,43 @@ export function updateChannel(
   id: string,
   update: ChannelUpdate,
 ): Promise<ChannelRecord> {
-  return audited(context, by, async (tx) => {
-    // Its channels are counted.
-    if (update.projectId !== undefined) await lockOrganization(tx, by.organizationId)
-    // Project before channel: the removal of a project locks them in this order, too.
-    if (typeof update.projectId === 'string' && !(await hasProject(tx, by, update.projectId, 'keep')))
-      throw notFound('project')
-    const stored = await lockForChange(tx, by, id)
-    if (update.kind !== undefined && update.kind !== stored.kind) throw otherKind(stored.kind)
-    if (update.projectId === null && by.projectId !== null)
-      throw new AppError('forbidden', { why: 'key_bound', asked: 'make a channel serve the whole organization' })
-    const { name = stored.name, projectId = stored.projectId, events: eventTypes = stored.eventTypes } = update
-    const { muted = stored.muted, afterSeconds = stored.afterSeconds } = update
-    if (projectId !== stored.projectId) {
-      if (projectId !== null) await assertUnchosenElsewhere(tx, id, projectId)
-      await assertRoom(tx, by.organizationId, projectId)
-    }
-    const { sealed, isChanged } = reseal(stored, update, context)
-    const row = { ...stored, ...sealed, name, projectId, eventTypes, muted, afterSeconds }
-    await saveChannel(tx, row)
-    if (update.muted === true) await failPending(tx, id, WITHDRAWN.muted)
-    else if (projectId !== null && projectId !== stored.projectId) await failPending(tx, id, WITHDRAWN.moved, projectId)
-    const result = toRecord(row, context)
-    const fields = ['name', 'projectId', 'events', 'muted', 'afterSeconds'] as const
-    const changed = changedFields(toRecord(stored, context), result, fields)
-    if (isChanged) changed.push('config')
-    if (afterSeconds > 0 && changed.length > 0) await wakeServed(tx, id, context.clock.now())
-    return { result, acts: changed.length === 0 ? [] : [actOn(row, 'channel.changed', { changed })] }
-  })
+  return audited(context, by, (tx) => changeChannel(tx, context, by, id, update))
+}
+
+/** The same in a transaction of the caller's. */
+export async function changeChannel(
+  tx: Queryable,
+  context: ChannelContext,
+  by: Principal,
+  id: string,
+  update: ChannelUpdate,
+): Promise<Audited<ChannelRecord>> {
+  // Its channels are counted.
+  if (update.projectId !== undefined) await lockOrganization(tx, by.organizationId)
+  // Project before channel: the removal of a project locks them in this order, too.
+  if (typeof update.projectId === 'string' && !(await hasProject(tx, by, update.projectId, 'keep')))
+    throw notFound('project')
+  const stored = await lockForChange(tx, by, id)
+  if (update.kind !== undefined && update.kind !== stored.kind) throw otherKind(stored.kind)
+  if (update.projectId === null && by.projectId !== null)
+    throw new AppError('forbidden', { why: 'key_bound', asked: 'make a channel serve the whole organization' })
+  const { name = stored.name, projectId = stored.projectId, events: eventTypes = stored.eventTypes } = update
+  const { muted = stored.muted, afterSeconds = stored.afterSeconds } = update
+  if (projectId !== stored.projectId) {
+    if (projectId !== null) await assertUnchosenElsewhere(tx, id, projectId)
+    await assertRoom(tx, by.organizationId, projectId)
+  }
+  const { sealed, isChanged } = reseal(stored, update, context)
+  const row = { ...stored, ...sealed, name, projectId, eventTypes, muted, afterSeconds }
+  await saveChannel(tx, row)
+  if (update.muted === true) await failPending(tx, id, WITHDRAWN.muted)
+  else if (projectId !== null && projectId !== stored.projectId) await failPending(tx, id, WITHDRAWN.moved, projectId)
+  const result = toRecord(row, context)
+  const fields = ['name', 'projectId', 'events', 'muted', 'afterSeconds'] as const
+  const changed = changedFields(toRecord(stored, context), result, fields)
+  if (isChanged) changed.push('config')
+  if (afterSeconds > 0 && changed.length > 0) await wakeServed(tx, id, context.clock.now())
+  return { result, acts: changed.length === 0 ? [] : [actOn(row, 'channel.changed', { changed })] }
 }
 
 /** Checks of other projects would be left without it. The lock of the channel keeps further ones from choosing it. */

@@ -9,17 +9,6 @@ import { isText } from './fit.ts'
 /** Before a headline where there are no colours. */
 export const MARKS: Readonly<Record<Tone, string>> = { failure: '🔴', warning: '🟡', success: '🟢', info: '🔵' }
 
-/** What chats make links and mentions of: `@name`, `#room`, `$USD`, `/command`, `https://`, `example.com`, `+1202`. */
-const LINKED = /[@#$](?=[\p{L}\p{N}_])|(?<![\p{L}\p{N}_/])\/(?=[\p{L}\p{N}_])|:(?=\/\/)|\.(?=[\p{L}\p{N}])|\+(?=\d)/gu
-
-/**
- * With a zero-width space in what a chat would make a link or a mention of: names, and reasons that quote a cluster,
- * are untrusted.
- */
-export function disarm(text: string): string {
-  return text.replace(LINKED, '$&\u200b')
-}
-
 const ESCAPES: Readonly<Record<string, string>> = { '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;' }
 
 export const escapeHtml = (text: string) => text.replace(/[&<>"]/g, (character) => ESCAPES[character]!)

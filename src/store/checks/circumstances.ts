@@ -97,20 +97,23 @@ export async function wakeSilenced(tx: Queryable, silenceId: string, now: Instan
 }
 
 /**
- * Checks whose tags, dependencies or channels have changed are evaluated at once, if they are held or have an incident.
- * The transaction has locked their rows.
+ * Checks whose tags, dependencies or channels have changed are evaluated at once, if they are held or have an incident;
+ * its escalation as for `wakeServed`. The transaction has locked their rows.
  */
 export async function wakeHeld(tx: Queryable, keys: readonly number[]): Promise<void> {
-  const text = `update check_states set wake_at = now()
+  const text = `update check_states set wake_at = now(), escalation = null
     where check_key = any($1::int8[]) and (hold is not null or incident_since is not null)`
   await tx.query(text, [keys])
 }
 
-/** The checks that a channel serves and recipients know as down are evaluated at once. Locked rows: as for silences. */
+/**
+ * The checks that a channel serves and recipients know as down are evaluated at once. Locked rows: as for silences. Their
+ * escalation begins anew: the channel may want what others were sent before. No channel is sent it twice (`insertEvents`).
+ */
 export async function wakeServed(tx: Queryable, channelId: string, now: Instant): Promise<void> {
   const held = `t.status = ${STATUSES.indexOf('down')} and t.incident_since is not null and t.notified is null
     and t.check_key in (select t.key from ${SERVED} join channels c on ${SERVES} where c.id = $1)`
-  await tx.query(wake('wake_served', held, channelId, now))
+  await tx.query(wake('wake_served', held, channelId, now, ', escalation = null'))
 }
 
 /** The checks that are held because these were down are evaluated at once. Locked rows: as for silences. */
@@ -120,10 +123,10 @@ export function wakeDependents(keys: readonly number[], now: Instant): Statement
   return wake('wake_dependents', held, keys, now)
 }
 
-function wake(name: string, held: string, of: unknown, now: Instant): Statement {
+function wake(name: string, held: string, of: unknown, now: Instant, also = ''): Statement {
   return {
     name,
-    text: `update check_states s set wake_at = least(s.wake_at, $2::timestamptz) where s.check_key in (
+    text: `update check_states s set wake_at = least(s.wake_at, $2::timestamptz)${also} where s.check_key in (
       select t.check_key from check_states t where ${held} for no key update of t skip locked)`,
     values: [of, timestamp(now)],
   }

@@ -118,7 +118,8 @@ export function insertEvents(events: readonly NewEvent[]): Statement {
       insert into events (id, check_key, flip_id, type, data, created_at, subject, last_ping, last_body)
       select event_id, check_key, flip_id, type, jsonb_strip_nulls(jsonb_build_object('detail', detail, 'usual_ms', usual_ms)) || data,
         at, subject, last_ping, last_body
-      from described where suppressed is null and type <> 'check.acknowledged' or event_id in (select event_id from made)`,
+      from described where suppressed is null and type <> 'check.acknowledged' and not data ? 'escalated'
+        or event_id in (select event_id from made)`,
     values: [
       uuidArray(events.map((event) => event.id)),
       int8Array(events.map((event) => event.key)),

@@ -280,6 +280,62 @@ describe('while the incident is open', () => {
     expect((await got(id)).slice(2)).toEqual(['down escalated'])
   })
 
+  describe('and others were sent it before', () => {
+    let notified: string
+    beforeEach(async () => {
+      notified = await fixture.addChannel(IN_30_MIN)
+    })
+
+    it('a channel whose time is lowered is sent it at once, and the end, and no other one is sent it again', async () => {
+      const { id } = await createChannel(channelContext(), fixture.tenant(), { ...SLACK, afterSeconds: 86_400 })
+      await fixture.ping(check, FAILED)
+      await pass(HOUR)
+      await updateChannel(channelContext(), fixture.tenant(), id, { afterSeconds: 600 })
+      await pass(0)
+      expect([await got(notified), await got(id)]).toEqual([['down escalated'], ['down escalated']])
+      await fixture.ping(check)
+      for (const one of [notified, id]) expect(await got(one)).toEqual(['down escalated', 'up'])
+      expect(await got(first)).toEqual(['down', 'up'])
+    })
+
+    it('a channel whose time is lowered while the incident is in a hand is not sent the end alone', async () => {
+      const { id } = await createChannel(channelContext(), fixture.tenant(), { ...SLACK, afterSeconds: 86_400 })
+      await fixture.ping(check, FAILED)
+      await pass(HOUR)
+      await acknowledgeCheck(context(), fixture.tenant(), check.id)
+      await updateChannel(channelContext(), fixture.tenant(), id, { afterSeconds: 600 })
+      await pass(0)
+      await fixture.ping(check)
+      expect(await got(id)).toEqual(['up not sent: escalation'])
+      expect(await got(notified)).toEqual(['down escalated', 'up'])
+    })
+
+    it('a channel that is made, or that the check chooses, is sent it too', async () => {
+      const unchosen = await fixture.addChannel({ afterSeconds: 600 })
+      await fixture.database.query('update checks set channels = $1', [[first, notified]])
+      await fixture.ping(check, FAILED)
+      await pass(HOUR)
+      const clockedContext = { ...context(), database: clocked.replicas[0] }
+      await updateCheck(clockedContext, fixture.tenant(), check.id, { channels: [first, notified, unchosen] })
+      await pass(0)
+      expect([await got(notified), await got(unchosen)]).toEqual([['down escalated'], ['down escalated']])
+      await fixture.database.query('update checks set channels = null')
+      const { id } = await createChannel(channelContext(), fixture.tenant(), { ...SLACK, afterSeconds: 600 })
+      await pass(0)
+      expect(await got(id)).toEqual(['down escalated'])
+    })
+
+    it('a change of a channel that was sent it adds no event', async () => {
+      await fixture.ping(check, FAILED)
+      await pass(HOUR)
+      const count = async () => (await fixture.database.query('select from events')).rowCount
+      const before = await count()
+      await updateChannel(channelContext(), fixture.tenant(), notified, { name: 'Other' })
+      await pass(HOUR)
+      expect(await count()).toBe(before)
+    })
+  })
+
   it('a check that depends on one that is down is not escalated until that one is up', async () => {
     const second = await fixture.addChannel(IN_30_MIN)
     const database = await fixture.addCheck({ spec: { periodSeconds: 2_592_000 } })

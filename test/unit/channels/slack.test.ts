@@ -79,7 +79,7 @@ describe('a message to Slack', () => {
       'Usual duration: 12 min 34 s',
       `Project shop: <${LINK}>`,
       'About this check:',
-      'Runbook: see &lt;\u200bhttps:\u200b//wiki.example.com|the wiki&gt;',
+      'Runbook: see &lt;\u200bhttps:\u200b//wiki.\u200bexample.\u200bcom|the wiki&gt;',
     ])
     expect(textsOf(event).slice(1, 3)).toEqual([
       'No ping came in time: it was due at 2026-11-21 03:00:00 UTC\nLast success: 2026-11-20 03:00:05 UTC\nUsual duration: 12 min 34 s',

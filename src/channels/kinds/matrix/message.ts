@@ -6,10 +6,11 @@
 import type { Digest } from '../../../domain/digest.ts'
 import type { Event } from '../../../domain/event.ts'
 import { describeDigest } from '../digest-text.ts'
+import { disarm } from '../disarm.ts'
 import { describeEvent, type EventText } from '../event-text.ts'
 import { cutLine, fitWords, isText } from '../fit.ts'
 import { type Links, type Place, placesOf } from '../kind.ts'
-import { type Block, blocksOf, disarm, escapeHtml, linesOf, MARKS } from '../message-text.ts'
+import { type Block, blocksOf, escapeHtml, linesOf, MARKS } from '../message-text.ts'
 
 /**
  * Bytes of the content in JSON. An event has at most 65,536 ("Size limits"), with what the homeserver adds: signatures,

@@ -6,9 +6,10 @@
 import type { Digest } from '../../../domain/digest.ts'
 import { composeLines, cutEnd } from '../cut.ts'
 import { type CheckLine, type DigestText, describeDigest } from '../digest-text.ts'
+import { disarm } from '../disarm.ts'
 import type { Links } from '../kind.ts'
 import { MARKS } from '../message-text.ts'
-import { disarm, escapePieces, escapeText, escapeUrl } from './escape.ts'
+import { escapePieces, escapeText, escapeUrl } from './escape.ts'
 import { type Block, plain, SLACK_LIMITS, type SlackMessage, verbatim } from './message.ts'
 
 /**

@@ -8,10 +8,11 @@
 
 import type { Event } from '../../../domain/event.ts'
 import { cutEnd, cutStart } from '../cut.ts'
+import { breakFences, disarm } from '../disarm.ts'
 import { ABOUT, describeEvent, type EventText, type JobOutput } from '../event-text.ts'
 import { type Links, linkForPeople, linkToAcknowledge } from '../kind.ts'
 import { MARKS } from '../message-text.ts'
-import { breakFences, disarm, escapePieces, escapeText, escapeUrl } from './escape.ts'
+import { escapePieces, escapeText, escapeUrl } from './escape.ts'
 
 /** UTF-16 units of the escaped text, the strictest count. Slack rejects longer headers and sections, Discord longer texts. */
 export const SLACK_LIMITS = { header: 150, section: 3_000, text: 2_000 } as const

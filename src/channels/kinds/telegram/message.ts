@@ -7,10 +7,11 @@
 import type { Digest } from '../../../domain/digest.ts'
 import type { Event } from '../../../domain/event.ts'
 import { describeDigest } from '../digest-text.ts'
+import { disarm } from '../disarm.ts'
 import { describeEvent, type EventText } from '../event-text.ts'
 import { cutLine, fitLines, fitWords, isText } from '../fit.ts'
 import { type Links, placesOf } from '../kind.ts'
-import { blocksOf, disarm, escapeHtml, linesOf, MARKS } from '../message-text.ts'
+import { blocksOf, escapeHtml, linesOf, MARKS } from '../message-text.ts'
 import type { TelegramSettings } from './config.ts'
 
 /**
