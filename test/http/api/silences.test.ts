@@ -44,6 +44,7 @@ describe('a silence', () => {
       duration_seconds: null,
       comment: 'The disks are replaced',
       by: { kind: 'api_key', id: expect.any(String), name: 'write' },
+      managed_by: 'api',
       created_at: expect.stringMatching(/Z$/),
       active: true,
       active_until: endsAt,

@@ -203,3 +203,32 @@ describe('a check', () => {
     }
   })
 })
+
+it('a silence that a HeartbeatSilence declares names it, and is not deleted here', async () => {
+  const { id } = await make()
+  const hostile = '<script>alert(1)</script>'
+  const declare = (selector: object) =>
+    api.database.query(
+      `update silences set kubernetes_cluster = 'prod', kubernetes_namespace = 'shop', kubernetes_name = $2, selector = $3,
+          created_by = '{"kind": "kubernetes", "id": null, "name": "prod"}' where id = $1`,
+      [id, hostile, JSON.stringify(selector)],
+    )
+  await declare([{ key: 'team', operator: 'In', values: ['<b>'] }])
+  const path = `/silences/${id}`
+  const { text } = await writer.get(path)
+  expect(text).toContain('the HeartbeatSilence')
+  expect(text).not.toContain(hostile)
+  expect(readText(text)).toContain(`shop/${hostile}`)
+  expect(readText(text)).toContain('HeartbeatChecks of the namespace shop with the labels team=<b>')
+  expect(text).not.toContain(`${path}/delete`)
+  for (const response of [await writer.get(`${path}/delete`), await writer.post(`${path}/delete`)])
+    expect(response.status).toBe(409)
+  expect(await list()).toMatchObject([
+    {
+      managed_by: 'kubernetes',
+      kubernetes: { cluster: 'prod', namespace: 'shop', name: hostile, check_selector: 'team=<b>' },
+    },
+  ])
+  await declare([])
+  expect(readText((await reader.get('/silences')).text)).toContain('all HeartbeatChecks of the namespace shop')
+})
