@@ -1,6 +1,6 @@
 /** HeartbeatSilences: which checks they keep quiet, until when, and what people see. */
 
-import { describe, expect, it } from 'vitest'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { toTime } from '../../src/kubernetes/objects.ts'
 import { newId } from '../../src/runtime/ids.ts'
 import { MAX_SILENCES } from '../../src/silences/create-silence.ts'
@@ -52,32 +52,6 @@ describe('a HeartbeatSilence', () => {
     expect((await own.checkOf('a')).project_id).not.toBe((await own.silenceOf('all')).project_id)
     expect((await own.sent('a'))[0]).toMatch(/^check.down: suppressed/)
     await eventually('the other one is delivered', async () => (await place.sent('a'))[0] === 'check.down: delivered')
-  })
-
-  it('ends by the clock: what is down is notified, and the resource stays', async () => {
-    await place.checks.makeReady('backup')
-    await place.makeReady('short', { endsAt: atIn(4), comment: 'Short' })
-    await place.fail('backup')
-    expect((await place.sent('backup'))[0]).toMatch(/^check.down: suppressed/)
-    await eventually('it is notified', async () => (await place.sent('backup')).includes('check.down: delivered'))
-    await eventually('the status says so', async () => (await place.condition('short', 'Active'))?.status === 'False')
-    expect(await place.condition('short', 'Active')).toMatchObject({ reason: 'Ended' })
-    expect(await place.condition('short', 'Ready')).toMatchObject({ status: 'True' })
-    expect(await place.statusOf('short')).not.toHaveProperty('activeUntil')
-  })
-
-  it('is planned until it begins', async () => {
-    await place.makeReady('sundays', SUNDAYS)
-    const { nextStartTime } = await place.statusOf('sundays')
-    expect(new Date(nextStartTime!).getUTCDay()).toBe(0)
-    expect(await place.condition('sundays', 'Active')).toMatchObject({
-      status: 'False',
-      reason: 'Planned',
-      message: `it begins at ${nextStartTime}`,
-    })
-    await place.makeReady('soon', { startsAt: atIn(3), endsAt: atIn(600), comment: 'Soon' })
-    expect(await place.condition('soon', 'Active')).toMatchObject({ reason: 'Planned' })
-    await eventually('it holds', async () => (await place.condition('soon', 'Active'))?.status === 'True')
   })
 
   it('is no silence when it was over before it was applied', async () => {
@@ -151,15 +125,6 @@ describe('a HeartbeatSilence', () => {
     await eventually('it is gone', async () => (await t.app.call('GET', `/silences/${silenceId}`)).status === 404)
   })
 
-  it('is made again when the database has lost its silence', async () => {
-    await t.restart({ resyncMs: 3_600_000 })
-    await place.makeReady('sundays', SUNDAYS)
-    const { silenceId } = await place.statusOf('sundays')
-    await t.sql('delete from silences where id = $1', silenceId)
-    await eventually('it has another', async () => (await place.statusOf('sundays')).silenceId !== silenceId)
-    await t.restart()
-  })
-
   it('goes when another installation shows a silence of its own, and not before', async () => {
     await place.makeReady('sundays', SUNDAYS)
     const { silenceId } = await place.statusOf('sundays')
@@ -169,6 +134,52 @@ describe('a HeartbeatSilence', () => {
     expect((await t.app.call('GET', `/silences/${silenceId}`)).status).toBe(200)
     await write({ silenceId: '01999999-9999-7999-8999-999999999999' })
     await eventually('it is gone', async () => (await t.app.call('GET', `/silences/${silenceId}`)).status === 404)
+  })
+})
+
+describe('without a resync, a HeartbeatSilence', () => {
+  beforeAll(() => t.restart({ resyncMs: 3_600_000 }))
+  afterAll(() => t.restart())
+
+  it('ends by the clock: what is down is notified, and the resource stays', async () => {
+    await place.checks.makeReady('backup')
+    await place.makeReady('short', { endsAt: atIn(4), comment: 'Short' })
+    await place.fail('backup')
+    expect((await place.sent('backup'))[0]).toMatch(/^check.down: suppressed/)
+    await eventually('it is notified', async () => (await place.sent('backup')).includes('check.down: delivered'))
+    await eventually('the status says so', async () => (await place.condition('short', 'Active'))?.status === 'False')
+    expect(await place.condition('short', 'Active')).toMatchObject({ reason: 'Ended' })
+    expect(await place.condition('short', 'Ready')).toMatchObject({ status: 'True' })
+    expect(await place.statusOf('short')).not.toHaveProperty('activeUntil')
+  })
+
+  it('is planned until it begins', async () => {
+    await place.makeReady('sundays', SUNDAYS)
+    const { nextStartTime } = await place.statusOf('sundays')
+    expect(new Date(nextStartTime!).getUTCDay()).toBe(0)
+    expect(await place.condition('sundays', 'Active')).toMatchObject({
+      status: 'False',
+      reason: 'Planned',
+      message: `it begins at ${nextStartTime}`,
+    })
+    await place.makeReady('soon', { startsAt: atIn(3), endsAt: atIn(600), comment: 'Soon' })
+    expect(await place.condition('soon', 'Active')).toMatchObject({ reason: 'Planned' })
+    await eventually('it holds', async () => (await place.condition('soon', 'Active'))?.status === 'True')
+  })
+
+  it('is made again when the database has lost its silence', async () => {
+    await place.makeReady('sundays', SUNDAYS)
+    const { silenceId } = await place.statusOf('sundays')
+    await t.sql('delete from silences where id = $1', silenceId)
+    await eventually('it has another', async () => (await place.statusOf('sundays')).silenceId !== silenceId)
+  })
+
+  it('has the id of its silence in the status, also where that was another one before', async () => {
+    await place.makeReady('sundays', SUNDAYS)
+    const { silenceId } = await place.statusOf('sundays')
+    const status = { silenceId: '01999999-9999-7999-8999-999999999999' }
+    await t.cluster.api('PATCH', `${place.pathOf('sundays')}/status`, { status })
+    await eventually('it is there again', async () => (await place.statusOf('sundays')).silenceId === silenceId)
   })
 })
 
