@@ -181,3 +181,33 @@ it('a database goes down with ten jobs that need it: one message, and one when a
   await Promise.all(names.map((name) => installed.checks.inState(name, 'up')))
   expect(await arrived()).toMatchObject({ chat: ['🟢 Database is up again'], program: ['check.up database'] })
 })
+
+it('in a weekly maintenance window no message is sent, and at its end one of what is still down', async () => {
+  const { applyUntilReady, kubectl } = installed
+  const example = readExample('weekly-silence.yaml')
+  const { spec } = parseAllDocuments(example)[0]!.toJS()
+  const began = new Date(Date.now() - 3_600_000)
+  const schedule = `${began.getUTCMinutes()} ${began.getUTCHours()} * * ${began.getUTCDay()}`
+  await applyUntilReady(example.replace(spec.schedule, schedule).replace(spec.timeZone, 'Etc/UTC'))
+  await kubectl('wait', '--for=condition=Active', '--timeout=45s', 'hbs/patch-night')
+  const check = (name: string, labels = {}) => ({
+    apiVersion: 'heartbeat-operator.io/v1',
+    kind: 'HeartbeatCheck',
+    metadata: { name, labels },
+    spec: { periodSeconds: 3_600 },
+  })
+  const { matchLabels } = spec.checkSelector
+  const checks = [check('node-1', matchLabels), check('node-2', matchLabels), check('elsewhere')]
+  await applyUntilReady(checks.map((object) => stringify(object)).join('---\n'))
+
+  for (const { metadata } of checks) await send(metadata.name, 'success', 'fail')
+  await send('node-2', 'success')
+  expect(await arrived()).toMatchObject({ chat: ['🔴 elsewhere is down'], program: ['check.down elsewhere'] })
+  const id = await kubectl('get', 'hbs', 'patch-night', '-o', 'jsonpath={.status.silenceId}')
+  const down = { type: 'check.down', reason: 'silenced', cause: { kind: 'silence', id } }
+  expect(await notSent('node-1')).toEqual([down, down])
+
+  await kubectl('delete', 'hbs', 'patch-night')
+  await installed.receiver.waitFor(seen + 2)
+  expect(await arrived()).toMatchObject({ chat: ['🔴 node-1 is down'], program: ['check.down node-1'] })
+})
