@@ -92,11 +92,11 @@ it('a job that fails now and then notifies no one, and alarms once when it fails
   expect(await arrived()).toEqual(NOTHING)
   await send('flaky-sync', 'fail', 'fail')
   expect(await arrived()).toMatchObject({
-    chat: ['Sync with the supplier is down'],
+    chat: ['🔴 Sync with the supplier is down'],
     program: ['check.down flaky-sync'],
   })
   await send('flaky-sync', 'success')
-  expect(await arrived()).toMatchObject({ chat: ['Sync with the supplier is up again'] })
+  expect(await arrived()).toMatchObject({ chat: ['🟢 Sync with the supplier is up again'] })
 })
 
 it('a job that goes up and down all the time is said to flap, once, and then nothing more is sent of it', async () => {
@@ -108,12 +108,12 @@ spec: {periodSeconds: 3600}`)
   await send('export', 'success')
   for (let incident = 1; incident <= 5; incident += 1) {
     await send('export', 'fail')
-    expect(await arrived()).toMatchObject({ chat: ['export is down'], program: ['check.down export'] })
+    expect(await arrived()).toMatchObject({ chat: ['🔴 export is down'], program: ['check.down export'] })
     await send('export', 'success')
-    expect(await arrived()).toMatchObject({ chat: ['export is up again'], program: ['check.up export'] })
+    expect(await arrived()).toMatchObject({ chat: ['🟢 export is up again'], program: ['check.up export'] })
   }
   await send('export', 'fail')
-  expect(await arrived()).toMatchObject({ chat: ['export is flapping'], program: ['check.flapping export'] })
+  expect(await arrived()).toMatchObject({ chat: ['🔴 export is flapping'], program: ['check.flapping export'] })
   await send('export', 'success', 'fail', 'success', 'fail')
   expect(await arrived()).toEqual(NOTHING)
   const up = { type: 'check.up', reason: 'flapping', cause: null }
@@ -125,10 +125,10 @@ it('a backup reminds at each run that fails, until a person presses "I have it" 
   const { applyUntilReady, client, origin, browser, checks } = installed
   await applyUntilReady(readExample('weekly-backup.yaml'))
   await send('weekly-backup', 'success', 'fail')
-  expect(await arrived()).toMatchObject({ chat: ['Weekly backup is down'], program: ['check.down weekly-backup'] })
+  expect(await arrived()).toMatchObject({ chat: ['🔴 Weekly backup is down'], program: ['check.down weekly-backup'] })
   await send('weekly-backup', 'fail')
   const first = await arrived()
-  expect(first).toMatchObject({ chat: ['Weekly backup is still down'], program: ['check.down weekly-backup 1'] })
+  expect(first).toMatchObject({ chat: ['🔴 Weekly backup is still down'], program: ['check.down weekly-backup 1'] })
 
   const [link] = first.links
   await using phone = await openPage(browser, origin, { width: 390, height: 844 })
@@ -150,7 +150,7 @@ it('a backup reminds at each run that fails, until a person presses "I have it" 
   expect(await notSent('weekly-backup')).toEqual([reminder, reminder])
 
   await send('weekly-backup', 'success')
-  expect(await arrived()).toMatchObject({ chat: ['Weekly backup is up again'], program: ['check.up weekly-backup'] })
+  expect(await arrived()).toMatchObject({ chat: ['🟢 Weekly backup is up again'], program: ['check.up weekly-backup'] })
   expect((await fetch(link!)).status, 'the link ends with the incident').toBe(410)
   expect(phone.faults).toEqual([])
   await checks.inState('weekly-backup', 'up')
@@ -171,7 +171,7 @@ it('a database goes down with ten jobs that need it: one message, and one when a
   await send('database', 'fail')
   await Promise.all(names.map((name) => send(name, 'fail')))
   await Promise.all(names.map((name) => installed.checks.inState(name, 'down')))
-  expect(await arrived()).toMatchObject({ chat: ['Database is down'], program: ['check.down database'] })
+  expect(await arrived()).toMatchObject({ chat: ['🔴 Database is down'], program: ['check.down database'] })
   const cause = { kind: 'check', id: await idOf('database') }
   const held = { type: 'check.down', reason: 'dependency', cause }
   for (const name of names) expect(await notSent(name)).toEqual([held, held])
@@ -179,5 +179,35 @@ it('a database goes down with ten jobs that need it: one message, and one when a
   await send('database', 'success')
   await Promise.all(names.map((name) => send(name, 'success')))
   await Promise.all(names.map((name) => installed.checks.inState(name, 'up')))
-  expect(await arrived()).toMatchObject({ chat: ['Database is up again'], program: ['check.up database'] })
+  expect(await arrived()).toMatchObject({ chat: ['🟢 Database is up again'], program: ['check.up database'] })
+})
+
+it('in a weekly maintenance window no message is sent, and at its end one of what is still down', async () => {
+  const { applyUntilReady, kubectl } = installed
+  const example = readExample('weekly-silence.yaml')
+  const { spec } = parseAllDocuments(example)[0]!.toJS()
+  const began = new Date(Date.now() - 3_600_000)
+  const schedule = `${began.getUTCMinutes()} ${began.getUTCHours()} * * ${began.getUTCDay()}`
+  await applyUntilReady(example.replace(spec.schedule, schedule).replace(spec.timeZone, 'Etc/UTC'))
+  await kubectl('wait', '--for=condition=Active', '--timeout=45s', 'hbs/patch-night')
+  const check = (name: string, labels = {}) => ({
+    apiVersion: 'heartbeat-operator.io/v1',
+    kind: 'HeartbeatCheck',
+    metadata: { name, labels },
+    spec: { periodSeconds: 3_600 },
+  })
+  const { matchLabels } = spec.checkSelector
+  const checks = [check('node-1', matchLabels), check('node-2', matchLabels), check('elsewhere')]
+  await applyUntilReady(checks.map((object) => stringify(object)).join('---\n'))
+
+  for (const { metadata } of checks) await send(metadata.name, 'success', 'fail')
+  await send('node-2', 'success')
+  expect(await arrived()).toMatchObject({ chat: ['🔴 elsewhere is down'], program: ['check.down elsewhere'] })
+  const id = await kubectl('get', 'hbs', 'patch-night', '-o', 'jsonpath={.status.silenceId}')
+  const down = { type: 'check.down', reason: 'silenced', cause: { kind: 'silence', id } }
+  expect(await notSent('node-1')).toEqual([down, down])
+
+  await kubectl('delete', 'hbs', 'patch-night')
+  await installed.receiver.waitFor(seen + 2)
+  expect(await arrived()).toMatchObject({ chat: ['🔴 node-1 is down'], program: ['check.down node-1'] })
 })
