@@ -17,10 +17,10 @@ export interface ConfigField {
   readonly label: string
   readonly meaning: string
   /**
-   * `line`: text. `number`: an integer. `lines`: a list, an item on each line. `pairs`: an object, `name=value` on each
+   * Absent: text. `number`: an integer. `lines`: a list, an item on each line. `pairs`: an object, `name=value` on each
    * line.
    */
-  readonly as: 'line' | 'number' | 'lines' | 'pairs'
+  readonly as?: 'number' | 'lines' | 'pairs'
   readonly example: string
   /** Its value can be a credential: a browser must not store it. */
   readonly isSecret?: true

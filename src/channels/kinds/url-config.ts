@@ -32,7 +32,7 @@ export function urlConfig<Kind extends ChannelKind>(
   return {
     title,
     purpose,
-    form: [{ name: 'url', label, meaning: `${meaning} ${secrecy}`, as: 'line', example, isSecret: true }],
+    form: [{ name: 'url', label, meaning: `${meaning} ${secrecy}`, example, isSecret: true }],
     input: configOf({
       url: webUrl(
         `${description}. It is a secret: responses show its origin and …, and a URL that is sent back as it was shown keeps its value.`,

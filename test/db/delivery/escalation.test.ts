@@ -281,9 +281,9 @@ describe('while the incident is open', () => {
   })
 
   describe('and others were sent it before', () => {
-    let notified: string
+    let early: string
     beforeEach(async () => {
-      notified = await fixture.addChannel(IN_30_MIN)
+      early = await fixture.addChannel(IN_30_MIN)
     })
 
     it('a channel whose time is lowered is sent it at once, and the end, and no other one is sent it again', async () => {
@@ -292,9 +292,9 @@ describe('while the incident is open', () => {
       await pass(HOUR)
       await updateChannel(channelContext(), fixture.tenant(), id, { afterSeconds: 600 })
       await pass(0)
-      expect([await got(notified), await got(id)]).toEqual([['down escalated'], ['down escalated']])
+      expect([await got(early), await got(id)]).toEqual([['down escalated'], ['down escalated']])
       await fixture.ping(check)
-      for (const one of [notified, id]) expect(await got(one)).toEqual(['down escalated', 'up'])
+      for (const one of [early, id]) expect(await got(one)).toEqual(['down escalated', 'up'])
       expect(await got(first)).toEqual(['down', 'up'])
     })
 
@@ -307,18 +307,18 @@ describe('while the incident is open', () => {
       await pass(0)
       await fixture.ping(check)
       expect(await got(id)).toEqual(['up not sent: escalation'])
-      expect(await got(notified)).toEqual(['down escalated', 'up'])
+      expect(await got(early)).toEqual(['down escalated', 'up'])
     })
 
     it('a channel that is made, or that the check chooses, is sent it too', async () => {
       const unchosen = await fixture.addChannel({ afterSeconds: 600 })
-      await fixture.database.query('update checks set channels = $1', [[first, notified]])
+      await fixture.database.query('update checks set channels = $1', [[first, early]])
       await fixture.ping(check, FAILED)
       await pass(HOUR)
       const clockedContext = { ...context(), database: clocked.replicas[0] }
-      await updateCheck(clockedContext, fixture.tenant(), check.id, { channels: [first, notified, unchosen] })
+      await updateCheck(clockedContext, fixture.tenant(), check.id, { channels: [first, early, unchosen] })
       await pass(0)
-      expect([await got(notified), await got(unchosen)]).toEqual([['down escalated'], ['down escalated']])
+      expect([await got(early), await got(unchosen)]).toEqual([['down escalated'], ['down escalated']])
       await fixture.database.query('update checks set channels = null')
       const { id } = await createChannel(channelContext(), fixture.tenant(), { ...SLACK, afterSeconds: 600 })
       await pass(0)
@@ -330,7 +330,7 @@ describe('while the incident is open', () => {
       await pass(HOUR)
       const count = async () => (await fixture.database.query('select from events')).rowCount
       const before = await count()
-      await updateChannel(channelContext(), fixture.tenant(), notified, { name: 'Other' })
+      await updateChannel(channelContext(), fixture.tenant(), early, { name: 'Other' })
       await pass(HOUR)
       expect(await count()).toBe(before)
     })

@@ -45,11 +45,11 @@ describe.each(CHANNEL_KINDS)('the form of the kind %s', (kind) => {
 describe('what was typed', () => {
   const field = { name: 'x', label: 'X', meaning: '', example: '' } as const
   const read = (as: ConfigField['as'], text: string) =>
-    (readConfigForm([{ ...field, as }], new URLSearchParams({ 'config.x': text })) as { x?: unknown }).x
+    (readConfigForm([{ ...field, ...(as && { as }) }], new URLSearchParams({ 'config.x': text })) as { x?: unknown }).x
 
   it.each([
-    ['line', '  https://a/ ', 'https://a/'],
-    ['line', '  ', undefined],
+    [undefined, '  https://a/ ', 'https://a/'],
+    [undefined, '  ', undefined],
     ['number', ' 12 ', 12],
     ['number', '-100123', -100_123],
     ['number', 'twelve', 'twelve'],
@@ -71,6 +71,6 @@ describe('what was typed', () => {
   it('has faults that name the line or the pair', () => {
     expect(describeFault({ ...field, as: 'lines' }, '1', 'must be y')).toBe('X, line 2: must be y')
     expect(describeFault({ ...field, as: 'pairs' }, 'team', 'must be y')).toBe('X, team: must be y')
-    expect(describeFault({ ...field, as: 'line' }, '', 'must be y')).toBe('X must be y')
+    expect(describeFault(field, '', 'must be y')).toBe('X must be y')
   })
 })

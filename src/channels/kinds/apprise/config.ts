@@ -2,6 +2,7 @@ import { z } from 'zod'
 import { invalidField, rule } from '../../../domain/errors.ts'
 import { configOf, hideAll, hideCredentials, reveal, secretText, webUrl } from '../fields.ts'
 import type { KindConfig } from '../kind.ts'
+import { hideServer } from '../server-fields.ts'
 
 /** Either `key`, with or without `tag`, or `urls`. */
 interface AppriseConfig {
@@ -35,7 +36,6 @@ export const appriseConfig: KindConfig<AppriseSettings, AppriseConfig, AppriseCo
       name: 'url',
       label: 'Server',
       meaning: 'Your Apprise API server, without /notify. Later it is shown with … instead of credentials.',
-      as: 'line',
       example: 'https://apprise.example.com',
       isSecret: true,
     },
@@ -43,7 +43,6 @@ export const appriseConfig: KindConfig<AppriseSettings, AppriseConfig, AppriseCo
       name: 'key',
       label: 'Key',
       meaning: 'Of a configuration that the server stores. Empty: the services are below.',
-      as: 'line',
       example: 'ops',
       isOptional: true,
     },
@@ -51,7 +50,6 @@ export const appriseConfig: KindConfig<AppriseSettings, AppriseConfig, AppriseCo
       name: 'tag',
       label: 'Tags',
       meaning: 'Services of the key: "a, b" has a or b, "a b" has both, "all" is each. Empty: those without tags.',
-      as: 'line',
       example: 'on-call',
       isOptional: true,
     },
@@ -59,7 +57,6 @@ export const appriseConfig: KindConfig<AppriseSettings, AppriseConfig, AppriseCo
       name: 'urls',
       label: 'Services',
       meaning: 'Without a key: URLs of Apprise, with commas between them. A secret: later it is shown as ….',
-      as: 'line',
       example: 'pover://user@token, signal://localhost/+15551234567',
       isSecret: true,
       isOptional: true,
@@ -90,11 +87,7 @@ export const appriseConfig: KindConfig<AppriseSettings, AppriseConfig, AppriseCo
     const services = urls === undefined ? { key, ...(tag && { tag }) } : { urls: reveal(urls, kept, hideAll, 'urls') }
     return { kind: 'apprise', url: server, ...services }
   },
-  show: ({ kind: _, url, urls, ...others }) => ({
-    url: hideCredentials(url),
-    ...others,
-    ...(urls && { urls: hideAll(urls) }),
-  }),
+  show: ({ kind: _, urls, ...others }) => ({ ...hideServer(others), ...(urls && { urls: hideAll(urls) }) }),
   urlsOf: ({ url }) => [{ url, field: 'url' }],
   inSecret: { field: 'urls', orField: 'key' },
 }

@@ -7,9 +7,10 @@
 import type { Digest } from '../../../domain/digest.ts'
 import type { Event } from '../../../domain/event.ts'
 import { composeLines, cutEnd, cutStart } from '../cut.ts'
-import { type CheckLine, describeDigest } from '../digest-text.ts'
+import { describeDigest } from '../digest-text.ts'
 import { disarmForChats } from '../disarm.ts'
 import { describeEvent, type EventText, type Tone } from '../event-text.ts'
+import { cutLine } from '../fit.ts'
 import { type Links, placesOf } from '../kind.ts'
 
 /**
@@ -18,8 +19,6 @@ import { type Links, placesOf } from '../kind.ts'
  * 1,024 (their `body_maxlen`).
  */
 export const TEXT_LIMIT = 1_000
-/** UTF-16 units of a name, and of the line of a check in a digest. */
-const LINE_LIMITS = { name: 60, line: 120 } as const
 /** With fewer units of it, a text says nothing. */
 const MIN_TEXT = 40
 
@@ -55,14 +54,10 @@ const cut = (by: typeof cutEnd, text: string, limit: number) => by(Array.from(di
 
 export function renderDigest(digest: Digest, links: Links): AppriseMessage {
   const { headline: title, tone: type, checks, rest, note, link } = describeDigest(digest, links)
-  const body = composeLines(checks.map(renderLine), TEXT_LIMIT - title.length, (lines) =>
-    [...lines, rest(lines.length), note, `All checks: ${link}`].filter((line) => line !== null).join('\n'),
+  const body = composeLines(
+    checks.map((check) => disarmForChats(cutLine(check))),
+    TEXT_LIMIT - title.length,
+    (lines) => [...lines, rest(lines.length), note, `All checks: ${link}`].filter((line) => line !== null).join('\n'),
   )
   return { title, body, type, format: 'text' }
-}
-
-/** A line that is too long loses the end of the name and the end of the reason, never the change. */
-function renderLine({ name, change, reason }: CheckLine): string {
-  const start = `${cut(cutEnd, name, LINE_LIMITS.name)}${change}: `
-  return start + cut(cutEnd, reason, LINE_LIMITS.line - start.length)
 }

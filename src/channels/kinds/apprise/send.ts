@@ -1,7 +1,4 @@
-/**
- * Apprise API (github.com/caronc/apprise-api, `apprise_api/api/views.py`): a server of the user, in front of other
- * services.
- */
+/** Apprise API (github.com/caronc/apprise-api, `apprise_api/api/views.py`), a server of the user. */
 
 import type { Judge } from '../../../delivery/http-outcome.ts'
 import { decodePercent } from '../../../runtime/percent.ts'
@@ -11,8 +8,7 @@ import { type AppriseMessage, renderDigest, renderEvent } from './message.ts'
 
 /** Text, and of the log what went wrong: the shortest response that says why. */
 const HEADERS = { accept: 'text/plain', 'x-apprise-log-level': 'WARNING' }
-const NOTHING =
-  'Apprise responded 204 and sent nothing: it has no configuration for the key, or knows no service of urls'
+const NOTHING = 'Apprise sent nothing (204): it has no configuration for the key, or knows no service of urls'
 
 /**
  * 424: a service has failed, or none has the tag. Both may pass, but services that have the message get it again with

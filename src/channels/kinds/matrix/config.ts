@@ -26,7 +26,6 @@ export const matrixConfig: KindConfig<MatrixSettings, MatrixConfig, MatrixConfig
       label: 'Homeserver',
       meaning:
         'The address of the client API of the server of the user who sends. Later it is shown with … instead of credentials.',
-      as: 'line',
       example: 'https://matrix.example.com',
       isSecret: true,
     },
@@ -34,14 +33,12 @@ export const matrixConfig: KindConfig<MatrixSettings, MatrixConfig, MatrixConfig
       name: 'room_id',
       label: 'Room',
       meaning: 'Its internal id, from the settings of the room, under Advanced. The user must be in the room.',
-      as: 'line',
       example: '!abcdefg:example.com',
     },
     {
       name: 'token',
       label: 'Access token',
       meaning: 'Of a user of its own for this service. It is a secret: later it is shown as ….',
-      as: 'line',
       example: 'syt_aGVhcnRiZWF0_XXXXXXXXXXXXXXXXXXXX_000000',
       isSecret: true,
     },

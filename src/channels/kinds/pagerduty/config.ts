@@ -30,7 +30,6 @@ export const pagerdutyConfig: KindConfig<PagerdutySettings, PagerdutyConfig, Pag
       label: 'Integration key',
       meaning:
         'Of an integration "Events API v2" of your service in PagerDuty. It is a secret: later it is shown as ….',
-      as: 'line',
       example: 'R0123456789ABCDEF0123456789ABCDE',
       isSecret: true,
     },
@@ -38,7 +37,6 @@ export const pagerdutyConfig: KindConfig<PagerdutySettings, PagerdutyConfig, Pag
       name: 'severity',
       label: 'Severity',
       meaning: `Of its incidents: ${SEVERITIES.join(', ')}. Empty: critical.`,
-      as: 'line',
       example: 'critical',
       isOptional: true,
     },
@@ -46,7 +44,6 @@ export const pagerdutyConfig: KindConfig<PagerdutySettings, PagerdutyConfig, Pag
       name: 'url',
       label: 'URL',
       meaning: `Where events are sent. Empty: ${ENQUEUE_URL}. Later only its host is shown.`,
-      as: 'line',
       example: 'https://events.eu.pagerduty.com/v2/enqueue',
       isSecret: true,
       isOptional: true,

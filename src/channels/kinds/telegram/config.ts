@@ -46,7 +46,6 @@ export const telegramConfig: KindConfig<TelegramSettings, TelegramConfig, Telegr
       name: 'token',
       label: 'Token of the bot',
       meaning: '@BotFather shows it when you make a bot with /newbot. It is a secret: later it is shown as ….',
-      as: 'line',
       example: '123456789:AAExampleExampleExampleExampleExamp',
       isSecret: true,
     },
@@ -54,7 +53,6 @@ export const telegramConfig: KindConfig<TelegramSettings, TelegramConfig, Telegr
       name: 'chat_id',
       label: 'Chat',
       meaning: 'Its id, or the @name of a public channel or group. The bot must be in it.',
-      as: 'line',
       example: '-1001234567890',
     },
     {
@@ -69,7 +67,6 @@ export const telegramConfig: KindConfig<TelegramSettings, TelegramConfig, Telegr
       name: 'url',
       label: 'Server',
       meaning: `Your own Bot API server. Empty: ${TELEGRAM_URL}.`,
-      as: 'line',
       example: 'https://telegram.example.com',
       isOptional: true,
     },

@@ -21,7 +21,6 @@ export const webhookConfig: KindConfig<WebhookSettings, WebhookConfig, WebhookCo
       label: 'URL',
       meaning:
         'Where events are sent by POST. Credentials in it are sent as an Authorization header. Later it is shown with … instead of credentials and query.',
-      as: 'line',
       example: 'https://hooks.example.com/heartbeat',
       isSecret: true,
     },

@@ -21,7 +21,7 @@ function readField({ as }: ConfigField, text: string): unknown {
     .split('\n')
     .map((line) => line.trim())
     .filter((line) => line !== '')
-  if (as === 'line') return lines.length === 0 ? undefined : lines.join('\n')
+  if (as === undefined) return lines.length === 0 ? undefined : lines.join('\n')
   // What is no integer stays a text, whose fault says so.
   if (as === 'number') return lines.length === 0 ? undefined : /^-?\d+$/.test(text.trim()) ? Number(text) : text
   if (as === 'lines') return lines
