@@ -76,11 +76,11 @@ it('no other file holds the CRDs than these and the templates of the chart', () 
   ])
 })
 
-it('a person writes less than 600 lines of YAML in manifests/', () => {
+it('a person writes less than 750 lines of YAML in manifests/', () => {
   const folder = fileURLToPath(new URL('manifests/', ROOT))
   const files = readdirSync(folder, { recursive: true, encoding: 'utf8' }).filter((file) => file.endsWith('.yaml'))
   const written = files.filter((file) => !NAMES.some((name) => file === `${name}.yaml`))
   const lines = written.reduce((sum, file) => sum + read(`manifests/${file}`).split('\n').length - 1, 0)
-  expect(lines).toBeLessThan(600)
-  expect(lines).toBeGreaterThan(400)
+  expect(lines).toBeLessThan(750)
+  expect(lines).toBeGreaterThan(500)
 })
