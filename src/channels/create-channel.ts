@@ -12,7 +12,7 @@ import { hasProject } from '../store/tenancy/projects.ts'
 import { assertReachable } from './check-reach.ts'
 import type { ChannelContext } from './context.ts'
 import { actOn, type ChannelRecord, toRecord } from './find-channels.ts'
-import { KINDS } from './kinds/index.ts'
+import { KINDS, settingsOf } from './kinds/index.ts'
 
 export interface NewChannel {
   /** Default: a new one. */
@@ -28,6 +28,8 @@ export interface NewChannel {
   readonly muted?: boolean
   /** Default: 0. */
   readonly afterSeconds?: number
+  /** Of a kind that signs. Default: a new one. */
+  readonly signingSecret?: string | undefined
 }
 
 /** `secret`: the signing secret of a webhook, not shown again. */
@@ -56,6 +58,7 @@ export async function addChannel(
     events = standardEventsOf(kind),
     muted = false,
     afterSeconds = 0,
+    signingSecret,
   }: NewChannel,
 ): Promise<Audited<CreatedChannel>> {
   const { clock, sealer, reach } = context
@@ -63,7 +66,7 @@ export async function addChannel(
   const projectId = given ?? by.projectId
   const createdAt = clock.now()
   const id = chosen ?? newId(createdAt)
-  const settings = KINDS[kind].config.toSettings(config, null)
+  const settings = settingsOf(kind, config, null, signingSecret)
   assertReachable(kind, settings, reach)
   const shared = { id, organizationId, projectId, kind, name, muted, afterSeconds, createdAt }
   const row: ChannelRow = { ...shared, eventTypes: events, ...sealer.seal(id, settings) }

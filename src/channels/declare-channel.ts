@@ -37,6 +37,8 @@ export interface ChannelDeclaration {
   readonly name: string
   /** A valid config of this kind, with its secrets. */
   readonly config: object
+  /** Of a kind that signs; undefined: one that is shown to no one. */
+  readonly signingSecret?: string | undefined
   readonly events: readonly CheckEventType[]
   readonly muted: boolean
   readonly afterSeconds: number
@@ -61,7 +63,7 @@ interface Declared {
  */
 export async function declareChannel(context: Context, declaration: ChannelDeclaration): Promise<Declared> {
   const { database, clock } = context
-  const { resource, projectId, kind, isRevivable, config, ...given } = declaration
+  const { resource, projectId, kind, isRevivable, config, signingSecret, ...given } = declaration
   const { name, events, muted, afterSeconds } = given
   const key = await findSealingKey(database)
   if (key === null) throw noSealingKey()
@@ -82,7 +84,11 @@ export async function declareChannel(context: Context, declaration: ChannelDecla
     if (row?.kind === kind) {
       if (known?.version === version && row.projectId === projectId)
         return { result: { channelId, change: 'unchanged' }, acts: [] }
-      const { acts } = await changeChannel(tx, full, by, channelId, { ...fields, readConfig: () => config })
+      const { acts } = await changeChannel(tx, full, by, channelId, {
+        ...fields,
+        readConfig: () => config,
+        signingSecret,
+      })
       await saveDeclaredChannel(tx, resource, { channelId, version })
       return { result: { channelId, change: 'updated' }, acts }
     }
@@ -90,7 +96,7 @@ export async function declareChannel(context: Context, declaration: ChannelDecla
     const removed = row === null ? [] : await dropChannel(tx, by, channelId)
     // What was pending when it was removed is old by now.
     if (isKept) await failPending(tx, channelId, WITHDRAWN.removed)
-    const { acts } = await addChannel(tx, full, by, { ...fields, id: channelId, kind, config })
+    const { acts } = await addChannel(tx, full, by, { ...fields, id: channelId, kind, config, signingSecret })
     await saveDeclaredChannel(tx, resource, { channelId, version })
     const change = isKept && known.isDeleted ? 'revived' : 'created'
     return { result: { channelId, change }, acts: [...removed, ...acts] }

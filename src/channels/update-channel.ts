@@ -15,7 +15,7 @@ import { assertReachable } from './check-reach.ts'
 import type { ChannelContext } from './context.ts'
 import { assertRoom } from './create-channel.ts'
 import { actOn, type ChannelRecord, lockForChange, toRecord } from './find-channels.ts'
-import { KINDS } from './kinds/index.ts'
+import { settingsOf } from './kinds/index.ts'
 import { openSettings } from './open-channel.ts'
 import { UnreadableSettings } from './seal.ts'
 
@@ -32,6 +32,8 @@ export interface ChannelUpdate {
   readonly afterSeconds?: number
   /** Reads the config of the request as one of this kind. Throws AppError `invalid_request`. */
   readonly readConfig?: (kind: ChannelKind) => object
+  /** With a config, of a kind that signs. Default: the secrets stay, or if they cannot be read there is a new one. */
+  readonly signingSecret?: string | undefined
 }
 
 /**
@@ -92,12 +94,12 @@ async function assertUnchosenElsewhere(tx: Queryable, id: string, projectId: str
   throw new AppError('channel_in_use', { checks: count, names }, { field: 'projectId' })
 }
 
-function reseal(stored: ChannelRow, { readConfig }: ChannelUpdate, { sealer, reach }: ChannelContext) {
+function reseal(stored: ChannelRow, { readConfig, signingSecret }: ChannelUpdate, { sealer, reach }: ChannelContext) {
   if (readConfig === undefined) return { sealed: {}, isChanged: false }
   const opened = openSettings(stored, sealer)
   const before = opened instanceof UnreadableSettings ? null : opened
   const { id, kind } = stored
-  const after = KINDS[kind].config.toSettings(readConfig(kind), before)
+  const after = settingsOf(kind, readConfig(kind), before, signingSecret)
   assertReachable(kind, after, reach)
   return { sealed: sealer.seal(id, after), isChanged: !isDeepStrictEqual(before, after) }
 }

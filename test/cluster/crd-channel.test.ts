@@ -39,6 +39,7 @@ describe('a spec is accepted', () => {
     [EMAIL],
     [WEBHOOK],
     [{ webhook: { secretRef } }],
+    [{ webhook: { ...WEBHOOK.webhook, signingSecretRef: secretRef } }],
     [{ slack: { secretRef } }],
     [{ discord: { secretRef } }],
     [{ teams: { secretRef } }],
@@ -76,6 +77,12 @@ describe('a spec is refused', () => {
       'must have either key or secretRef',
     ],
     ['without services and a key', { apprise: APPRISE }, 'must have either key or secretRef'],
+    [
+      'with a signing secret in the manifest',
+      { webhook: { ...WEBHOOK.webhook, signingSecret: 'whsec_x' } },
+      'signingSecret',
+    ],
+    ['with a signing secret of a chat', { slack: { secretRef, signingSecretRef: secretRef } }, 'signingSecretRef'],
     ['without the Secret of a chat', { slack: {} }, 'secretRef'],
     ['with the token of a bot in the manifest', { telegram: { token: '1:A', chatId: 1, secretRef } }, 'token'],
     ['with a URL that is none', { webhook: { url: 'hooks.example.com' } }, 'webhook.url'],
@@ -88,7 +95,7 @@ describe('a spec is refused', () => {
     const { status, body } = await create(spec)
     expect([400, 422], JSON.stringify(body)).toContain(status)
     expect(body.message).toContain(says)
-    if (!('telegram' in spec)) expect(isRead(spec)).toHaveProperty('faults')
+    if (!/signing|token/.test(says)) expect(isRead(spec)).toHaveProperty('faults')
   })
 
   it('when it changes the kind', async () => {

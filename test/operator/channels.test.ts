@@ -1,6 +1,8 @@
 /** HeartbeatChannels: what they declare, what the service sends for them, and what people see. */
 
+import { randomBytes } from 'node:crypto'
 import { describe, expect, it } from 'vitest'
+import { sign } from '../../src/channels/kinds/webhook/signature.ts'
 import { startReceiver } from '../support/receiver.ts'
 import { eventually } from '../support/until.ts'
 import { use, useEach } from '../support/use.ts'
@@ -87,6 +89,44 @@ describe('a HeartbeatChannel', () => {
       after_seconds: 600,
     })
     expect(await place.condition('ops', 'Delivering')).toMatchObject({ status: 'Unknown', reason: 'Muted' })
+  })
+
+  it('signs with the secret of a Secret, and with a changed one', async () => {
+    const secrets = [24, 64].map((bytes) => `whsec_${randomBytes(bytes).toString('base64')}`)
+    const path = `/signed-${place.name}`
+    const webhook = { url: receiver.url + path, signingSecretRef: { name: 'signing', key: 'value' } }
+    await place.putSecret('signing', `${secrets[0]}\n`)
+    await place.makeReady('ops', { webhook })
+    const received = () => receiver.requests.filter((request) => request.path === path)
+    const isSignedWith = async (secret: string) => {
+      const seen = received().length
+      await t.app.call('POST', `/channels/${(await place.statusOf('ops')).channelId}/test`)
+      await eventually('the test arrives', () => received().length > seen)
+      const { headers, body } = received().at(-1)!
+      const [id, at] = [headers['webhook-id'], headers['webhook-timestamp']] as [string, string]
+      return headers['webhook-signature'] === sign({ id, atSeconds: Number(at), body, secrets: [secret] })
+    }
+    expect(await isSignedWith(secrets[0]!)).toBe(true)
+    await place.patch('secrets', 'signing', { data: { value: Buffer.from(secrets[1]!).toString('base64') } })
+    await place.event('ops', 'Updated')
+    expect(await isSignedWith(secrets[1]!)).toBe(true)
+    await place.apply('ops', { displayName: 'Other', webhook })
+    await place.ready('ops')
+    expect(await isSignedWith(secrets[1]!), 'after another change').toBe(true)
+  })
+
+  it.each([
+    ['too short', `whsec_${Buffer.alloc(23).toString('base64')}`],
+    ['too long', `whsec_${Buffer.alloc(65).toString('base64')}`],
+    ['without its beginning', Buffer.alloc(32).toString('base64')],
+    ['without its end', `whsec_${Buffer.alloc(32).toString('base64').replace('=', '')}`],
+  ])('is stalled by a signing secret %s', async (_, value) => {
+    await place.putSecret('signing', value)
+    const signingSecretRef = { name: 'signing', key: 'value' }
+    await place.apply('ops', { webhook: { url: 'https://hooks.example.com/x', signingSecretRef } })
+    const message = await place.stalled('ops', 'InvalidSpec')
+    expect(message).toBe('the value of the key value of Secret signing must be whsec_ and 24 to 64 bytes in base64')
+    expect(JSON.stringify(await place.events('ops'))).not.toContain(value)
   })
 
   it('notices a changed Secret within a resync', async () => {

@@ -4,7 +4,7 @@
  */
 
 import type { Senders } from '../../delivery/outcome.ts'
-import { CHANNEL_KINDS, type ChannelKind } from '../../domain/channel.ts'
+import { CHANNEL_KINDS, type ChannelKind, type ChannelSettings } from '../../domain/channel.ts'
 import { alertmanagerConfig } from './alertmanager/config.ts'
 import { createAlertmanagerSender } from './alertmanager/send.ts'
 import { appriseConfig } from './apprise/config.ts'
@@ -49,4 +49,16 @@ export const KINDS = {
 /** A sender for each kind. */
 export function createSenders(context: SenderContext): Senders {
   return Object.fromEntries(CHANNEL_KINDS.map((kind) => [kind, KINDS[kind].createSender(context)])) as Senders
+}
+
+/** The settings of a channel. `signingSecret`: of a kind that signs; undefined: the stored ones, or a new one. */
+export function settingsOf(
+  kind: ChannelKind,
+  config: object,
+  stored: ChannelSettings | null,
+  signingSecret: string | undefined,
+): ChannelSettings {
+  const { toSettings, secret } = KINDS[kind].config
+  const settings = toSettings(config, stored)
+  return signingSecret === undefined ? settings : secret!.give(settings, signingSecret)
 }

@@ -58,8 +58,13 @@ export interface KindConfig<Settings extends ChannelSettings, Input extends obje
   readonly inSecret?: { readonly field: string; readonly orField?: string }
   /** It sends through the mail server of SMTP_URL. */
   readonly needsSmtp?: true
-  /** Of a kind with a secret that we make and show once. */
+  /** Of a kind that signs with a secret: we make it and show it once, or a HeartbeatChannel gives one. */
   readonly secret?: {
+    /** What a secret looks like, in words. */
+    readonly form: string
+    isOfForm(text: string): boolean
+    /** With this secret alone. */
+    give(settings: Settings, secret: string): Settings
     newest(settings: Settings): string
     rotate(settings: Settings, now: Instant): Settings
     /** Another text after each rotation. */

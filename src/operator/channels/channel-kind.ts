@@ -9,7 +9,7 @@ import type { DeclaredKind, Place } from '../resource/declared-kind.ts'
 import { type HeartbeatChannel, readChannel } from '../schema/channel.ts'
 import type { Term } from '../term.ts'
 import { describeChannel, isOutdated } from './channel-status.ts'
-import { readSecret, StalledChannel } from './read-secret.ts'
+import { readSecret, readSigningSecret, StalledChannel } from './read-secret.ts'
 
 const CHANGES: Record<Exclude<ChannelChange, 'unchanged'>, { readonly reason: string; readonly note: string }> = {
   created: { reason: 'Created', note: 'the channel receives the events of the checks of this namespace from now on' },
@@ -34,10 +34,14 @@ export function channelKind(
     const given = read.readConfig(secret?.value ?? null)
     if ('faults' in given) throw new StalledChannel('InvalidSpec', given.faults.join('; '))
     const { kind, name, events, muted, afterSeconds } = read
+    const signing = await readSigningSecret(client, resource.namespace, read)
     const { channelId, change } = await service.declareChannel({
       ...{ resource, project, kind, name, events, muted, afterSeconds, isRevivable },
       config: given.config,
-      version: `${uid}.${generation}/${secret?.version ?? ''}`,
+      signingSecret: signing?.value,
+      version: [`${uid}.${generation}`, secret?.version ?? '', ...(signing === null ? [] : [signing.version])].join(
+        '/',
+      ),
     })
     const news = change === 'unchanged' ? null : CHANGES[change]
     return { facts: await findDeliveries(channelId), news, endsAt: null }

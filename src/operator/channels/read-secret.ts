@@ -1,5 +1,6 @@
 /** The value of a channel in a Secret. Only Secrets that are labelled for it are used. */
 
+import { KINDS } from '../../channels/kinds/index.ts'
 import { getOrNull, type KubernetesClient } from '../../kubernetes/client.ts'
 import { hasStatus } from '../../kubernetes/errors.ts'
 import type { KubernetesObject } from '../../kubernetes/objects.ts'
@@ -7,7 +8,7 @@ import { CHANNEL_LABEL } from '../names.ts'
 import { describeGrant } from '../publish/missing-right.ts'
 import { TYPES } from '../publish/published-object.ts'
 import { StalledResource } from '../resource/stalled.ts'
-import type { ChannelStalledReason, SecretRef } from '../schema/channel.ts'
+import type { ChannelStalledReason, ReadChannel, SecretRef } from '../schema/channel.ts'
 
 export class StalledChannel extends StalledResource<ChannelStalledReason> {}
 
@@ -43,4 +44,17 @@ export async function readSecret(
   // A file that a Secret is made of often ends with a line break.
   const value = Buffer.from(encoded, 'base64').toString('utf8').trim()
   return { value, version: `${uid}.${resourceVersion}` }
+}
+
+/** Null: the channel names none. Throws StalledChannel as `readSecret` does, and for a value of another form. */
+export async function readSigningSecret(
+  client: Pick<KubernetesClient, 'get'>,
+  namespace: string,
+  { kind, signingSecretRef: ref }: Pick<ReadChannel, 'kind' | 'signingSecretRef'>,
+): Promise<SecretValue | null> {
+  if (ref === null) return null
+  const read = await readSecret(client, namespace, ref)
+  const { form, isOfForm } = KINDS[kind].config.secret!
+  if (isOfForm(read.value)) return read
+  throw new StalledChannel('InvalidSpec', `the value of the key ${ref.key} of Secret ${ref.name} must be ${form}`)
 }

@@ -54,8 +54,11 @@ const secretRef = z
   })
   .meta({ 'x-kubernetes-map-type': 'atomic' })
 
+const SIGNING =
+  'Where the secret is that signs the requests: whsec_ and 24 to 64 bytes in base64. Default: one that is shown to no one.'
+
 function kindSpec(kind: ChannelKind) {
-  const { inSecret, title } = KINDS[kind].config
+  const { inSecret, title, secret } = KINDS[kind].config
   const shape = configShapeOf(kind)
   const fields = Object.entries(shape as Record<string, z.ZodType>).flatMap(([name, field]) => {
     if (name !== inSecret?.field) return [[toCamelCase(name), field] as const]
@@ -76,9 +79,11 @@ function kindSpec(kind: ChannelKind) {
             reason: 'FieldValueInvalid',
           },
         ]
+  const signing = secretRef.meta({ description: SIGNING }).optional()
   const whole = z.object({
     ...Object.fromEntries(fields),
     secretRef: isRequired ? reference : reference.optional(),
+    ...(secret === undefined ? {} : { signingSecretRef: signing }),
   }) as unknown as z.ZodType<Record<string, unknown>, Record<string, unknown>>
   return withRules(whole, rules, { description: `${title}.` })
 }
@@ -175,6 +180,8 @@ export interface ReadChannel {
   readonly afterSeconds: number
   /** Null: the channel needs no Secret. */
   readonly secretRef: SecretRef | null
+  /** Null: requests are not signed, or with a secret that is shown to no one. */
+  readonly signingSecretRef: SecretRef | null
   /** `secret`: the value of `secretRef`. Returns the config, or what is wrong with it, without a value. */
   readConfig(secret: string | null): { readonly config: object } | { readonly faults: readonly string[] }
 }
@@ -188,7 +195,11 @@ export function readChannel({
   if (!parsed.success) return { faults: parsed.error.issues.map((issue) => describeIssue('spec', issue)) }
   const { displayName: given, events, muted = false, afterSeconds = 0 } = parsed.data
   const kind = kindsOf(parsed.data)[0]!
-  const { secretRef: reference = null, ...fields } = (spec as Record<ChannelKind, Record<string, unknown>>)[kind]
+  const {
+    secretRef: reference = null,
+    signingSecretRef: signing = null,
+    ...fields
+  } = (spec as Record<ChannelKind, Record<string, unknown>>)[kind]
   return {
     kind,
     name: given?.trim() ?? nameOf(metadata.name),
@@ -196,6 +207,7 @@ export function readChannel({
     muted,
     afterSeconds,
     secretRef: reference as SecretRef | null,
+    signingSecretRef: signing as SecretRef | null,
     readConfig: (secret) => readConfig(kind, fields, reference as SecretRef | null, secret),
   }
 }

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { configOf, hideCredentials, hidePath, reveal, webUrl } from '../fields.ts'
 import type { KindConfig } from '../kind.ts'
-import { makeSecret, rotateSecrets, type SigningSecret } from './signature.ts'
+import { isSecret, makeSecret, rotateSecrets, type SigningSecret } from './signature.ts'
 
 export interface WebhookSettings {
   readonly kind: 'webhook'
@@ -45,6 +45,9 @@ export const webhookConfig: KindConfig<WebhookSettings, WebhookConfig, WebhookCo
   urlsOf: ({ url }) => [{ url, field: 'url' }],
   inSecret: { field: 'url', orField: 'url' },
   secret: {
+    form: 'whsec_ and 24 to 64 bytes in base64',
+    isOfForm: isSecret,
+    give: (settings, secret) => ({ ...settings, secrets: [{ secret, expiresAt: null }] }),
     newest: ({ secrets }) => secrets[0]!.secret,
     rotate: (settings, now) => ({ ...settings, secrets: rotateSecrets(settings.secrets, now) }),
     // The end of the previous secret, which each rotation sets anew.

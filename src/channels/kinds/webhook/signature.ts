@@ -36,6 +36,14 @@ export interface Signable {
 }
 
 const SECRET = /^whsec_([A-Za-z0-9+/]+={0,2})$/
+const KEY_BYTES = { min: 24, max: 64 }
+
+/** Whether it is a secret as the standard has it: `whsec_` and 24 to 64 bytes in base64. */
+export function isSecret(text: string): boolean {
+  const [, base64] = SECRET.exec(text) ?? []
+  const key = Buffer.from(base64 ?? '', 'base64')
+  return key.length >= KEY_BYTES.min && key.length <= KEY_BYTES.max && key.toString('base64') === base64
+}
 
 /**
  * The header webhook-signature: `v1,<base64>` for each secret, separated by spaces; a receiver needs one valid signature. Throws an Error for
