@@ -49,7 +49,8 @@ export const MEANINGS = {
   },
   managed_by_kubernetes: {
     status: 409,
-    cause: 'A HeartbeatCheck declares the check, or `spec.suspend` decides about its pause.',
+    cause:
+      'A resource declares the check, the channel or the silence, or `spec.suspend` decides about the pause of the check.',
     cure: 'Change the resource that `error` names instead.',
   },
   last_admin: {
