@@ -102,6 +102,13 @@ describe('a body', () => {
     expect(alone).toMatch(new RegExp(`\\n\\nAbout d{${left - 9}}…$`))
   })
 
+  it('has a whole address of the description, or none of it', () => {
+    const left = ROOM - HEAD.length - '\n\n'.length
+    const about = (address: string) => bodyOf('', `${'d'.repeat(left - 21)} ${address} x`)
+    expect(about('https://wiki.a/bcde')).toMatch(/d https:\/\/wiki\.a\/bcde…$/)
+    expect(about('https://wiki.a/bcdef')).toMatch(/d …$/)
+  })
+
   it('leaves out a text of which little would be left', () => {
     const head = bodyOf('', undefined, 'r').length - 1
     const detail = 'r'.repeat(ROOM - head - `\n\n${OUTPUT}\n`.length - 40)
