@@ -10,7 +10,7 @@ import { indivisible } from '../addresses.ts'
 import { composeLines, cutEnd, cutStart } from '../cut.ts'
 import { describeDigest } from '../digest-text.ts'
 import { disarmForChats } from '../disarm.ts'
-import { describeEvent, type EventText, type Tone } from '../event-text.ts'
+import { ABOUT, describeEvent, type EventText, type Tone } from '../event-text.ts'
 import { cutLine } from '../fit.ts'
 import { type Links, placesOf } from '../kind.ts'
 
@@ -42,7 +42,7 @@ function renderBody(words: EventText, places: readonly string[], room: number): 
   const head = composeLines(lines, room, (shown) => [first, ...shown, ...places].join('\n'))
   const left = room - head.length
   const about =
-    description === null ? '' : renderBlock('', description, output === null ? left : left / 2, cutProse)
+    description === null ? '' : renderBlock(`${ABOUT}:\n`, description, output === null ? left : left / 2, cutProse)
   if (output === null) return head + about
   return head + renderBlock(`${output.title}:\n`, output.text, left - about.length, cutOutput) + about
 }
