@@ -41,15 +41,14 @@ function renderBody(words: EventText, places: readonly string[], room: number): 
   const lines = [...facts, ...(location === null ? [] : [location])].map(disarmForChats)
   const head = composeLines(lines, room, (shown) => [first, ...shown, ...places].join('\n'))
   const left = room - head.length
-  const about =
-    description === null ? '' : renderBlock(`${ABOUT}:\n`, description, output === null ? left : left / 2, cutProse)
+  const about = description === null ? '' : renderBlock(ABOUT, description, output === null ? left : left / 2, cutProse)
   if (output === null) return head + about
-  return head + renderBlock(`${output.title}:\n`, output.text, left - about.length, cutOutput) + about
+  return head + renderBlock(output.title, output.text, left - about.length, cutOutput) + about
 }
 
 function renderBlock(title: string, text: string, room: number, cut: typeof cutProse): string {
-  const left = Math.floor(room) - title.length - 2
-  return left < Math.min(MIN_TEXT, text.length) ? '' : `\n\n${title}${cut(text, left)}`
+  const left = Math.floor(room) - title.length - 4
+  return left < Math.min(MIN_TEXT, text.length) ? '' : `\n\n${title}:\n${cut(text, left)}`
 }
 
 const cutProse = (text: string, limit: number) => cutEnd(indivisible(disarmForChats(text)), limit)
