@@ -32,7 +32,7 @@ export function readMarkdown(source: string): Read {
     const mark = escaped === null ? MARKS.map(read).find((found) => found !== null) : undefined
     const piece = escaped?.[0] ?? mark?.[0] ?? source[at]!
     if (mark !== undefined) marks.push(piece)
-    text += escaped?.[1] ?? piece
+    text += escaped?.[1] ?? (/^<https?:/.test(piece) ? piece.slice(1, -1) : piece)
     at += piece.length
   }
   return { text, marks }

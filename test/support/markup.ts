@@ -64,6 +64,16 @@ function readAttributes(tag: string, written: string, tags: Tags): Record<string
 }
 
 /**
+ * The first link or mention, or null, of the prose of a message. Below `About this check:` http and https addresses are
+ * links, as a person has written them.
+ */
+export function findForeignLink(prose: string): string | null {
+  const [untrusted, description = ''] = prose.split('About this check:')
+  const foreign = /(?<![\p{L}\p{N}_])@[\p{L}\p{N}_]+|(?<!https?):\/\//iu
+  return findLink(untrusted!) ?? foreign.exec(description.replace(/https?:\/\/[^\s<>"\u200b]+/giu, ''))?.[0] ?? null
+}
+
+/**
  * What Telegram (`find_entities` in `td/telegram/MessageEntity.cpp`) or Element (linkify) would make a mention, a command or a link of:
  * the first one, or null.
  */

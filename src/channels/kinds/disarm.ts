@@ -1,7 +1,10 @@
 /**
- * Untrusted text, with a zero-width space in what chats would make links and mentions of: names and the output of jobs,
- * and reasons that quote a cluster. The two differ, as a runbook's address stays a link where texts are passed on.
+ * Text with a zero-width space in what chats would make links and mentions of. Names, the output of jobs and reasons
+ * that quote a cluster are untrusted: all who may ping a check choose them. The description is written by a person who
+ * may configure the check: its addresses stay links, because it is the place for a runbook.
  */
+
+import { splitAddresses } from './addresses.ts'
 
 const INVISIBLE = '\u200b'
 
@@ -23,6 +26,21 @@ const CHAT_CONTROLS = /<(?=[!@#]|[a-z][a-z\d+.-]{0,20}:)|@(?=here|channel|everyo
 
 /** For a service that passes it on to chats: nothing of it is a mention, or a link under other words. */
 export const disarmForChats = (text: string) => text.replace(CHAT_CONTROLS, `$&${INVISIBLE}`)
+
+/**
+ * Beyond that, what Telegram and Mattermost take for a mention, an address with another scheme, and what begins a link
+ * under other words before an address (`<`, `[words]: `). At its end, a piece is followed by an address.
+ */
+const NAMES_AND_SCHEMES = /(?<![\p{L}\p{N}_])@(?=[\p{L}\p{N}_]|$)|<$|\](?=:)|:(?=\/\/)/gu
+
+/** For a chat: no mention, no link under other words, and no link but the http and https addresses, as they are. */
+export const disarmDescription = (description: string) =>
+  splitAddresses(description)
+    .map(({ text, isAddress }) => {
+      const disarmed = disarmForChats(text)
+      return isAddress && disarmed === text ? text : disarmed.replace(NAMES_AND_SCHEMES, `$&${INVISIBLE}`)
+    })
+    .join('')
 
 /** Three backticks would end a code block, and the text after them would be parsed for mentions and links. */
 export const breakFences = (text: string) => text.replace(/`{3,}/g, (fence) => [...fence].join(INVISIBLE))

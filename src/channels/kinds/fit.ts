@@ -1,5 +1,6 @@
 /** Fits what a message says into the limit of a service, for formats in which a text grows by its escapes. */
 
+import { indivisible } from './addresses.ts'
 import { cutEnd, cutStart } from './cut.ts'
 import type { CheckLine } from './digest-text.ts'
 import type { EventText } from './event-text.ts'
@@ -8,11 +9,16 @@ import type { EventText } from './event-text.ts'
 const MIN_LENGTH = 20
 
 /**
- * The words with as much of the end of the output and of the beginning of the description as fits: each keeps the same
- * length at most, and nothing else gives way. `fits` must be true without both.
+ * The message with as much of the end of the output and of the beginning of the description as fits: each keeps the
+ * same length at most, and nothing else gives way. `fits` must be true without both.
  */
-export function fitWords(words: EventText, fits: (words: EventText) => boolean): EventText {
-  if (fits(words)) return words
+export function fitMessage<Message>(
+  words: EventText,
+  render: (words: EventText) => Message,
+  fits: (message: Message) => boolean,
+): Message {
+  const whole = render(words)
+  if (fits(whole)) return whole
   const { output, description } = words
   const upTo = (length: number): EventText =>
     length < MIN_LENGTH
@@ -20,15 +26,15 @@ export function fitWords(words: EventText, fits: (words: EventText) => boolean):
       : {
           ...words,
           output: output && { ...output, text: cutStart([...output.text], length) },
-          description: description && cutEnd([...description], length),
+          description: description && cutEnd(indivisible(description), length),
         }
   let [fitting, tooLong] = [0, Math.max(output?.text.length ?? 0, description?.length ?? 0)]
   while (tooLong - fitting > 1) {
     const length = Math.floor((fitting + tooLong) / 2)
-    if (fits(upTo(length))) fitting = length
+    if (fits(render(upTo(length)))) fitting = length
     else tooLong = length
   }
-  return upTo(fitting)
+  return render(upTo(fitting))
 }
 
 /** The message with as many of the lines, from the first on, as fit. `fits` must be true without any. */

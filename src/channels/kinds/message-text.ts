@@ -3,15 +3,11 @@
  * Plain text without mark-up.
  */
 
-import type { EventText, Tone } from './event-text.ts'
+import { ABOUT, type EventText, type Tone } from './event-text.ts'
 import { isText } from './fit.ts'
 
 /** Before a headline where there are no colours. */
 export const MARKS: Readonly<Record<Tone, string>> = { failure: '🔴', warning: '🟡', success: '🟢', info: '🔵' }
-
-const ESCAPES: Readonly<Record<string, string>> = { '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;' }
-
-export const escapeHtml = (text: string) => text.replace(/[&<>"]/g, (character) => ESCAPES[character]!)
 
 /** What follows the headline, a line each: why, since when, what is known, where. */
 export function linesOf({ reason, facts, location }: EventText): string[] {
@@ -19,13 +15,17 @@ export function linesOf({ reason, facts, location }: EventText): string[] {
 }
 
 export interface Block {
+  /** With a colon. */
   readonly title: string
   readonly text: string
+  /** The output of a job. Else the description, which a person wrote. */
+  readonly isCode: boolean
 }
 
 /** What follows the lines: texts of several lines. */
 export function blocksOf({ output, description }: EventText): Block[] {
-  return [output, description === null ? null : { title: 'About this check', text: description }].flatMap((block) =>
-    block === null ? [] : [{ title: `${block.title}:`, text: block.text }],
-  )
+  return [
+    ...(output === null ? [] : [{ title: `${output.title}:`, text: output.text, isCode: true }]),
+    ...(description === null ? [] : [{ title: `${ABOUT}:`, text: description, isCode: false }]),
+  ]
 }

@@ -3,6 +3,25 @@
 import { z } from 'zod'
 import { rule } from '../../domain/errors.ts'
 import { hideAll, hideCredentials, reveal, secretText, webUrl } from './fields.ts'
+import type { ConfigField } from './kind.ts'
+
+/** In a form, the server of a person's own. `name`: of the server. `standard`: the URL without one. */
+export const ownServerField = (name: string, standard: string, example: string): ConfigField => ({
+  name: 'url',
+  label: 'Server',
+  meaning: `Your own ${name} server. Empty: ${standard}. Later it is shown with … instead of credentials.`,
+  example,
+  isSecret: true,
+  isOptional: true,
+})
+
+/** In a form, the token. `meaning`: what it is, with a full stop. */
+export const tokenField = (field: Pick<ConfigField, 'label' | 'meaning' | 'example'>): ConfigField => ({
+  name: 'token',
+  ...field,
+  meaning: `${field.meaning} It is a secret: later it is shown as ….`,
+  isSecret: true,
+})
 
 /** The address of a server: its API is below it. `description`: without a full stop. */
 export const serverUrl = (description: string) =>

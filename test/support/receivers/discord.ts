@@ -7,6 +7,8 @@ const PATH = '/api/webhooks/1/s3cret'
 const UNKNOWN = '{"message":"Unknown Webhook","code":10015}'
 /** The only links of ours. */
 const OURS = /^https:\/\/heartbeat\.example\.com\/(?:checks(?:\/[\w-]+)?|ack\/[\w.-]+)$/
+/** What a person wrote about a check has links that show their own address. */
+const ADDRESS = /^<https?:\/\/[^\s<>]+>$/
 
 export const startDiscord = () =>
   startHttpService({
@@ -25,8 +27,11 @@ export const startDiscord = () =>
         'embeds.0.description: Must be 4096 or fewer in length.',
       )
       demand(Number.isInteger(color) && color >= 0 && color <= 0xffffff, 'embeds.0.color: int value out of range.')
-      for (const text of [title, description])
-        for (const mark of readMarkdown(text).marks) demand(OURS.test(mark), `untrusted text became mark-up: ${mark}`)
+      const [untrusted, about = ''] = description.split('\nAbout this check:\n')
+      for (const mark of [title, untrusted].flatMap((text) => readMarkdown(text).marks))
+        demand(OURS.test(mark), `untrusted text became mark-up: ${mark}`)
+      for (const mark of readMarkdown(about).marks)
+        demand(OURS.test(mark) || ADDRESS.test(mark), `a description became mark-up: ${mark}`)
       return { status: 200, text: '{"id":"1"}' }
     },
     tooMany: {

@@ -52,10 +52,15 @@ export function demandMessage(body: string): void {
 const ENTITIES: Readonly<Record<string, string>> = { '&lt;': '<', '&gt;': '>', '&amp;': '&', '<br>': '\n' }
 const OURS = /^(?:<\/?b>|<font color="#[0-9a-f]{6}">|<\/font>)$/
 
-/** What people see of the text of a card. Throws Refusal for a tag that is not ours, and for one that is not closed. */
+/**
+ * What people see of the text of a card. Throws Refusal for a tag that is not ours, and for one that is not closed. What
+ * a person wrote about a check has links that show their own address.
+ */
 export function readHtml(html: string): string {
   const open: string[] = []
-  const text = html.replace(/<[^>]*>?|&\w*;?|>/g, (piece) => {
+  const isDescription = html.startsWith('<b>About this check:</b><br>')
+  const withoutLinks = isDescription ? html.replace(/<a href="(https?:\/\/[^"<>]+)">\1<\/a>/gi, '$1') : html
+  const text = withoutLinks.replace(/<[^>]*>?|&\w*;?|>/g, (piece) => {
     const shown = ENTITIES[piece]
     if (shown !== undefined) return shown
     demand(OURS.test(piece), `untrusted text became mark-up: ${piece}`)

@@ -1,6 +1,6 @@
 /** A Matrix homeserver: https://spec.matrix.org/latest/client-server-api/, "Sending events to a room" and "m.room.message msgtypes". */
 
-import { findLink, readMarkup } from '../markup.ts'
+import { findForeignLink, readMarkup } from '../markup.ts'
 import type { ReceiverAnswer } from '../receiver.ts'
 import { demand, Refusal, startHttpService } from './service.ts'
 
@@ -31,7 +31,7 @@ export const startMatrix = () =>
       demand(content.format === 'org.matrix.custom.html', 'the HTML is not shown')
       demand(JSON.stringify(content['m.mentions']) === '{}', 'it may mention users')
       const { prose } = readMarkup(content.formatted_body, TAGS)
-      demand(findLink(prose) === null, `a link or a mention: ${findLink(prose)}`)
+      demand(findForeignLink(prose) === null, `a link or a mention: ${findForeignLink(prose)}`)
       return { status: 200, text: JSON.stringify({ event_id: '$143273582443PhrSn' }) }
     },
     keyOf: ({ path }) => path,

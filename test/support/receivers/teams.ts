@@ -49,11 +49,17 @@ export function demandCard(body: string): void {
   // Entities would make mentions of `<at>`.
   demand(JSON.stringify(msteams) === '{"width":"Full"}' && Object.keys(unknown).length === 0, 'unknown field of a card')
   demand(blocks.length > 0, 'an empty card')
-  for (const block of blocks) {
+  for (const [index, block] of blocks.entries()) {
     demand(Object.keys(block).join() === 'type,inlines' && block.type === 'RichTextBlock', 'text that can be Markdown')
-    for (const { type, text, ...style } of block.inlines) {
+    for (const { type, text, selectAction, ...style } of block.inlines) {
       demand(type === 'TextRun' && typeof text === 'string' && text !== '', 'an empty run is not shown')
       demand(!/\{\{(?:DATE|TIME)\(/.test(text), 'a text that clients show as a date')
+      if (selectAction !== undefined) {
+        // Only what a person wrote about a check has links, which show their own address.
+        demand(blocks[index - 1]?.inlines[0].text === 'About this check:', 'untrusted text became a link')
+        demand(JSON.stringify(selectAction) === JSON.stringify({ type: 'Action.OpenUrl', url: text }), 'other words')
+        demand(/^https?:$/.test(new URL(text).protocol), 'no address of a page')
+      }
       for (const [name, value] of Object.entries(style)) demand(STYLES[name]?.includes(value) === true, `no ${name}`)
     }
   }

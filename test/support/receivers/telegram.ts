@@ -1,6 +1,6 @@
 /** Telegram's Bot API: https://core.telegram.org/bots/api#sendmessage, and its server `telegram-bot-api/Client.cpp`. */
 
-import { findLink, readMarkup } from '../markup.ts'
+import { findForeignLink, readMarkup } from '../markup.ts'
 import type { ReceiverAnswer } from '../receiver.ts'
 import { demand, Refusal, startHttpService } from './service.ts'
 
@@ -27,7 +27,7 @@ export const startTelegram = () =>
       const { text, prose } = readText(message.text)
       demand(text.trim() !== '', 'Bad Request: message text is empty')
       demand(text.length <= 4_096, 'Bad Request: message is too long')
-      demand(findLink(prose) === null, `a link or a mention: ${findLink(prose)}`)
+      demand(findForeignLink(prose) === null, `a link or a mention: ${findForeignLink(prose)}`)
       for (const { text: label, url } of message.reply_markup?.inline_keyboard.flat() ?? [])
         demand(label !== '' && /[.:]/.test(new URL(url).hostname), 'Bad Request: inline keyboard button URL is invalid')
       return { status: 200, text: JSON.stringify({ ok: true, result: { message_id: 1 } }) }

@@ -39,7 +39,7 @@ describe('a message to Apprise', () => {
   it('of a check that is down has all that is known', () => {
     expect(renderEvent(failedWith('disk full', 'Runbook: https://wiki.example.com/backup'), links)).toEqual({
       title: TITLE,
-      body: `${HEAD}\n\n${OUTPUT}\ndisk full\n\nRunbook: https://wiki.example.com/backup`,
+      body: `${HEAD}\n\n${OUTPUT}\ndisk full\n\nAbout this check:\nRunbook: https://wiki.example.com/backup`,
       type: 'failure',
       format: 'text',
     })
@@ -96,10 +96,17 @@ describe('a body', () => {
     const half = Math.floor(left / 2)
     const body = bodyOf('x'.repeat(4_096), `About ${'d'.repeat(4_000)}`)
     expect(body).toHaveLength(ROOM)
-    expect(body).toMatch(new RegExp(`\\n\\nAbout d{${half - 9}}…$`))
+    expect(body).toMatch(new RegExp(`\\n\\nAbout this check:\\nAbout d{${half - 27}}…$`))
     const alone = bodyOf('', `About ${'d'.repeat(4_000)}`)
     expect(alone).toHaveLength(ROOM)
-    expect(alone).toMatch(new RegExp(`\\n\\nAbout d{${left - 9}}…$`))
+    expect(alone).toMatch(new RegExp(`\\n\\nAbout this check:\\nAbout d{${left - 27}}…$`))
+  })
+
+  it('has a whole address of the description, or none of it', () => {
+    const left = ROOM - HEAD.length - '\n\nAbout this check:\n'.length
+    const about = (address: string) => bodyOf('', `${'d'.repeat(left - 21)} ${address} x`)
+    expect(about('https://wiki.a/bcde')).toMatch(/d https:\/\/wiki\.a\/bcde…$/)
+    expect(about('https://wiki.a/bcdef')).toMatch(/d …$/)
   })
 
   it('leaves out a text of which little would be left', () => {

@@ -41,7 +41,7 @@ describe('a message to Discord', () => {
             'Output of the last ping (fail with exit code 3, 2026-11-21 02:59:58 UTC):',
             '```\ndumping shop\ndisk full\n```',
             'About this check:',
-            '```\nRunbook: https://wiki.example.com/backup\n```',
+            'Runbook: <https://wiki.example.com/backup>',
             `Check: ${LINK}`,
           ].join('\n'),
           color: 0xcf222e,
@@ -123,6 +123,13 @@ describe('a digest to Discord', () => {
   })
 })
 
+/** The marks of a message without the addresses of its description, which a person wrote, and which are links of their own words. */
+function foreignMarks(description: string): string[] {
+  const [untrusted, about = ''] = description.split('\nAbout this check:\n')
+  const isAddress = (mark: string) => /^<https?:\/\/[^\s<>]+>$/.test(mark)
+  return [...readMarkdown(untrusted!).marks, ...readMarkdown(about).marks.filter((mark) => !isAddress(mark))]
+}
+
 const NASTY = [
   '@everyone @here',
   '<@123456> <@!1> <@&2> <#3> </airhorn:4> <id:guide>',
@@ -153,8 +160,8 @@ describe('untrusted text', () => {
     })
     const { title, description } = embedOf(event)
     expect(readMarkdown(title)).toEqual({ text: `${nasty.trim()} is down`, marks: [] })
-    const { text, marks } = readMarkdown(description)
-    expect(marks).toEqual([LINK])
+    expect(foreignMarks(description)).toEqual([LINK])
+    const { text } = readMarkdown(description)
     expect(text).toContain(`UTC: ${nasty.trim()}\n`)
     expect(text).toContain(`in cluster ${nasty}, project`)
     expect(text.replaceAll('\u200b', '')).toContain(`\nx\n${nasty}\n`)
@@ -173,7 +180,7 @@ describe('untrusted text', () => {
         })
         const { title, description } = embedOf(event)
         expect(readMarkdown(title).marks).toEqual([])
-        expect(readMarkdown(description).marks).toEqual([LINK])
+        expect(foreignMarks(description)).toEqual([LINK])
       }),
       { numRuns: 1_000 },
     )

@@ -74,7 +74,9 @@ Sent by Heartbeat Operator to the channel On call.
     expect(mail.html).toContain(
       '.<br>Last success: 2026-11-20 03:00:05 UTC.<br>Usual duration: 12 min 34 s.<br>Project shop.</p>',
     )
-    expect(mail.html).toContain('>Runbook:\n&lt;https://wiki.example.com&gt;</p>')
+    expect(mail.html).toContain(
+      '>Runbook:\n&lt;<a href="https://wiki.example.com">https://wiki.example.com</a>&gt;</p>',
+    )
   })
 
   it('for a test contains nothing about a check', async () => {

@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { describeEvent, type EventText } from '../../../src/channels/kinds/event-text.ts'
-import { cutLine, fitLines, fitWords } from '../../../src/channels/kinds/fit.ts'
+import { cutLine, fitLines, fitMessage } from '../../../src/channels/kinds/fit.ts'
 import { aFlipEvent, aLastPing } from '../../support/events.ts'
 
 const wordsOf = (output: string | null, description: string | null): EventText => ({
@@ -10,6 +10,7 @@ const wordsOf = (output: string | null, description: string | null): EventText =
   description,
 })
 const textsOf = ({ output, description }: EventText) => [output?.text ?? '', description ?? '']
+const fitWords = (words: EventText, fits: (words: EventText) => boolean) => fitMessage(words, (same) => same, fits)
 const within = (limit: number) => (words: EventText) => textsOf(words).join('').length <= limit
 
 describe('words that are fitted', () => {
@@ -27,6 +28,13 @@ describe('words that are fitted', () => {
   it('keep a short description whole', () => {
     const fitted = fitWords(wordsOf('o'.repeat(500), 'Runbook: page 7'), within(100))
     expect(textsOf(fitted)).toEqual([`…${'o'.repeat(84)}`, 'Runbook: page 7'])
+  })
+
+  it('keep an address whole, or not at all', () => {
+    const description = `See https://wiki.example.com/backup. ${'d'.repeat(100)}`
+    const upTo = (length: number) => fitWords(wordsOf(null, description), within(length)).description
+    expect(upTo(36)).toBe('See https://wiki.example.com/backup…')
+    expect(upTo(35)).toBe('See …')
   })
 
   it('lose both where they would say nothing', () => {

@@ -50,7 +50,9 @@ describe('a message to Google Chat', () => {
         paragraph(
           '<b>Output of the last ping (fail with exit code 3, 2026-11-21 02:59:58 UTC):</b><br>dumping shop<br>disk full',
         ),
-        paragraph('<b>About this check:</b><br>Runbook:<br>https://wiki.example.com/backup'),
+        paragraph(
+          '<b>About this check:</b><br>Runbook:<br><a href="https://wiki.example.com/backup">https://wiki.example.com/backup</a>',
+        ),
         button('Open the check', LINK),
       ]),
     )

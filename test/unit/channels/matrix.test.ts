@@ -4,7 +4,7 @@ import type { MatrixSettings } from '../../../src/channels/kinds/matrix/config.t
 import { renderDigest, renderMessage } from '../../../src/channels/kinds/matrix/message.ts'
 import { createMatrixSender } from '../../../src/channels/kinds/matrix/send.ts'
 import { aDigest, aFlipEvent, aLastPing, aTestEvent, manyFlipEvents } from '../../support/events.ts'
-import { findLink, readMarkup } from '../../support/markup.ts'
+import { findForeignLink, readMarkup } from '../../support/markup.ts'
 import { anUp, crowd, everything, LINK, links, sendTo } from './sending.ts'
 
 /** Of 65,536, with room for what the homeserver adds. */
@@ -33,7 +33,7 @@ describe('a message to Matrix', () => {
         'pg_dump: "shop" & <all>\ndisk full',
         '',
         'About this check:',
-        'Runbook: https://wiki.example.com/backup?a&b\nCall @ann',
+        'Runbook: https://wiki.example.com/backup?a&b\nCall @\u200bann',
         '',
         `Check: ${LINK}`,
       ].join('\n'),
@@ -47,7 +47,8 @@ describe('a message to Matrix', () => {
         '<p>Output of the last ping (fail with exit code 3, 2026-11-21 02:59:58 UTC):</p>',
         '<pre><code>pg_dump: &quot;shop&quot; &amp; &lt;all&gt;\ndisk full</code></pre>',
         '<p>About this check:</p>',
-        '<pre><code>Runbook: https://wiki.example.com/backup?a&amp;b\nCall @ann</code></pre>',
+        '<p>Runbook: <a href="https://wiki.example.com/backup?a&amp;b">https://wiki.example.com/backup?a&amp;b</a>',
+        '<br>Call @\u200bann</p>',
         `<p><a href="${LINK}">Open the check</a></p>`,
       ].join(''),
       'm.mentions': {},
@@ -139,8 +140,9 @@ it('a message to Matrix fits into an event, is well-formed and mentions nobody, 
         expect(Buffer.byteLength(JSON.stringify(message))).toBeLessThanOrEqual(LIMIT)
         expect(message.body.isWellFormed()).toBe(true)
         const { elements, prose } = read(message.formatted_body)
-        expect(elements.filter(({ tag }) => tag === 'a')).toHaveLength(1)
-        expect(findLink(prose)).toBeNull()
+        const links = elements.filter(({ tag }) => tag === 'a')
+        expect(links.filter(({ attributes, text }) => attributes.href !== text)).toHaveLength(1)
+        expect(findForeignLink(prose)).toBeNull()
       }
     }),
     { numRuns: 20, endOnFailure: true },

@@ -79,11 +79,11 @@ describe('a message to Slack', () => {
       'Usual duration: 12 min 34 s',
       `Project shop: <${LINK}>`,
       'About this check:',
-      'Runbook: see &lt;\u200bhttps:\u200b//wiki.\u200bexample.\u200bcom|the wiki&gt;',
+      'Runbook: see &lt;\u200b<https://wiki.example.com>|the wiki&gt;',
     ])
     expect(textsOf(event).slice(1, 3)).toEqual([
       'No ping came in time: it was due at 2026-11-21 03:00:00 UTC\nLast success: 2026-11-20 03:00:05 UTC\nUsual duration: 12 min 34 s',
-      'About this check:\nRunbook: see &lt;https://wiki.example.com|the wiki&gt;',
+      'About this check:\nRunbook: see &lt;\u200b<https://wiki.example.com>|the wiki&gt;',
     ])
   })
 
@@ -93,6 +93,17 @@ describe('a message to Slack', () => {
     expect(textsOf(event)[2]).toBe(`About this check:\n${'x'.repeat(2_981)}…`)
     const whole = aFlipEvent({ check: { description: 'x'.repeat(500) } })
     expect(renderMessage(whole, links).text.split('\n').at(-1)).toBe('x'.repeat(500))
+  })
+
+  it('has the description below the output, whose code block it cannot open or end', () => {
+    const event = aFlipEvent({
+      check: { description: 'Run ```restore ` now' },
+      lastPing: aLastPing({ body: '`@all`' }),
+    })
+    const { text } = renderMessage(event, links)
+    expect(text).toMatch(/UTC\):\n```\n`@all`\n```\nAbout this check:\nRun ```restore ` now$/)
+    const long = { check: { description: 'd'.repeat(500) }, lastPing: aLastPing({ body: 'x'.repeat(4_000) }) }
+    expect(renderMessage(aFlipEvent(long), links).text).toHaveLength(SLACK_LIMITS.text)
   })
 
   it('for a test contains nothing about a check', () => {

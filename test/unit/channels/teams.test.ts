@@ -40,7 +40,7 @@ const message = (body: object[], actions: object[]) => ({
   ],
 })
 const textsOf = ({ attachments }: ReturnType<typeof renderMessage>) =>
-  attachments[0]!.content.body.map(({ inlines }) => inlines[0]!.text)
+  attachments[0]!.content.body.map(({ inlines }) => inlines.map(({ text }) => text).join(''))
 /** Bytes in the encoding in which it is longer. */
 const sizeOf = (sent: object) =>
   Math.max(Buffer.byteLength(JSON.stringify(sent)), Buffer.byteLength(JSON.stringify(sent), 'utf16le'))
@@ -71,7 +71,17 @@ describe('a message to Microsoft Teams', () => {
           run('Output of the last ping (fail with exit code 3, 2026-11-21 02:59:58 UTC):'),
           run('dumping shop\ndisk full', { fontType: 'Monospace' }),
           run('About this check:'),
-          run('Runbook: https://wiki.example.com/backup'),
+          {
+            type: 'RichTextBlock',
+            inlines: [
+              { type: 'TextRun', text: 'Runbook: ' },
+              {
+                type: 'TextRun',
+                text: 'https://wiki.example.com/backup',
+                selectAction: { type: 'Action.OpenUrl', url: 'https://wiki.example.com/backup' },
+              },
+            ],
+          },
         ],
         [openCheck],
       ),

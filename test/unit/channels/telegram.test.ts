@@ -4,7 +4,7 @@ import type { TelegramSettings } from '../../../src/channels/kinds/telegram/conf
 import { renderDigest, renderMessage } from '../../../src/channels/kinds/telegram/message.ts'
 import { createTelegramSender } from '../../../src/channels/kinds/telegram/send.ts'
 import { aDigest, aFlipEvent, aLastPing, aTestEvent, manyFlipEvents } from '../../support/events.ts'
-import { findLink, readMarkup } from '../../support/markup.ts'
+import { findForeignLink, readMarkup } from '../../support/markup.ts'
 import { anUp, crowd, everything, inside, LINK, links, sendTo } from './sending.ts'
 
 const TOKEN = '123456789:AAs3cretExampleExampleExampleExampl'
@@ -28,11 +28,11 @@ describe('a message to Telegram', () => {
         '<pre>pg_dump: &quot;shop&quot; &amp; &lt;all&gt;\ndisk full</pre>',
         '',
         'About this check:',
-        '<pre>Runbook: https://wiki.example.com/backup?a&amp;b\nCall @ann</pre>',
+        'Runbook: https://wiki.example.com/backup?a&amp;b\nCall @\u200bann',
       ].join('\n'),
       parse_mode: 'HTML',
       link_preview_options: { is_disabled: true },
-      reply_markup: { inline_keyboard: [[{ text: 'Check', url: LINK }]] },
+      reply_markup: { inline_keyboard: [[{ text: 'Open the check', url: LINK }]] },
     })
   })
 
@@ -146,7 +146,9 @@ describe("Telegram's limit", () => {
             expect(Buffer.byteLength(message.text)).toBeLessThanOrEqual(35_000)
             expect(text.isWellFormed()).toBe(true)
             expect(elements.filter(({ tag }) => tag === 'b').map(({ text }) => text)).toEqual([prose.split('\n')[0]])
-            expect(findLink(prose.replace(/\n\n(?:Check|All checks): http:\/\/heartbeat:8080\S+$/, ''))).toBeNull()
+            expect(
+              findForeignLink(prose.replace(/\n\n(?:Check|All checks): http:\/\/heartbeat:8080\S+$/, '')),
+            ).toBeNull()
           }
         },
       ),

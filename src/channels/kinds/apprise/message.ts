@@ -6,10 +6,11 @@
 
 import type { Digest } from '../../../domain/digest.ts'
 import type { Event } from '../../../domain/event.ts'
+import { indivisible } from '../addresses.ts'
 import { composeLines, cutEnd, cutStart } from '../cut.ts'
 import { describeDigest } from '../digest-text.ts'
 import { disarmForChats } from '../disarm.ts'
-import { describeEvent, type EventText, type Tone } from '../event-text.ts'
+import { ABOUT, describeEvent, type EventText, type Tone } from '../event-text.ts'
 import { cutLine } from '../fit.ts'
 import { type Links, placesOf } from '../kind.ts'
 
@@ -36,21 +37,22 @@ export function renderEvent(event: Event, links: Links): AppriseMessage {
 /** What gives way first stands last: services that cut a text cut its end. */
 function renderBody(words: EventText, places: readonly string[], room: number): string {
   const { reason, facts, location, output, description } = words
-  const first = cut(cutEnd, reason, room - places.join('\n').length - 1)
+  const first = cutProse(reason, room - places.join('\n').length - 1)
   const lines = [...facts, ...(location === null ? [] : [location])].map(disarmForChats)
   const head = composeLines(lines, room, (shown) => [first, ...shown, ...places].join('\n'))
   const left = room - head.length
-  const about = description === null ? '' : renderBlock('', description, output === null ? left : left / 2, cutEnd)
+  const about = description === null ? '' : renderBlock(ABOUT, description, output === null ? left : left / 2, cutProse)
   if (output === null) return head + about
-  return head + renderBlock(`${output.title}:\n`, output.text, left - about.length, cutStart) + about
+  return head + renderBlock(output.title, output.text, left - about.length, cutOutput) + about
 }
 
-function renderBlock(title: string, text: string, room: number, by: typeof cutEnd): string {
-  const left = Math.floor(room) - title.length - 2
-  return left < Math.min(MIN_TEXT, text.length) ? '' : `\n\n${title}${cut(by, text, left)}`
+function renderBlock(title: string, text: string, room: number, cut: typeof cutProse): string {
+  const left = Math.floor(room) - title.length - 4
+  return left < Math.min(MIN_TEXT, text.length) ? '' : `\n\n${title}:\n${cut(text, left)}`
 }
 
-const cut = (by: typeof cutEnd, text: string, limit: number) => by(Array.from(disarmForChats(text)), limit)
+const cutProse = (text: string, limit: number) => cutEnd(indivisible(disarmForChats(text)), limit)
+const cutOutput = (text: string, limit: number) => cutStart(Array.from(disarmForChats(text)), limit)
 
 export function renderDigest(digest: Digest, links: Links): AppriseMessage {
   const { headline: title, tone: type, checks, rest, note, link } = describeDigest(digest, links)

@@ -1,15 +1,16 @@
 /**
  * Messages for a webhook of Discord: one embed each. Its limits and mark-up: https://docs.discord.com/developers,
  * "Message Resource" (Embed Limits) and "API Reference" (Message Formatting). Title and description are Markdown: in
- * prose untrusted text is escaped, in a code block Discord parses nothing.
+ * prose text is escaped but for the addresses of a description, in a code block Discord parses nothing.
  */
 
 import type { Digest } from '../../../domain/digest.ts'
 import type { Event } from '../../../domain/event.ts'
+import { splitAddresses } from '../addresses.ts'
 import { composeLines, cutEnd } from '../cut.ts'
 import { describeDigest } from '../digest-text.ts'
 import { ABOUT, describeEvent, type EventText, type Tone } from '../event-text.ts'
-import { cutLine, fitWords, isText } from '../fit.ts'
+import { cutLine, fitMessage, isText } from '../fit.ts'
 import { type Links, type Place, placesOf } from '../kind.ts'
 
 /** UTF-16 units, the strictest count of characters. Both together are far below the 6,000 of a message. */
@@ -37,12 +38,15 @@ const toMessage = (title: string, description: string, tone: Tone): DiscordMessa
 export function renderMessage(event: Event, links: Links): DiscordMessage {
   const words = describeEvent(event)
   const places = placesOf(links, event)
-  const render = (fitted: EventText) => renderDescription(fitted, places)
-  const fitted = fitWords(words, (some) => render(some).length <= DISCORD_LIMITS.description)
+  const description = fitMessage(
+    words,
+    (fitted) => renderDescription(fitted, places),
+    ({ length }) => length <= DISCORD_LIMITS.description,
+  )
   const change = escapeMarkdown(words.change)
   // A title that is too long loses the end of the name, never the change.
   const name = cutEnd(piecesOf(escapeMarkdown(words.name)), DISCORD_LIMITS.title - change.length)
-  return toMessage(name + change, render(fitted), words.tone)
+  return toMessage(name + change, description, words.tone)
 }
 
 function renderDescription(words: EventText, places: readonly Place[]): string {
@@ -50,7 +54,7 @@ function renderDescription(words: EventText, places: readonly Place[]): string {
   return [
     ...[reason, ...facts, location].filter(isText).map(escapeMarkdown),
     output && `${escapeMarkdown(output.title)}:${fence(output.text)}`,
-    description && `${ABOUT}:${fence(description)}`,
+    description && `${ABOUT}:\n${linkAddresses(description)}`,
     // Not as the `url` of the embed: Discord refuses one without a public name.
     ...places.map(({ label, url }) => `${label}: ${url}`),
   ]
@@ -70,11 +74,17 @@ export function renderDigest(digest: Digest, links: Links): DiscordMessage {
  * What Discord could take for mark-up, a mention, a link (`https:`) or an emoji (`:name:`); a time of day is neither.
  * At the beginning of a line also a list.
  */
-const MARKUP = /[\\*_~|`<>[#@]|:(?=\S)(?<!\d\d:(?=\d\d(?!\w)))|(?<=^\s*)[-+]|(?<=^\s*\d+)\./g
+const MARKUP = /[\\*_~|`<>[#@]|:(?!\s)(?<!\d\d:(?=\d\d(?!\w)))|(?<=^\s*)[-+]|(?<=^\s*\d+)\./gm
 
-/** A line of prose. */
-function escapeMarkdown(line: string): string {
-  return line.replace(MARKUP, '\\$&')
+function escapeMarkdown(prose: string): string {
+  return prose.replace(MARKUP, '\\$&')
+}
+
+/** Between brackets an address ends where it should, and Discord parses nothing of it. */
+function linkAddresses(prose: string): string {
+  return splitAddresses(prose)
+    .map(({ text, isAddress }) => (isAddress ? `<${text}>` : escapeMarkdown(text)))
+    .join('')
 }
 
 /** Escaped characters, each with its backslash. */

@@ -6,6 +6,7 @@ import type { SendMailOptions } from 'nodemailer'
 import type { Instant } from '../../../domain/check.ts'
 import type { Event } from '../../../domain/event.ts'
 import { toOneLine } from '../../../domain/plain-text.ts'
+import { splitAddresses } from '../addresses.ts'
 import { ABOUT, describeEvent, type EventText } from '../event-text.ts'
 import { type Links, type Place, placesOf } from '../kind.ts'
 
@@ -88,6 +89,12 @@ function renderText(content: Content): string {
   return `${[...paragraphs, `-- \n${footer}`].join('\n\n')}\n`
 }
 
+function linkAddresses(text: string) {
+  return splitAddresses(text).map((piece) =>
+    piece.isAddress ? html`<a href="${piece.text}">${piece.text}</a>` : piece.text,
+  )
+}
+
 const PRE = 'background:#f4f4f4;padding:12px;white-space:pre-wrap;overflow-wrap:anywhere;font-size:13px'
 
 function renderHtml(content: Content): string {
@@ -99,7 +106,7 @@ function renderHtml(content: Content): string {
 <h1 dir="auto" style="font-size:18px">${headline}</h1>
 <p>${linesOf(content).map((line, index) => html`${index === 0 ? '' : html`<br>`}${line}`)}</p>
 ${output === null ? '' : html`<p>${output.title}:</p>\n<pre dir="auto" style="${PRE}">${output.text}</pre>`}
-${description === null ? '' : html`<p>${ABOUT}:</p>\n<p dir="auto" style="white-space:pre-wrap">${description}</p>`}
+${description === null ? '' : html`<p>${ABOUT}:</p>\n<p dir="auto" style="white-space:pre-wrap">${linkAddresses(description)}</p>`}
 ${places.map(
   ({ label, url }) => html`<p>${label}: <a href="${url}">${url}</a></p>
 `,

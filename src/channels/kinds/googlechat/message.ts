@@ -6,9 +6,10 @@
 
 import type { Digest } from '../../../domain/digest.ts'
 import type { Event } from '../../../domain/event.ts'
+import { linkAddresses } from '../addresses.ts'
 import { describeDigest } from '../digest-text.ts'
 import { ABOUT, describeEvent, type EventText, type Tone } from '../event-text.ts'
-import { cutLine, fitLines, fitWords, isText } from '../fit.ts'
+import { cutLine, fitLines, fitMessage, isText } from '../fit.ts'
 import { type Links, type Place, placesOf } from '../kind.ts'
 
 /** Of the whole message, in UTF-8. */
@@ -38,7 +39,7 @@ export function renderMessage(event: Event, links: Links): GoogleChatMessage {
       thread: { threadKey: event.check.id },
     }
   }
-  return render(fitWords(words, (fitted) => fits(render(fitted))))
+  return fitMessage(words, render, fits)
 }
 
 function renderWords({ tone, headline, reason, facts, location, output, description }: EventText): Widget[] {
@@ -47,7 +48,7 @@ function renderWords({ tone, headline, reason, facts, location, output, descript
     paragraph(renderHeadline(headline, tone), escapeText(reason)),
     ...(details.length === 0 ? [] : [paragraph(...details)]),
     ...(output === null ? [] : [paragraph(`<b>${escapeText(output.title)}:</b>`, escapeText(output.text))]),
-    ...(description === null ? [] : [paragraph(`<b>${ABOUT}:</b>`, escapeText(description))]),
+    ...(description === null ? [] : [paragraph(`<b>${ABOUT}:</b>`, linkAddresses(description, escapeText))]),
   ]
 }
 

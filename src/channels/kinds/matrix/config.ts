@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { rule } from '../../../domain/errors.ts'
 import { configOf, hideAll, hideCredentials } from '../fields.ts'
 import type { KindConfig } from '../kind.ts'
-import { bearerToken, revealServer, serverUrl } from '../server-fields.ts'
+import { bearerToken, revealServer, serverUrl, tokenField } from '../server-fields.ts'
 
 interface MatrixConfig {
   readonly homeserver: string
@@ -35,13 +35,11 @@ export const matrixConfig: KindConfig<MatrixSettings, MatrixConfig, MatrixConfig
       meaning: 'Its internal id, from the settings of the room, under Advanced. The user must be in the room.',
       example: '!abcdefg:example.com',
     },
-    {
-      name: 'token',
+    tokenField({
       label: 'Access token',
-      meaning: 'Of a user of its own for this service. It is a secret: later it is shown as ….',
+      meaning: 'Of a user of its own for this service.',
       example: 'syt_aGVhcnRiZWF0_XXXXXXXXXXXXXXXXXXXX_000000',
-      isSecret: true,
-    },
+    }),
   ],
   input: configOf({
     homeserver: serverUrl('The address of the client API of the homeserver, below which /_matrix is'),

@@ -1,16 +1,14 @@
 /**
- * Messages of Matrix: `m.text` with HTML (Matrix specification, Client-Server API, "m.room.message msgtypes"). Names,
- * reasons and output are untrusted: they are escaped, they mention no one, and clients find no links in them.
+ * Messages of Matrix: `m.text` with HTML (Matrix specification, Client-Server API, "m.room.message msgtypes"). No text
+ * mentions a person, and the only links are the addresses of the description and ours.
  */
 
 import type { Digest } from '../../../domain/digest.ts'
 import type { Event } from '../../../domain/event.ts'
-import { describeDigest } from '../digest-text.ts'
-import { disarm } from '../disarm.ts'
-import { describeEvent, type EventText } from '../event-text.ts'
-import { cutLine, fitWords, isText } from '../fit.ts'
-import { type Links, type Place, placesOf } from '../kind.ts'
-import { type Block, blocksOf, escapeHtml, linesOf, MARKS } from '../message-text.ts'
+import { linkAddresses } from '../addresses.ts'
+import { escapeHtml, type HtmlText, renderDigestText, renderEventText } from '../html-text.ts'
+import type { Links } from '../kind.ts'
+import type { Block } from '../message-text.ts'
 
 /**
  * Bytes of the content in JSON. An event has at most 65,536 ("Size limits"), with what the homeserver adds: signatures,
@@ -29,42 +27,37 @@ export interface MatrixMessage {
 
 /** The same event gives the same bytes. */
 export function renderMessage(event: Event, links: Links): MatrixMessage {
-  const words = describeEvent(event)
-  const headline = `${MARKS[words.tone]} ${disarm(words.headline)}`
-  const places = placesOf(links, event)
-  const render = (fitted: EventText) => toMessage(headline, linesOf(fitted).map(disarm), blocksOf(fitted), places)
-  return render(fitWords(words, (fitted) => fits(render(fitted))))
+  return renderEventText(event, links, toMessage, fits)
 }
 
-/** The lines of all checks that a digest names always fit. */
 export function renderDigest(digest: Digest, links: Links): MatrixMessage {
-  const { tone, headline, checks, rest, note, link } = describeDigest(digest, links)
-  const lines = [...checks.map((check) => disarm(cutLine(check))), rest(checks.length), note].filter(isText)
-  return toMessage(`${MARKS[tone]} ${headline}`, lines, [], [{ label: 'All checks', action: 'All checks', url: link }])
+  return renderDigestText(digest, links, toMessage, fits)
 }
 
-function toMessage(
-  headline: string,
-  lines: readonly string[],
-  blocks: readonly Block[],
-  places: readonly Place[],
-): MatrixMessage {
-  const plain = [headline, ...lines, ...blocks.map(({ title, text }) => `\n${title}\n${text}`)]
+function toMessage({ headline, lines, blocks, places }: HtmlText): MatrixMessage {
   const html = [`<strong>${escapeHtml(headline)}</strong>`, ...lines.map(escapeHtml)].join('<br>')
-  const boxes = blocks.map(
-    ({ title, text }) => `<p>${escapeHtml(title)}</p><pre><code>${escapeHtml(text)}</code></pre>`,
-  )
   return {
     msgtype: 'm.text',
-    body: [...plain, ...places.map(({ label, url }) => `\n${label}: ${url}`)].join('\n'),
+    body: [
+      headline,
+      ...lines,
+      ...blocks.map(({ title, text }) => `\n${title}\n${text}`),
+      ...places.map(({ label, url }) => `\n${label}: ${url}`),
+    ].join('\n'),
     format: 'org.matrix.custom.html',
     formatted_body: [
       `<p>${html}</p>`,
-      ...boxes,
+      ...blocks.map(renderBlock),
       ...places.map(({ action, url }) => `<p><a href="${escapeHtml(url)}">${action}</a></p>`),
     ].join(''),
     'm.mentions': {},
   }
+}
+
+function renderBlock({ title, text, isCode }: Block): string {
+  const code = () => `<pre><code>${escapeHtml(text)}</code></pre>`
+  const prose = () => `<p>${linkAddresses(text, (piece) => escapeHtml(piece).replaceAll('\n', '<br>'))}</p>`
+  return `<p>${escapeHtml(title)}</p>${isCode ? code() : prose()}`
 }
 
 const fits = (message: MatrixMessage) => Buffer.byteLength(JSON.stringify(message)) <= LIMIT

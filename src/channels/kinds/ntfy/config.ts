@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { rule } from '../../../domain/errors.ts'
 import { configOf, webUrl } from '../fields.ts'
 import type { KindConfig } from '../kind.ts'
-import { bearerToken, hideServer, integer, revealServer } from '../server-fields.ts'
+import { bearerToken, hideServer, integer, ownServerField, revealServer, tokenField } from '../server-fields.ts'
 
 interface NtfyConfig {
   readonly topic: string
@@ -37,20 +37,13 @@ export const ntfyConfig: KindConfig<NtfySettings, NtfyConfig, NtfyConfig> = {
       meaning: 'Subscribe to it in the app. On ntfy.sh all who know its name can read it, unless it is reserved.',
       example: 'heartbeat-Kx83hPq2',
     },
+    ownServerField('ntfy', NTFY_URL, 'https://ntfy.example.com'),
     {
-      name: 'url',
-      label: 'Server',
-      meaning: `Your own ntfy server. Empty: ${NTFY_URL}. Later it is shown with … instead of credentials.`,
-      example: 'https://ntfy.example.com',
-      isSecret: true,
-      isOptional: true,
-    },
-    {
-      name: 'token',
-      label: 'Access token',
-      meaning: 'For a topic that not all may write to. It is a secret: later it is shown as ….',
-      example: 'tk_AgQdq7mVBoFD37zQVN29RhuMzNIz2',
-      isSecret: true,
+      ...tokenField({
+        label: 'Access token',
+        meaning: 'For a topic that not all may write to.',
+        example: 'tk_AgQdq7mVBoFD37zQVN29RhuMzNIz2',
+      }),
       isOptional: true,
     },
     {

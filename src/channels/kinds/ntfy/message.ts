@@ -7,7 +7,7 @@ import type { Digest } from '../../../domain/digest.ts'
 import type { Event } from '../../../domain/event.ts'
 import { describeDigest } from '../digest-text.ts'
 import { describeEvent, type EventText, type Tone } from '../event-text.ts'
-import { cutLine, fitLines, fitWords, isText } from '../fit.ts'
+import { cutLine, fitLines, fitMessage, isText } from '../fit.ts'
 import { type Links, type Place, placesOf } from '../kind.ts'
 import { blocksOf, linesOf } from '../message-text.ts'
 import type { NtfySettings } from './config.ts'
@@ -47,7 +47,7 @@ export function renderMessage(event: Event, links: Links, settings: NtfySettings
     const blocks = blocksOf(fitted).map(({ title, text }) => `\n${title}\n${text}`)
     return toMessage(settings, words, [...linesOf(fitted), ...blocks], view)
   }
-  return render(fitWords(words, (fitted) => fits(render(fitted))))
+  return fitMessage(words, render, fits)
 }
 
 export function renderDigest(digest: Digest, links: Links, settings: NtfySettings): NtfyMessage {

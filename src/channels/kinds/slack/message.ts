@@ -3,12 +3,13 @@
  * of its own), ignore the blocks and show `text`, so `text` contains all that the blocks contain. Names, reasons and
  * output of jobs are untrusted: they must not notify people or look like links. In the blocks they are plain_text,
  * which is not parsed, or in a code block. In `text` they are broken wherever one of the three services would find a
- * mention or a link.
+ * mention or a link. In the description a person's addresses are links, each with itself as its text.
  */
 
 import type { Event } from '../../../domain/event.ts'
+import { splitAddresses } from '../addresses.ts'
 import { cutEnd, cutStart } from '../cut.ts'
-import { breakFences, disarm } from '../disarm.ts'
+import { breakFences, disarm, disarmDescription } from '../disarm.ts'
 import { ABOUT, describeEvent, type EventText, type JobOutput } from '../event-text.ts'
 import { type Links, linkForPeople, linkToAcknowledge } from '../kind.ts'
 import { MARKS } from '../message-text.ts'
@@ -59,7 +60,7 @@ function renderBlocks(content: Content): Block[] {
   ]
   if (output !== null) blocks.push({ type: 'section', text: verbatim(renderOutput(output, SLACK_LIMITS.section)) })
   if (description !== null)
-    blocks.push({ type: 'section', text: plain(ABOUT_LINE + cutEnd(escapePieces(description), MAX_SECTION)) })
+    blocks.push({ type: 'section', text: verbatim(renderDescription(description, MAX_SECTION)) })
   if (link !== null && location !== null)
     blocks.push({
       type: 'context',
@@ -81,11 +82,11 @@ function renderText(content: Content): string {
   const lines = [headline, ...[reason, ...facts].map((line) => escapeText(disarm(line)))]
   if (link !== null && location !== null) lines.push(`${escapeText(disarm(location))}: <${link}>`)
   if (acknowledge !== null) lines.push(`I have it: <${acknowledge}>`)
-  if (description !== null) lines.push(ABOUT_LINE + cutEnd(escapePieces(disarm(description)), MAX_DESCRIPTION))
+  // Below the output: a backtick of a description would otherwise end the code block early.
+  const about = description === null ? '' : `\n${renderDescription(description, MAX_DESCRIPTION)}`
   const text = lines.join('\n')
-  if (output === null) return text
-  const room = SLACK_LIMITS.text - text.length - 1
-  return room < MIN_OUTPUT ? text : `${text}\n${renderOutput(output, room)}`
+  const room = SLACK_LIMITS.text - text.length - about.length - 1
+  return text + (output === null || room < MIN_OUTPUT ? '' : `\n${renderOutput(output, room)}`) + about
 }
 
 const ABOUT_LINE = `${ABOUT}:\n`
@@ -94,6 +95,17 @@ const MAX_SECTION = SLACK_LIMITS.section - ABOUT_LINE.length
 const MAX_DESCRIPTION = 500
 /** A title, the fences and a few words. */
 const MIN_OUTPUT = 200
+
+/**
+ * A description that is too long loses its end. Slack makes no links by itself of what is verbatim: an address is a link
+ * in brackets, which shows the address.
+ */
+function renderDescription(description: string, limit: number): string {
+  const pieces = splitAddresses(disarmDescription(description)).flatMap(({ text, isAddress }) =>
+    isAddress ? [`<${escapeUrl(text)}>`] : escapePieces(text),
+  )
+  return ABOUT_LINE + cutEnd(pieces, limit)
+}
 
 /** Between two fences on lines of their own. Output that is too long loses its beginning: the end says why a job failed. */
 function renderOutput({ title, text }: JobOutput, limit: number): string {

@@ -6,9 +6,10 @@
 
 import type { Digest } from '../../../domain/digest.ts'
 import type { Event } from '../../../domain/event.ts'
+import { splitAddresses } from '../addresses.ts'
 import { describeDigest } from '../digest-text.ts'
 import { ABOUT, describeEvent, type EventText, type Tone } from '../event-text.ts'
-import { cutLine, fitLines, fitWords, isText } from '../fit.ts'
+import { cutLine, fitLines, fitMessage, isText } from '../fit.ts'
 import { type Links, type Place, placesOf } from '../kind.ts'
 
 /**
@@ -31,6 +32,7 @@ interface Style {
   readonly color?: Color
   readonly isSubtle?: true
   readonly fontType?: 'Monospace'
+  readonly selectAction?: { readonly type: 'Action.OpenUrl'; readonly url: string }
 }
 type Block = ReturnType<typeof block>
 type Action = ReturnType<typeof open>
@@ -39,8 +41,7 @@ export type TeamsMessage = ReturnType<typeof toMessage>
 /** The same event gives the same bytes. */
 export function renderMessage(event: Event, links: Links): TeamsMessage {
   const actions = placesOf(links, event).map(open)
-  const render = (words: EventText) => toMessage(renderWords(words), actions)
-  return render(fitWords(describeEvent(event), (words) => fits(render(words))))
+  return fitMessage(describeEvent(event), (words) => toMessage(renderWords(words), actions), fits)
 }
 
 function renderWords({ tone, headline, reason, facts, location, output, description }: EventText): Block[] {
@@ -50,7 +51,7 @@ function renderWords({ tone, headline, reason, facts, location, output, descript
     block(reason),
     ...(details === '' ? [] : [block(details, { isSubtle: true })]),
     ...(output === null ? [] : [block(`${output.title}:`), block(output.text, { fontType: 'Monospace' })]),
-    ...(description === null ? [] : [block(`${ABOUT}:`), block(description)]),
+    ...(description === null ? [] : [block(`${ABOUT}:`), linked(description)]),
   ]
 }
 
@@ -66,10 +67,21 @@ export function renderDigest(digest: Digest, links: Links): TeamsMessage {
 const renderHeadline = (text: string, tone: Tone) =>
   block(text, { size: 'Large', weight: 'Bolder', color: COLORS[tone] })
 
-/** Teams shows `{{DATE(...)}}` and `{{TIME(...)}}` as a date: U+200B comes between the brackets. */
-const block = (text: string, style: Style = {}) => ({
+const block = (text: string, style?: Style) => ({ type: 'RichTextBlock', inlines: [run(text, style)] })
+
+/** Teams makes no links of addresses in a run: each is a run that opens what it shows. */
+const linked = (text: string) => ({
   type: 'RichTextBlock',
-  inlines: [{ type: 'TextRun', text: text.replace(/\{(?=\{)/g, '{\u200b'), ...style }],
+  inlines: splitAddresses(text).map((piece) =>
+    run(piece.text, piece.isAddress ? { selectAction: { type: 'Action.OpenUrl', url: piece.text } } : {}),
+  ),
+})
+
+/** Teams shows `{{DATE(...)}}` and `{{TIME(...)}}` as a date: U+200B comes between the brackets. */
+const run = (text: string, style: Style = {}) => ({
+  type: 'TextRun',
+  text: text.replace(/\{(?=\{)/g, '{\u200b'),
+  ...style,
 })
 
 const open = ({ action: title, url }: Pick<Place, 'action' | 'url'>) => ({ type: 'Action.OpenUrl', title, url })

@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { rule } from '../../../domain/errors.ts'
 import { configOf, secretText } from '../fields.ts'
 import type { KindConfig } from '../kind.ts'
-import { hideServer, integer, revealServer, serverUrl } from '../server-fields.ts'
+import { hideServer, integer, ownServerField, revealServer, serverUrl, tokenField } from '../server-fields.ts'
 
 interface TelegramConfig {
   readonly token: string
@@ -42,13 +42,11 @@ export const telegramConfig: KindConfig<TelegramSettings, TelegramConfig, Telegr
   title: 'Telegram',
   purpose: 'A message of your bot in a Telegram group, channel or private chat.',
   form: [
-    {
-      name: 'token',
+    tokenField({
       label: 'Token of the bot',
-      meaning: '@BotFather shows it when you make a bot with /newbot. It is a secret: later it is shown as ….',
+      meaning: '@BotFather shows it when you make a bot with /newbot.',
       example: '123456789:AAExampleExampleExampleExampleExamp',
-      isSecret: true,
-    },
+    }),
     {
       name: 'chat_id',
       label: 'Chat',
@@ -63,13 +61,7 @@ export const telegramConfig: KindConfig<TelegramSettings, TelegramConfig, Telegr
       example: '42',
       isOptional: true,
     },
-    {
-      name: 'url',
-      label: 'Server',
-      meaning: `Your own Bot API server. Empty: ${TELEGRAM_URL}.`,
-      example: 'https://telegram.example.com',
-      isOptional: true,
-    },
+    ownServerField('Bot API', TELEGRAM_URL, 'https://telegram.example.com'),
   ],
   input: configOf({
     token: secretText(
