@@ -85,12 +85,12 @@ export interface Service {
   findChannelDeliveries(cluster: string, channelId?: string): Promise<readonly ChannelDeliveries[]>
 
   /**
-   * Brings the silence of a HeartbeatSilence in line. Null: its times were over before it had one. Rejects with an
-   * AppError for what a person has to correct, as resolveProject() and declareSilence() say.
+   * Brings the silence of a HeartbeatSilence in line. Rejects with an AppError for what a person has to correct, as
+   * resolveProject() and declareSilence() say.
    */
   declareSilence(
     declaration: ProjectSilence,
-  ): Promise<{ readonly silence: DeclaredSilence | null; readonly change: SilenceChange }>
+  ): Promise<{ readonly silence: DeclaredSilence; readonly change: SilenceChange }>
   /** Null when the resource has no silence. */
   findSilence(resource: Resource): Promise<DeclaredSilence | null>
   /** Without a silence, and for the silence `other`: nothing. */

@@ -9,14 +9,15 @@ import { isOver, SHORTEST_MS } from '../domain/silence.ts'
 import { newId } from '../runtime/ids.ts'
 import type { Resource } from '../store/checks/checks.ts'
 import { wakeSilenced } from '../store/checks/circumstances.ts'
+import { lockResource } from '../store/checks/declared-checks.ts'
 import type { Context } from '../store/context.ts'
 import { findDeclaredSilence, saveDeclaredSilence } from '../store/silences/declared-silences.ts'
-import { insertSilence, type SilenceRow, timesOf } from '../store/silences/silences.ts'
+import { insertSilence, type SilenceRow, type StoredTimes, timesOf } from '../store/silences/silences.ts'
 import { lockOrganization } from '../store/tenancy/organizations.ts'
 import { findOrganizationOf } from '../store/tenancy/projects.ts'
 import { type GivenTimes, readTimes, rejectMany } from './create-silence.ts'
 import { actOn, type SilenceRecord, toRecord } from './find-silences.ts'
-import { removeSilence } from './remove-silence.ts'
+import { endSilence } from './remove-silence.ts'
 
 export type { DeclaredSilencePlace } from '../store/silences/declared-silences.ts'
 
@@ -31,37 +32,56 @@ export interface SilenceDeclaration {
   readonly comment: string
 }
 
-/** A declared silence, and when it holds. */
-export type DeclaredSilence = Pick<SilenceRecord, 'id' | 'activeUntil' | 'nextStartsAt'>
+/** A declared silence, and when it holds. `id`: null where its times were over before it was declared. */
+export interface DeclaredSilence extends Pick<SilenceRecord, 'activeUntil' | 'nextStartsAt'> {
+  readonly id: string | null
+}
 
 export type SilenceChange = 'created' | 'updated' | 'unchanged'
 
+interface Declared {
+  readonly silence: DeclaredSilence
+  readonly change: SilenceChange
+}
+
+const OVER: DeclaredSilence = { id: null, activeUntil: null, nextStartsAt: null }
+
 /**
- * Brings the silence of a resource in line. Null: the resource was over before it had one. Throws AppError
+ * Brings the silence of a resource in line. Callers of one resource wait for each other. Throws AppError
  * `invalid_request` for times that make no sense, and `conflict` when the project has MAX_SILENCES.
  */
 export async function declareSilence(
   context: Context,
   { resource, projectId, times: given, resourceCreatedAt, selector, comment }: SilenceDeclaration,
-): Promise<{ readonly silence: DeclaredSilence | null; readonly change: SilenceChange }> {
+): Promise<Declared> {
   const { database, clock } = context
   const now = clock.now()
-  const { endsAt } = given
-  // What is applied again after its end is over, and no fault.
-  const usualStart = endsAt === undefined ? undefined : Math.min(resourceCreatedAt, endsAt - SHORTEST_MS)
-  const times = readTimes({ ...given, startsAt: given.startsAt ?? usualStart }, 'kubernetes', now)
-  const isPast = isOver(timesOf(times)!, now)
   const organizationId = await findOrganizationOf(database, projectId)
-  const declared = { organizationId, projectId, ...times, selector, comment }
-  const before = await findDeclaredSilence(database, resource)
-  if (before === null && isPast) return { silence: null, change: 'unchanged' }
-  if (before !== null && isAsDeclared(before, declared)) return { silence: toRecord(before, now), change: 'unchanged' }
+  const readAt = (before: SilenceRow | null) => {
+    const startsAt = given.startsAt ?? usualStart(given, before, resourceCreatedAt, now)
+    const times = readTimes({ ...given, startsAt }, 'kubernetes', now)
+    return { organizationId, projectId, ...times, selector, comment }
+  }
+  const isPast = (row: StoredTimes) => {
+    const times = timesOf(row)
+    return times === null || isOver(times, now)
+  }
+  const compare = (before: SilenceRow | null): Declared | null => {
+    const declared = readAt(before)
+    if (before === null) return isPast(declared) ? { silence: OVER, change: 'unchanged' } : null
+    return isAsDeclared(before, declared) ? { silence: toRecord(before, now), change: 'unchanged' } : null
+  }
+  // Most resyncs end here, without a lock.
+  const asDeclared = compare(await findDeclaredSilence(database, resource))
+  if (asDeclared !== null) return asDeclared
   const by: Principal = { ...controllerOf(resource.cluster), organizationId, projectId: null }
-  return audited(context, by, async (tx) => {
-    // Each creation takes this lock, so that the count stays true until the insert.
+  return audited<Declared>(context, by, async (tx) => {
+    await lockResource(tx, resource)
+    // Each creation takes this lock, so that the count stays true until the change.
     await lockOrganization(tx, organizationId)
-    const known = await findDeclaredSilence(tx, resource, 'for update')
-    if (known?.projectId !== projectId && !isPast) await rejectMany(tx, projectId, now)
+    const before = await findDeclaredSilence(tx, resource)
+    const done = compare(before)
+    if (done !== null) return { result: done, acts: [] }
     const fresh = {
       id: newId(now),
       checkId: null,
@@ -70,16 +90,29 @@ export async function declareSilence(
       createdBy: doerOf(by),
       createdAt: now,
     }
-    const row: SilenceRow = { ...(known ?? fresh), ...declared }
-    if (known === null) await insertSilence(tx, row)
+    const row: SilenceRow = { ...(before ?? fresh), ...readAt(before) }
+    const isCounted = before !== null && before.projectId === projectId && !isPast(before)
+    if (!isCounted && !isPast(row)) await rejectMany(tx, projectId, now)
+    if (before === null) await insertSilence(tx, row)
     else {
       await wakeSilenced(tx, row.id, now)
       await saveDeclaredSilence(tx, row)
     }
-    const change = known === null ? 'created' : 'updated'
-    const action = known === null ? 'silence.created' : 'silence.changed'
+    const [change, action] =
+      before === null ? (['created', 'silence.created'] as const) : (['updated', 'silence.changed'] as const)
     return { result: { silence: toRecord(row, now), change }, acts: [actOn(row, action)] }
   })
+}
+
+/**
+ * When a silence begins that says no beginning: with its resource, and one that is over and gets another end, now. What
+ * is applied after its end is over, and no fault.
+ */
+function usualStart({ endsAt }: GivenTimes, before: SilenceRow | null, createdAt: Instant, now: Instant) {
+  if (endsAt === undefined) return undefined
+  const isAnew = before !== null && (before.endsAt === null || (before.endsAt <= now && before.endsAt !== endsAt))
+  const start = isAnew ? now : (before?.startsAt ?? createdAt)
+  return Math.min(start, before === null ? start : now, endsAt - SHORTEST_MS)
 }
 
 function isAsDeclared(row: SilenceRow, declared: Partial<SilenceRow>): boolean {
@@ -99,9 +132,13 @@ export async function findSilenceOfResource(
  * Removes the silence of a resource that is deleted: each check that it keeps quiet is evaluated at once. Without a
  * silence: nothing. `other`: the silence that the resource has elsewhere; where that is ours, nothing is removed.
  */
-export async function retireSilence(context: Context, resource: Resource, other?: string): Promise<void> {
-  const known = await findDeclaredSilence(context.database, resource)
-  if (known === null || known.id === other) return
-  const { organizationId, id } = known
-  await removeSilence(context, { ...controllerOf(resource.cluster), organizationId, projectId: null }, id)
+export function retireSilence(context: Context, resource: Resource, other?: string): Promise<void> {
+  const controller = controllerOf(resource.cluster)
+  return audited(context, controller, async (tx) => {
+    await lockResource(tx, resource)
+    const known = await findDeclaredSilence(tx, resource)
+    if (known === null || known.id === other) return { result: undefined, acts: [] }
+    const by: Principal = { ...controller, organizationId: known.organizationId, projectId: null }
+    return { result: undefined, acts: [await endSilence(tx, context, known)], by }
+  })
 }

@@ -43,7 +43,7 @@ export async function listSilences(
   return { rows: rows.map((row) => toRecord(row, clock.now())), next }
 }
 
-/** Of the silences that cover the check now, the last to end; null: none does. `key`: of a check of the tenant. */
+/** Of the tenant's silences that cover the check now, the last to end; null: none does. `key`: of a check of the tenant. */
 export async function findSilenceOf(
   { database, clock }: Context,
   tenant: Tenant,
@@ -51,7 +51,12 @@ export async function findSilenceOf(
 ): Promise<SilenceRecord | null> {
   const now = clock.now()
   const covering = await findCovering(database, [key], now)
-  const [last] = covering.toSorted((one, other) => other.until - one.until)
+  const visible = await findExisting(
+    { database },
+    tenant,
+    covering.map(({ id }) => id),
+  )
+  const [last] = covering.filter(({ id }) => visible.has(id)).toSorted((one, other) => other.until - one.until)
   const row = last === undefined ? null : await findSilenceRow(database, tenant, last.id)
   return row === null ? null : toRecord(row, now)
 }

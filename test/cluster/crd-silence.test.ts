@@ -29,6 +29,7 @@ describe('a spec is accepted', () => {
   it.each([
     [ONCE],
     [{ ...ONCE, startsAt: '2030-02-01T02:59:59+01:00' }],
+    [{ ...ONCE, startsAt: '0001-01-01T00:00:00Z', endsAt: '9999-12-31T23:59:59Z' }],
     [{ ...ONCE, comment: '' }],
     [{ ...ONCE, comment: 'x'.repeat(200) }],
     [AGAIN],

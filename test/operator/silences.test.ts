@@ -153,6 +153,15 @@ describe('without a resync, a HeartbeatSilence', () => {
     expect(await place.statusOf('short')).not.toHaveProperty('activeUntil')
   })
 
+  it('ends by the clock also while a change of it is refused', async () => {
+    await place.makeReady('short', { endsAt: atIn(4), comment: 'Short' })
+    await place.apply('short', { ...SUNDAYS, endsAt: null, timeZone: 'Europe/Atlantis' })
+    await place.stalled('short', 'InvalidSpec')
+    expect(await place.condition('short', 'Active')).toMatchObject({ status: 'True' })
+    await eventually('the status says so', async () => (await place.condition('short', 'Active'))?.status === 'False')
+    expect(await place.condition('short', 'Stalled')).toMatchObject({ status: 'True' })
+  })
+
   it('is planned until it begins', async () => {
     await place.makeReady('sundays', SUNDAYS)
     const { nextStartTime } = await place.statusOf('sundays')
@@ -190,6 +199,7 @@ describe('what a person has to correct', () => {
   ])('is said of %s', async (_, spec, says) => {
     await place.apply('odd', spec)
     expect(await place.stalled('odd', 'InvalidSpec')).toContain(says)
+    expect(await place.condition('odd', 'Active')).toBeUndefined()
     await place.apply('odd', SUNDAYS)
     await place.ready('odd')
   })

@@ -7,6 +7,7 @@ import { z } from 'zod'
 import { ASCII_EMAIL_RULE, isAscii, isEmail, toUserEmail, USER_EMAIL_RULE } from '../../domain/email.ts'
 import { rule } from '../../domain/errors.ts'
 import { isUuid } from '../../domain/ids.ts'
+import { isStorable } from '../../domain/instant.ts'
 import { LIMITS } from '../../domain/limits.ts'
 import { decodeCursor, PAGE_LIMIT } from '../../domain/page.ts'
 import { findPasswordFault, GIVEN_LENGTH, PASSWORD_LENGTH } from '../../domain/password.ts'
@@ -168,16 +169,13 @@ export const newPassword = () => {
 export const oneOf = <const Values extends readonly [string, ...string[]]>(values: Values) =>
   z.enum(values, rule(`must be one of ${values.join(', ')}`))
 
-/** The years 1 to 9999 in UTC: PostgreSQL and we write others in forms that the other does not read. */
-const MOMENTS = { first: Date.parse('0001-01-01T00:00:00Z'), last: Date.parse('9999-12-31T23:59:59.999Z') }
-
 /** A moment in a request: ISO 8601 with its offset. Becomes milliseconds since the epoch. */
 export const moment = () => {
   const says = rule('must be an ISO 8601 time with its offset, for example 2030-01-31T12:00:00Z')
   return z.iso
     .datetime({ offset: true, ...says })
     .transform((value) => Date.parse(value))
-    .refine((at) => at >= MOMENTS.first && at <= MOMENTS.last, 'must lie in the years 1 to 9999 in UTC')
+    .refine(isStorable, 'must lie in the years 1 to 9999 in UTC')
 }
 
 // Query parameters arrive as text ----------------------------------------------------------------------------------------

@@ -44,7 +44,7 @@ export function channelKind(
       ),
     })
     const news = change === 'unchanged' ? null : CHANGES[change]
-    return { facts: await findDeliveries(channelId), news, endsAt: null }
+    return { facts: await findDeliveries(channelId), news }
   }
 
   return {

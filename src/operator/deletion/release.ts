@@ -85,7 +85,7 @@ export async function releaseFinalizers(given: ReleaseOptions): Promise<void> {
       await clock.sleep(ROUND_MS, signal)
     }
   } catch (error) {
-    if (hasStatus(error, 404)) return say('this cluster knows no HeartbeatChecks: nothing to do')
+    if (hasStatus(error, 404)) return say('this cluster knows none of our resources: nothing to do')
     throw explain(error, signal)
   }
 }
@@ -237,12 +237,12 @@ const uninstalled = (kind: string) =>
 const listed = (words: readonly string[]) => new Intl.ListFormat('en').format(words)
 
 function describeDone(released: readonly string[]): string {
-  if (released.length === 0) return `no HeartbeatCheck holds the finalizer ${FINALIZER}: nothing to do`
+  if (released.length === 0) return `no resource holds the finalizer ${FINALIZER}: nothing to do`
   const what = KINDS.flatMap(({ kind }) => {
     const count = released.filter((one) => one === kind).length
     return count === 0 ? [] : [`${count} ${kind}${count === 1 ? '' : 's'}`]
   })
-  return `the finalizer ${FINALIZER} is off ${listed(what)}; the checks themselves stay in the database`
+  return `the finalizer ${FINALIZER} is off ${listed(what)}; what they declare stays in the database, and silences go on`
 }
 
 function describeKept(foreign: readonly string[], ours: string | null): string {
@@ -250,7 +250,7 @@ function describeKept(foreign: readonly string[], ours: string | null): string {
   const countOf = (owner: string) => foreign.filter((one) => one === owner).length
   const list = owners.slice(0, MAX_NAMED).map((owner) => `${countOf(owner)} of the installation ${owner}`)
   const more = owners.length > MAX_NAMED ? `, and of ${owners.length - MAX_NAMED} more` : ''
-  const kept = `HeartbeatChecks keep the finalizer ${FINALIZER}: ${list.join(', ')}${more}`
+  const kept = `resources keep the finalizer ${FINALIZER}: ${list.join(', ')}${more}`
   const wayOut = 'run this again with TAKE_OVER=<that id>'
   return ours === null
     ? `${kept}; no Lease here says which installation this is: if it is one of these, or one of these no longer runs, ${wayOut}`

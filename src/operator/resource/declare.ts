@@ -103,10 +103,9 @@ export function createDeclareReconcile<T extends Resource, Facts>(
       held = await addFinalizer(client, type, given)
       if (held !== given) cache.put(held)
       signal.throwIfAborted()
-      const { facts, news, endsAt } = await of.declare(held, place, await projectOf(held))
+      const { facts, news } = await of.declare(held, place, await projectOf(held))
       if (news !== null) record(held, 'Normal', news)
-      const dueMs = resyncMs * (1 - 0.2 * random())
-      const afterMs = endsAt === null ? dueMs : Math.max(0, Math.min(dueMs, endsAt - service.now()))
+      const afterMs = atChange(facts, resyncMs * (1 - 0.2 * random()))
       const result = { kind: 'again', afterMs, priority: 'background' } as const
       return { held, sync: { kind: 'synced' }, facts, result } as const
     } catch (error) {
@@ -118,8 +117,15 @@ export function createDeclareReconcile<T extends Resource, Facts>(
       if (before?.message !== cutMessage(message)) record(held, 'Warning', { reason, note: message })
       const retryMs = stalledRetryMs(before?.lastTransitionTime, service.now(), resyncMs)
       const sync = { kind: 'stalled', reason, message } as const
-      return { held, sync, facts: await of.find(held, place), result: { kind: 'stalled', retryMs } } as const
+      const facts = await of.find(held, place)
+      return { held, sync, facts, result: { kind: 'stalled', retryMs: atChange(facts, retryMs) } } as const
     }
+  }
+
+  /** The status shows the facts: where they change before, the resource is looked at then. */
+  function atChange(facts: Facts | null, afterMs: number): number {
+    const at = facts === null ? null : (of.changesAt?.(facts) ?? null)
+    return at === null ? afterMs : Math.max(0, Math.min(afterMs, at - service.now()))
   }
 
   /** Null for an error that a retry corrects. */

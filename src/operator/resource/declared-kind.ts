@@ -20,8 +20,6 @@ export interface Declared<Facts> {
   readonly facts: Facts | null
   /** The Event of what has just happened; null: nothing has. */
   readonly news: { readonly reason: string; readonly note: string } | null
-  /** When these facts end by themselves; null: that is not known, or never. */
-  readonly endsAt: Instant | null
 }
 
 /** What a kind adds to the status that all have. */
@@ -54,6 +52,8 @@ export interface DeclaredKind<T extends Resource, Facts> extends ResourceKind {
   /** Null: the service has nothing for the resource. */
   find(object: T, place: Place): Promise<Facts | null>
   describe(object: T, facts: Facts | null, now: Instant): Described
+  /** When the facts change by themselves; null: never, or that is not known. Left out: null. */
+  changesAt?(facts: Facts): Instant | null
   /** All that the service has for resources of the cluster, in no order. */
   list(): Promise<readonly Listed<T>[]>
   /** Removes what the service has. Without any, and for that of the id `other`: nothing. */

@@ -19,7 +19,7 @@ export interface Work {
   add(key: string, priority?: Priority): void
   addAfter(key: string, afterMs: number, priority?: Priority): void
   addAll(): void
-  /** Whether its checks or channels move, and may be where they are, after the annotation of their Namespace changed. */
+  /** The annotation of the Namespace has changed: what its resources declare may move, or be allowed now. */
   addNamespace(namespace: string): void
   /** What is found by looking must not shorten the back-off of a failed key. */
   isFailing(key: string): boolean

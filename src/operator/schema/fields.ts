@@ -1,7 +1,7 @@
 /**
- * The building blocks of the HeartbeatCheck's schema. A rule that needs more than bounds is written twice, side by
+ * The building blocks of the schemas of our resources. A rule that needs more than bounds is written twice, side by
  * side: in CEL for the API server, and in TypeScript for the operator, so that a resource that was stored under an
- * older definition is checked by the same rules. test/cluster/crd.test.ts runs the same manifests through both.
+ * older definition is checked by the same rules. test/cluster/crd*.test.ts run the same manifests through both.
  */
 
 import { z } from 'zod'

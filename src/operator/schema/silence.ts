@@ -4,6 +4,7 @@
  */
 
 import { z } from 'zod'
+import { isStorable } from '../../domain/instant.ts'
 import { type Requirement, SELECTOR_OPERATORS } from '../../domain/label-selector.ts'
 import { LABELS } from '../../domain/labels.ts'
 import { LIMITS } from '../../domain/limits.ts'
@@ -42,13 +43,15 @@ export const ACTIVE_REASONS = ['Active', 'Planned', 'Ended'] as const
 const REQUIREMENTS = 16
 
 const TIME = z.iso.datetime({ offset: true })
-const FIRST = Date.parse('0001-01-01T00:00:00Z')
-const isTime = (value: string) => TIME.safeParse(value).success && Date.parse(value) >= FIRST
 /** The API server checks the format. */
 const time = (description: string) =>
   z
     .string('must be text')
-    .refine(isTime, 'must be an ISO 8601 time with its offset, such as 2030-01-31T12:00:00Z')
+    .refine((value) => TIME.safeParse(value).success, {
+      error: 'must be an ISO 8601 time with its offset, such as 2030-01-31T12:00:00Z',
+      abort: true,
+    })
+    .refine((value) => isStorable(Date.parse(value)), 'must lie in the years 1 to 9999 in UTC')
     .meta({ description, format: 'date-time' })
 
 const labelValue = text({ max: LABEL_LENGTH, description: 'The value of a label.', rules: [LABEL_VALUE] })
@@ -107,7 +110,7 @@ export const SilenceSpec = withRules(
   z.object(
     {
       startsAt: time(
-        'When the silence begins, if it holds once. Default: when the resource was created. Example: 2030-01-31T22:00:00Z',
+        'When the silence begins, if it holds once. Default: at once. Example: 2030-01-31T22:00:00Z',
       ).optional(),
       endsAt: time(
         'When the silence ends, if it holds once, at least a second after its beginning. Give either endsAt or schedule. Example: 2030-02-01T02:00:00Z',

@@ -1,6 +1,7 @@
 /** The HeartbeatSilence as a kind: its silence in the service. */
 
 import { describeError } from '../../domain/errors.ts'
+import { earliest } from '../../domain/instant.ts'
 import type { DeclaredSilence, SilenceChange } from '../../silences/declare-silence.ts'
 import { HEARTBEAT_SILENCES, SILENCE_KIND } from '../names.ts'
 import type { DeclaredKind } from '../resource/declared-kind.ts'
@@ -32,11 +33,7 @@ export function silenceKind({
       if ('faults' in read) throw new StalledSilence('InvalidSpec', read.faults.join('; '))
       const resourceCreatedAt = Date.parse(object.metadata.creationTimestamp!)
       const { silence, change } = await service.declareSilence({ resource, project, resourceCreatedAt, ...read })
-      return {
-        facts: silence,
-        news: change === 'unchanged' ? null : CHANGES[change],
-        endsAt: silence?.activeUntil ?? silence?.nextStartsAt ?? null,
-      }
+      return { facts: silence, news: change === 'unchanged' ? null : CHANGES[change] }
     },
     toStalled(error) {
       if (error.code === 'conflict') return new StalledSilence('SilenceRefused', error.message)
@@ -45,6 +42,8 @@ export function silenceKind({
     },
     find: (_, resource) => service.findSilence(resource),
     describe: (_, silence) => describeSilence(silence),
+    // A window may begin while the one before it holds.
+    changesAt: ({ activeUntil, nextStartsAt }) => earliest(activeUntil, nextStartsAt),
     async list() {
       const found = await service.listSilences(cluster)
       return found.map((one) => ({ ...one, isShown: ({ status }) => status?.silenceId === one.silenceId }))

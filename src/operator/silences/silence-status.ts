@@ -9,11 +9,12 @@ import type { ACTIVE_REASONS } from '../schema/silence.ts'
 
 type Active = Statement<'Active', (typeof ACTIVE_REASONS)[number]>
 
-/** `silence`: null where the service has none, for its times were over before. */
+/** `silence`: null where the service has none, for a fault of the resource. */
 export function describeSilence(silence: DeclaredSilence | null): Described {
-  const { id, activeUntil = null, nextStartsAt = null } = silence ?? {}
+  if (silence === null) return { fields: {}, statements: [] }
+  const { id, activeUntil, nextStartsAt } = silence
   const fields = {
-    ...(id === undefined ? {} : { silenceId: id }),
+    ...(id === null ? {} : { silenceId: id }),
     ...(activeUntil === null ? {} : { activeUntil: toTime(activeUntil) }),
     ...(nextStartsAt === null ? {} : { nextStartTime: toTime(nextStartsAt) }),
   }

@@ -11,10 +11,15 @@ export function timestamp(at: Instant | null): string | null {
   return toIso(ms).replace('Z', `${String(us - ms * 1_000).padStart(3, '0')}Z`)
 }
 
+/** The calendar repeats after 400 years. */
+const YEARS_400_MS = 146_097 * 86_400_000
+
 /** Milliseconds of `2026-11-21 13:38:11.123456+00`, the only form of our era in a session in UTC; NaN for `infinity`. */
 export function parseInstant(text: string): number {
   const year = twoDigits(text, 0) * 100 + twoDigits(text, 2)
-  const minute = Date.UTC(year, twoDigits(text, 5) - 1, twoDigits(text, 8), twoDigits(text, 11), twoDigits(text, 14))
+  // The years 1 to 99 would be those of the last century.
+  const [shown, laterMs] = year < 100 ? [year + 400, YEARS_400_MS] : [year, 0]
+  const minute = Date.UTC(shown, twoDigits(text, 5) - 1, twoDigits(text, 8), twoDigits(text, 11), twoDigits(text, 14))
   let us = twoDigits(text, 17) * 1_000_000
   // Trailing zeros are left out: each digit is worth a tenth of the one before it.
   for (let at = 20, worth = 100_000; worth >= 1; at += 1, worth /= 10) {
@@ -22,7 +27,7 @@ export function parseInstant(text: string): number {
     if (!(digit >= 0 && digit <= 9) || text.charCodeAt(19) !== 46 /* . */) break
     us += digit * worth
   }
-  return minute + us / 1_000
+  return minute - laterMs + us / 1_000
 }
 
 function twoDigits(text: string, at: number): number {

@@ -37,7 +37,7 @@ export interface DeclaredSilencePlace {
 export async function listDeclaredSilences(db: Queryable, cluster: string): Promise<DeclaredSilencePlace[]> {
   const { rows } = await db.query<DeclaredSilencePlace>(
     `select q.kubernetes_namespace as namespace, q.kubernetes_name as name, q.id as "silenceId"
-      from silences q where q.kubernetes_cluster = $1`,
+      from silences q where q.kubernetes_cluster = $1 and q.kubernetes_name is not null`,
     [cluster],
   )
   return rows

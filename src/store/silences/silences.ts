@@ -60,10 +60,11 @@ const SELECTED = `not exists (
     when 'NotIn' then not coalesce(r.values ? (c.labels ->> r.key), false)
     when 'Exists' then c.labels ? r.key
     else not c.labels ? r.key end)`
-/** That the silence `q` covers the check `c` while it holds. */
+/** That the silence `q` covers the check `c` while it holds. Each side of the `or` has an index. */
 export const COVERS = `(q.kubernetes_name is null and q.project_id = c.project_id
     and (q.check_id is null or q.check_id = c.id) and (q.tag is null or q.tag = any(c.tags))
-  or q.kubernetes_cluster = c.kubernetes_cluster and q.kubernetes_namespace = c.kubernetes_namespace and ${SELECTED})`
+  or q.kubernetes_name is not null and q.kubernetes_cluster = c.kubernetes_cluster
+    and q.kubernetes_namespace = c.kubernetes_namespace and ${SELECTED})`
 
 /** Of a schedule it is not known in SQL. */
 const mayHold = (now: string) =>

@@ -101,7 +101,7 @@ describe('release', () => {
     expect(await release.end()).toEqual({ status: 0, signal: null })
     expect(release.stderr).toBe('')
     expect(release.stdout.trim().split('\n').slice(1)).toEqual([
-      `the finalizer ${FINALIZER} is off 3 HeartbeatChecks; the checks themselves stay in the database`,
+      `the finalizer ${FINALIZER} is off 3 HeartbeatChecks; what they declare stays in the database, and silences go on`,
     ])
     expect(await finalizersOf('kept')).toEqual([])
     expect(await finalizersOf('shared')).toEqual(['example.com/theirs'])

@@ -1,17 +1,23 @@
 import { randomUUID } from 'node:crypto'
 import { beforeEach, describe, expect, it } from 'vitest'
 import type { Requirement } from '../../../src/domain/label-selector.ts'
+import { MAX_SILENCES } from '../../../src/silences/create-silence.ts'
 import { declareSilence, retireSilence, type SilenceDeclaration } from '../../../src/silences/declare-silence.ts'
-import { findCovering } from '../../../src/store/silences/silences.ts'
+import { findSilenceOf } from '../../../src/silences/find-silences.ts'
+import { COVERS, findCovering } from '../../../src/store/silences/silences.ts'
 import { lockOrganization } from '../../../src/store/tenancy/organizations.ts'
 import { HOUR } from '../../support/builders.ts'
 import { untilWaiting } from '../../support/database.ts'
 import { useEach } from '../../support/use.ts'
-import { useOrganization } from '../auth/fixtures.ts'
+import { manualClock, useOrganization } from '../auth/fixtures.ts'
 import { contextOf } from '../channels/fixture.ts'
 
 const { test, organization: acme } = useOrganization()
-const context = useEach(() => contextOf(test.database))
+let clock = manualClock()
+const context = useEach(() => {
+  clock = manualClock()
+  return contextOf(test.database, { clock })
+})
 const RESOURCE = { cluster: 'default', namespace: 'payments', name: 'sundays' }
 let projectId: string
 beforeEach(async () => {
@@ -33,12 +39,12 @@ const acts = async () => (await read('select action from audit_log')).map(({ act
 describe('declaring a silence', () => {
   it('is written once, and again when something has changed', async () => {
     const { silence, change } = await declare()
-    expect([silence?.activeUntil, change]).toEqual([now() + HOUR, 'created'])
+    expect([silence.activeUntil, change]).toEqual([now() + HOUR, 'created'])
     expect((await declare()).change).toBe('unchanged')
     for (const given of [{ comment: 'Other' }, { times: { endsAt: now() + 2 * HOUR }, comment: 'Other' }])
-      expect(await declare(given)).toMatchObject({ change: 'updated', silence: { id: silence!.id } })
-    expect(await silences()).toEqual([{ id: silence!.id, comment: 'Other' }])
-    await retireSilence(context, RESOURCE, silence!.id)
+      expect(await declare(given)).toMatchObject({ change: 'updated', silence: { id: silence.id } })
+    expect(await silences()).toEqual([{ id: silence.id, comment: 'Other' }])
+    await retireSilence(context, RESOURCE, silence.id!)
     expect(await silences()).toHaveLength(1)
     await retireSilence(context, RESOURCE)
     await retireSilence(context, RESOURCE)
@@ -60,7 +66,10 @@ describe('declaring a silence', () => {
 
   it('of times that are over makes none, and ends one that is there', async () => {
     const over = { times: { startsAt: now() - 2 * HOUR, endsAt: now() } }
-    expect(await declare(over)).toEqual({ silence: null, change: 'unchanged' })
+    expect(await declare(over)).toEqual({
+      silence: { id: null, activeUntil: null, nextStartsAt: null },
+      change: 'unchanged',
+    })
     await declare()
     expect(await declare(over)).toMatchObject({ change: 'updated', silence: { activeUntil: null, nextStartsAt: null } })
   })
@@ -72,6 +81,56 @@ describe('declaring a silence', () => {
     expect((await declare({ times: { endsAt: now() - HOUR }, resourceCreatedAt: now() })).silence).toMatchObject({
       activeUntil: null,
     })
+  })
+
+  it('of an old one with another end begins now, and one that holds keeps its beginning', async () => {
+    const startsAt = async () =>
+      Number((await read('select extract(epoch from starts_at) * 1000 as at from silences'))[0].at)
+    await declare({ times: { startsAt: now() - HOUR, endsAt: now() + HOUR } })
+    const from = await startsAt()
+    await declare({ times: { endsAt: now() + 2 * HOUR } })
+    expect(await startsAt()).toBe(from)
+    clock.time += 3 * HOUR
+    expect((await declare({ times: { endsAt: now() - HOUR } })).change).toBe('unchanged')
+    await declare({ times: { endsAt: now() + HOUR } })
+    expect(await startsAt()).toBe(now())
+    const begun = now()
+    clock.time += 1_000
+    expect((await declare({ times: { endsAt: begun + HOUR } })).change).toBe('unchanged')
+    await declare({ times: { startsAt: now() + HOUR / 2, endsAt: begun + HOUR } })
+    await declare({ times: { endsAt: begun + HOUR } })
+    expect(await startsAt()).toBe(now())
+    await declare({ times: { schedule: '0 2 * * 0', durationSeconds: 60 } })
+    await declare({ times: { endsAt: now() + HOUR } })
+    expect(await startsAt()).toBe(now())
+  })
+
+  it('of a project with the most silences is refused, also for an old one with another end', async () => {
+    const named = (name: string) => ({ resource: { ...RESOURCE, name } })
+    await declare({ ...named('old'), times: { endsAt: now() + 1_000 } })
+    clock.time += 1_000
+    for (let count = 1; count < MAX_SILENCES; count += 1) await declare(named(`a-${count}`))
+    await declare(named('old'))
+    await expect(declare(named('new'))).rejects.toThrow('the maximum')
+    await declare({ ...named('old'), times: { endsAt: now() + 1_000 }, comment: 'Soon over' })
+    clock.time += 1_000
+    await declare(named('new'))
+    await expect(declare(named('old'))).rejects.toThrow('the maximum')
+  })
+
+  it('while it is retired makes another one', async () => {
+    const { silence } = await declare()
+    const calls: Promise<unknown>[] = []
+    await test.database.transaction(async (tx) => {
+      await tx.query('select from silences for update')
+      calls.push(retireSilence(context, RESOURCE))
+      await untilWaiting(test, 1)
+      calls.push(declare({ comment: 'Again' }), retireSilence(context, { ...RESOURCE, name: 'other' }))
+      await untilWaiting(test, 2)
+    })
+    const [, again] = await Promise.all(calls)
+    expect(again).toMatchObject({ change: 'created' })
+    expect(await silences()).toEqual([{ id: expect.not.stringMatching(silence.id!), comment: 'Again' }])
   })
 })
 
@@ -125,5 +184,29 @@ describe('a declared silence covers', () => {
     await declare()
     expect(await isCovered(own)).toBe(true)
     for (const key of [...others, rows[0]!.key]) expect(await isCovered(key)).toBe(false)
+  })
+
+  it('and is shown to a caller who sees it, also beside one that the caller does not', async () => {
+    const other = await acme.addProject('other')
+    const key = await addCheck({})
+    const later = { resource: { ...RESOURCE, name: 'later' }, times: { endsAt: now() + 2 * HOUR } }
+    await declare()
+    await declare({ ...later, projectId: other, comment: 'Of another project' })
+    const shownTo = async (projectId: string | null) =>
+      (await findSilenceOf(context, { organizationId: acme.id, projectId }, { key }))?.comment
+    expect(await shownTo(null)).toBe('Of another project')
+    expect(await shownTo(projectId)).toBe('Sundays')
+  })
+
+  it('what two indexes find, however many silences there are', async () => {
+    await declare()
+    const plan = await test.database.transaction(async (tx) => {
+      await tx.query('set local enable_seqscan = off')
+      const covering = `explain select q.id from checks c join silences q on ${COVERS} where c.key = any($1::int8[])`
+      return JSON.stringify((await tx.query(covering, [[1]])).rows)
+    })
+    expect(plan).toContain('silences_project')
+    expect(plan).toContain('silences_resource')
+    expect(plan).not.toContain('Seq Scan on silences')
   })
 })

@@ -72,7 +72,7 @@ describe('the finalizer', () => {
       expect(finalizersOf(`shop/check-${number}`)).toEqual(['example.com/first'])
     expect(patches()).toHaveLength(450)
     expect(said).toEqual([
-      'the finalizer heartbeat-operator.io/cleanup is off 450 HeartbeatChecks; the checks themselves stay in the database',
+      'the finalizer heartbeat-operator.io/cleanup is off 450 HeartbeatChecks; what they declare stays in the database, and silences go on',
     ])
   })
 
@@ -94,7 +94,7 @@ describe('the finalizer', () => {
       }),
     ])
     expect(said).toEqual([
-      'the finalizer heartbeat-operator.io/cleanup is off 1 HeartbeatCheck and 1 HeartbeatChannel; the checks themselves stay in the database',
+      'the finalizer heartbeat-operator.io/cleanup is off 1 HeartbeatCheck and 1 HeartbeatChannel; what they declare stays in the database, and silences go on',
     ])
   })
 
@@ -169,8 +169,8 @@ describe('the finalizer', () => {
     server.remove(CHECKS)
     await release()
     expect(said).toEqual([
-      'no HeartbeatCheck holds the finalizer heartbeat-operator.io/cleanup: nothing to do',
-      'this cluster knows no HeartbeatChecks: nothing to do',
+      'no resource holds the finalizer heartbeat-operator.io/cleanup: nothing to do',
+      'this cluster knows none of our resources: nothing to do',
     ])
   })
 
@@ -271,12 +271,12 @@ describe('resources of another installation', () => {
     await release()
     expect(left()).toEqual(['shop/theirs'])
     expect(said).toEqual([
-      `HeartbeatChecks keep the finalizer ${OURS}: 1 of the installation ${OTHER}; this is the installation ${OWN}: if the other one no longer runs, run this again with TAKE_OVER=<that id>`,
+      `resources keep the finalizer ${OURS}: 1 of the installation ${OTHER}; this is the installation ${OWN}: if the other one no longer runs, run this again with TAKE_OVER=<that id>`,
       expect.stringContaining('is off 2 HeartbeatChecks'),
     ])
     said.length = 0
     await release()
-    expect(said).toEqual([expect.stringContaining('HeartbeatChecks keep the finalizer')])
+    expect(said).toEqual([expect.stringContaining('resources keep the finalizer')])
   })
 
   it('lose it when TAKE_OVER names that one', async () => {
@@ -288,7 +288,7 @@ describe('resources of another installation', () => {
 
   it('are all that have an owner while no Lease says which installation this is: then it fails, and says so', async () => {
     await expect(release()).rejects.toThrow(
-      `HeartbeatChecks keep the finalizer ${OURS}: 1 of the installation ${OWN}, 1 of the installation ${OTHER}; no Lease here says which installation this is`,
+      `resources keep the finalizer ${OURS}: 1 of the installation ${OWN}, 1 of the installation ${OTHER}; no Lease here says which installation this is`,
     )
     expect(left()).toEqual(['shop/ours', 'shop/theirs'])
     await expect(release({ takeOver: OWN })).rejects.toThrow(`1 of the installation ${OTHER};`)
