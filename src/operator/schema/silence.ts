@@ -168,7 +168,7 @@ export const SilenceSpec = withRules(
       reason: 'FieldValueForbidden',
     },
     {
-      cel: "!has(self.startsAt) || !has(self.endsAt) || self.endsAt - self.startsAt >= duration('1s')",
+      cel: "!has(self.startsAt) || !has(self.endsAt) || self.startsAt + duration('1s') <= self.endsAt",
       holds: ({ startsAt, endsAt }) =>
         startsAt === undefined || endsAt === undefined || Date.parse(endsAt) - Date.parse(startsAt) >= SHORTEST_MS,
       message: 'must be at least a second after spec.startsAt',
