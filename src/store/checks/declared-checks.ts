@@ -19,8 +19,8 @@ import {
 } from './columns.ts'
 
 /**
- * Takes the resource's lock: until the transaction ends no other one changes, retires, revives or adopts its check or
- * channel. To be taken before any row.
+ * Takes the resource's lock: until the transaction ends no other one changes, retires, revives or adopts its check,
+ * channel or silence. To be taken before any row.
  */
 export async function lockResource(tx: Queryable, { cluster, namespace, name }: Resource): Promise<void> {
   // No part of a resource's name holds a slash.

@@ -7,8 +7,8 @@ export const BOOTSTRAP_LOCK = BASE + 2
 export const PRUNE_LOCK = BASE + 3
 
 /**
- * The first of two numbers, a separate space. The second is a hash of the resource whose check or channel is declared
- * or retired.
+ * The first of two numbers, a separate space. The second is a hash of the resource whose check, channel or silence is
+ * declared or retired.
  */
 export const RESOURCE_LOCKS = 0x68656172
 /** The second is a hash of the organization in which the dependencies of a check change. */
