@@ -25,9 +25,7 @@ export interface SilenceDeclaration {
   readonly resource: Resource
   /** Of its namespace. */
   readonly projectId: string
-  /** `startsAt` by default: `resourceCreatedAt`. */
   readonly times: GivenTimes
-  readonly resourceCreatedAt: Instant
   readonly selector: readonly Requirement[]
   readonly comment: string
 }
@@ -52,13 +50,13 @@ const OVER: DeclaredSilence = { id: null, activeUntil: null, nextStartsAt: null 
  */
 export async function declareSilence(
   context: Context,
-  { resource, projectId, times: given, resourceCreatedAt, selector, comment }: SilenceDeclaration,
+  { resource, projectId, times: given, selector, comment }: SilenceDeclaration,
 ): Promise<Declared> {
   const { database, clock } = context
   const now = clock.now()
   const organizationId = await findOrganizationOf(database, projectId)
   const readAt = (before: SilenceRow | null) => {
-    const startsAt = given.startsAt ?? usualStart(given, before, resourceCreatedAt, now)
+    const startsAt = given.startsAt ?? usualStart(given, before, now)
     const times = readTimes({ ...given, startsAt }, 'kubernetes', now)
     return { organizationId, projectId, ...times, selector, comment }
   }
@@ -105,14 +103,14 @@ export async function declareSilence(
 }
 
 /**
- * When a silence begins that says no beginning: with its resource, and one that is over and gets another end, now. What
- * is applied after its end is over, and no fault.
+ * When a silence begins that says no beginning: now, or when it has begun. One that is over and gets another end begins
+ * anew. What is declared after its end is over, and no fault.
  */
-function usualStart({ endsAt }: GivenTimes, before: SilenceRow | null, createdAt: Instant, now: Instant) {
+function usualStart({ endsAt }: GivenTimes, before: SilenceRow | null, now: Instant): Instant | undefined {
   if (endsAt === undefined) return undefined
-  const isAnew = before !== null && (before.endsAt === null || (before.endsAt <= now && before.endsAt !== endsAt))
-  const start = isAnew ? now : (before?.startsAt ?? createdAt)
-  return Math.min(start, before === null ? start : now, endsAt - SHORTEST_MS)
+  const isOld = before?.endsAt != null && before.endsAt <= now && before.endsAt !== endsAt
+  const begun = isOld ? null : before?.startsAt
+  return Math.min(begun ?? now, now, endsAt - SHORTEST_MS)
 }
 
 function isAsDeclared(row: SilenceRow, declared: Partial<SilenceRow>): boolean {

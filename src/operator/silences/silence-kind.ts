@@ -31,8 +31,7 @@ export function silenceKind({
     async declare(object, resource, project) {
       const read = readSilence(object)
       if ('faults' in read) throw new StalledSilence('InvalidSpec', read.faults.join('; '))
-      const resourceCreatedAt = Date.parse(object.metadata.creationTimestamp!)
-      const { silence, change } = await service.declareSilence({ resource, project, resourceCreatedAt, ...read })
+      const { silence, change } = await service.declareSilence({ resource, project, ...read })
       return { facts: silence, news: change === 'unchanged' ? null : CHANGES[change] }
     },
     toStalled(error) {

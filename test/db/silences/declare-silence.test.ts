@@ -27,7 +27,7 @@ beforeEach(async () => {
 const now = () => context.clock.now()
 const declare = (given: Partial<SilenceDeclaration> = {}) =>
   declareSilence(context, {
-    ...{ resource: RESOURCE, projectId, resourceCreatedAt: now() - HOUR, selector: [], comment: 'Sundays' },
+    ...{ resource: RESOURCE, projectId, selector: [], comment: 'Sundays' },
     times: { endsAt: now() + HOUR },
     ...given,
   })
@@ -74,13 +74,13 @@ describe('declaring a silence', () => {
     expect(await declare(over)).toMatchObject({ change: 'updated', silence: { activeUntil: null, nextStartsAt: null } })
   })
 
-  it('begins with its resource, and not after its end', async () => {
-    await declare({ resourceCreatedAt: now() - 3 * HOUR })
-    const [{ from }] = await read('select extract(epoch from starts_at) * 1000 as from from silences')
-    expect(Number(from)).toBe(now() - 3 * HOUR)
-    expect((await declare({ times: { endsAt: now() - HOUR }, resourceCreatedAt: now() })).silence).toMatchObject({
-      activeUntil: null,
-    })
+  it('begins at once, and is over when that is after its end', async () => {
+    await declare()
+    const [{ at }] = await read('select extract(epoch from starts_at) * 1000 as at from silences')
+    expect(Number(at)).toBe(now())
+    const late = { resource: { ...RESOURCE, name: 'late' }, times: { endsAt: now() } }
+    expect((await declare(late)).silence).toEqual({ id: null, activeUntil: null, nextStartsAt: null })
+    expect((await declare({ times: { endsAt: now() - HOUR } })).silence).toMatchObject({ activeUntil: null })
   })
 
   it('of an old one with another end begins now, and one that holds keeps its beginning', async () => {
