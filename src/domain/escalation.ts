@@ -20,6 +20,7 @@ export interface Reach {
 }
 
 const FROM_FIRST = -1_000
+const LAST = AFTER_SECONDS.max * 1_000
 /** All that are notified at once. */
 export const AT_ONCE: Reach = { above: FROM_FIRST, upTo: 0, listed: 0 }
 
@@ -32,12 +33,14 @@ export function reachOf(
   const upTo = before.escalation?.upTo ?? 0
   switch (type) {
     case 'check.down':
-    case 'check.acknowledged':
       return { above: FROM_FIRST, upTo, listed: upTo }
+    // A channel may have been notified before the escalation began anew.
+    case 'check.acknowledged':
+      return { above: FROM_FIRST, upTo, listed: LAST }
     case 'check.up':
     case 'check.paused': {
       const isEnd = before.incidentSince !== null && suppressed === null
-      return { above: FROM_FIRST, upTo, listed: isEnd ? AFTER_SECONDS.max * 1_000 : upTo }
+      return { above: FROM_FIRST, upTo, listed: isEnd ? LAST : upTo }
     }
     default:
       return AT_ONCE

@@ -111,9 +111,10 @@ export function insertEvents(events: readonly NewEvent[]): Statement {
             select (c.after_seconds > t.up_to or t.data ? 'escalated') and coalesce((
               select d.type = 'check.down' and d.status <> ${SUPPRESSED} from deliveries d
               where d.check_id = t.check_id and d.channel_id = c.id and d.type in ('check.down', 'check.up')
+                and (not t.data ? 'incident_at' or d.created_at >= (t.data ->> 'incident_at')::timestamptz)
               order by d.id desc limit 1), false) as is_told) o
           cross join lateral (select c.after_seconds > t.up_to and not is_told as is_early) e
-        where not (t.data ? 'escalated' and is_told)
+        where not (t.data ? 'escalated' and is_told) and not (t.type = 'check.acknowledged' and is_early)
         returning event_id)
       insert into events (id, check_key, flip_id, type, data, created_at, subject, last_ping, last_body)
       select event_id, check_key, flip_id, type, jsonb_strip_nulls(jsonb_build_object('detail', detail, 'usual_ms', usual_ms)) || data,

@@ -107,6 +107,17 @@ describe('a channel with after_seconds', () => {
     expect(sent).toHaveLength(4)
   })
 
+  it('without check.up is sent each incident', async () => {
+    const second = await fixture.addChannel({ ...IN_30_MIN, eventTypes: ['check.down'] })
+    for (let incident = 1; incident <= 2; incident += 1) {
+      await fixture.ping(check, FAILED)
+      await pass(30 * MINUTE)
+      await fixture.ping(check)
+      await pass(HOUR)
+    }
+    expect(await got(second)).toEqual(['down escalated', 'down escalated'])
+  })
+
   it('of an incident that ended before has one row, which names the channel', async () => {
     const second = await fixture.addChannel(IN_30_MIN)
     await fixture.ping(check, FAILED)
@@ -229,6 +240,19 @@ describe('an incident that is held back', () => {
     expect(await got(second)).toEqual([])
     await pass(1)
     expect(await got(second)).toEqual(['down escalated'])
+  })
+
+  it('silenced, and changed in another way, is acknowledged where it was notified, and nowhere else', async () => {
+    const settings = { kind: 'pagerduty', routingKey: 'a'.repeat(32) } as const
+    const second = await fixture.addChannel({ ...IN_30_MIN, settings })
+    const later = await fixture.addChannel({ afterSeconds: 86_400, settings })
+    await fixture.ping(check, FAILED)
+    await pass(30 * MINUTE)
+    await silence()
+    await updateCheck({ ...context(), database: clocked.replicas[0] }, fixture.tenant(), check.id, { tags: ['db'] })
+    await acknowledgeCheck(context(), fixture.tenant(), check.id)
+    expect(await got(second)).toEqual(['down escalated', 'acknowledged'])
+    expect(await got(later)).toEqual([])
   })
 
   it('silenced is escalated at once when the silence is removed', async () => {
