@@ -46,6 +46,7 @@ export interface NewEvent {
 const DELIVERY_ID = (event: string) => `(left(${event}::text, 15) || substr(gen_random_uuid()::text, 16))::uuid`
 const GIVE_UP_AT = (at: string) => `${at} + ${PATIENCE_MS} * interval '1 millisecond'`
 const SUPPRESSED = DELIVERY_STATUSES.indexOf('suppressed')
+const FAILED = DELIVERY_STATUSES.indexOf('failed')
 /** Milliseconds, as in responses of the API. */
 const ISO = (at: string) => `to_char(${at} at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')`
 /** Of these the usual duration is the median: some weeks of a daily job. */
@@ -106,11 +107,12 @@ export function insertEvents(events: readonly NewEvent[]): Statement {
           and case when c.kind <> all($10::text[]) or t.type = 'check.down' then t.type = any(c.event_types)
               and (t.type <> 'check.paused' or c.after_seconds = 0)
             else t.type in ('check.up', 'check.paused') or t.type = 'check.acknowledged' and c.kind = any($12::text[]) end
-          -- Its after_seconds may have changed since.
+          -- Its after_seconds may have changed since. A reminder that was not sent hides nothing that was.
           cross join lateral (
             select (c.after_seconds > t.up_to or t.data ? 'escalated') and coalesce((
-              select d.type = 'check.down' and d.status <> ${SUPPRESSED} from deliveries d
+              select d.type = 'check.down' from deliveries d
               where d.check_id = t.check_id and d.channel_id = c.id and d.type in ('check.down', 'check.up')
+                and not (d.type = 'check.down' and (d.status = ${SUPPRESSED} or t.data ? 'escalated' and d.status = ${FAILED}))
                 and (not t.data ? 'incident_at' or d.created_at >= (t.data ->> 'incident_at')::timestamptz)
               order by d.id desc limit 1), false) as is_told) o
           cross join lateral (select c.after_seconds > t.up_to and not is_told as is_early) e

@@ -349,6 +349,34 @@ describe('while the incident is open', () => {
       expect(await got(id)).toEqual(['down escalated'])
     })
 
+    it.each(['success', 'the acknowledgement is ended'])(
+      'a reminder that is not sent hides nothing that was, until %s',
+      async (end) => {
+        await fixture.database.query('update check_states set remind_on_each_run = true')
+        await fixture.ping(check, FAILED)
+        await pass(HOUR)
+        await acknowledgeCheck(context(), fixture.tenant(), check.id)
+        await fixture.ping(check, FAILED)
+        await updateChannel(channelContext(), fixture.tenant(), early, { name: 'Other' })
+        if (end !== 'success') {
+          await endAcknowledgement(context(), fixture.tenant(), check.id)
+          await pass(0)
+        }
+        await fixture.ping(check)
+        expect(await got(early)).toEqual(['down escalated', 'down not sent: acknowledged', 'up'])
+      },
+    )
+
+    it('a channel that could not be reached is sent it again after a change of it', async () => {
+      await fixture.ping(check, FAILED)
+      await pass(HOUR)
+      await fixture.database.query('update deliveries set status = 2, next_attempt_at = null where channel_id = $1', [early])
+      await updateChannel(channelContext(), fixture.tenant(), early, { name: 'Mended' })
+      await pass(0)
+      await fixture.ping(check)
+      expect(await got(early)).toEqual(['down escalated', 'down escalated', 'up'])
+    })
+
     it('a change of a channel that was sent it adds no event', async () => {
       await fixture.ping(check, FAILED)
       await pass(HOUR)
