@@ -102,6 +102,22 @@ describe('a body', () => {
     expect(alone).toMatch(new RegExp(`\\n\\nAbout this check:\\nAbout d{${left - 27}}…$`))
   })
 
+  it('gives the description what the output does not need', () => {
+    const address = `https://wiki.example.com/${'x'.repeat(500)}`
+    expect(bodyOf('disk full', `Runbook: ${address}`)).toBe(
+      `${HEAD}\n\n${OUTPUT}\ndisk full\n\nAbout this check:\nRunbook: ${address}`,
+    )
+    const cut = bodyOf('disk full', 'd'.repeat(4_000))
+    expect(cut).toContain(`${OUTPUT}\ndisk full\n\nAbout`)
+    expect(cut).toHaveLength(ROOM)
+  })
+
+  it('leaves out a description of which nothing would be left, and gives its room to the output', () => {
+    const address = `https://wiki.example.com/${'x'.repeat(900)}`
+    expect(bodyOf('x'.repeat(4_096), address)).toBe(bodyOf('x'.repeat(4_096)))
+    expect(bodyOf('', address)).toBe(bodyOf(''))
+  })
+
   it('has a whole address of the description, or none of it', () => {
     const left = ROOM - HEAD.length - '\n\nAbout this check:\n'.length
     const about = (address: string) => bodyOf('', `${'d'.repeat(left - 21)} ${address} x`)

@@ -87,12 +87,39 @@ describe('a message to Slack', () => {
     ])
   })
 
+  const aboutOf = (text: string) => /About this check:\n(.*)$/.exec(text)?.[1]
+  const send = (description: string, body: string | null = null) => {
+    const event = aFlipEvent({ check: { description }, lastPing: body === null ? null : aLastPing({ body }) })
+    return { text: renderMessage(event, links).text, about: textsOf(event).find((text) => text.includes('About')) }
+  }
+
   it('has a long description cut, in the text more than in a block', () => {
-    const event = aFlipEvent({ check: { description: 'x'.repeat(4_000) } })
-    expect(renderMessage(event, links).text.split('\n').at(-1)).toBe(`${'x'.repeat(499)}…`)
-    expect(textsOf(event)[2]).toBe(`About this check:\n${'x'.repeat(2_981)}…`)
-    const whole = aFlipEvent({ check: { description: 'x'.repeat(500) } })
-    expect(renderMessage(whole, links).text.split('\n').at(-1)).toBe('x'.repeat(500))
+    const { text, about } = send('x'.repeat(4_000))
+    expect(text).toHaveLength(SLACK_LIMITS.text)
+    expect(text).toMatch(/x…$/)
+    expect(about).toBe(`About this check:\n${'x'.repeat(2_981)}…`)
+    const room = aboutOf(text)!.length
+    expect(aboutOf(send('x'.repeat(room)).text)).toBe('x'.repeat(room))
+    expect(aboutOf(send('x'.repeat(room + 1)).text)).toBe(`${'x'.repeat(room - 1)}…`)
+  })
+
+  it('leaves a description in the text at least 500, and what the output does not need', () => {
+    for (const body of ['y'.repeat(4_000), 'y'.repeat(1_200)])
+      expect(aboutOf(send('x'.repeat(501), body).text)).toBe(
+        body.length > 1_200 ? `${'x'.repeat(499)}…` : 'x'.repeat(501),
+      )
+    expect(aboutOf(send('x'.repeat(500), 'y'.repeat(4_000)).text)).toBe('x'.repeat(500))
+    const { text } = send('x'.repeat(4_000), 'y'.repeat(200))
+    expect(codeOf(text.split('\nAbout')[0]!)).toBe('y'.repeat(200))
+    expect(text).toHaveLength(SLACK_LIMITS.text)
+  })
+
+  it('shows a long address whole where there is room, and no description of which nothing would be left', () => {
+    const address = `https://wiki.example.com/${'x'.repeat(900)}`
+    expect(aboutOf(send(`Runbook: ${address}`, 'disk full').text)).toBe(`Runbook: <${address}>`)
+    expect(send(address, 'y'.repeat(4_000)).text).not.toContain('About')
+    expect(codeOf(send(address, 'y'.repeat(4_000)).text)).toMatch(/^…y{1500,}$/)
+    expect(send(`${address}${'x'.repeat(3_000)}`)).toMatchObject({ about: undefined })
   })
 
   it('has the description below the output, whose code block it cannot open or end', () => {
@@ -244,6 +271,22 @@ describe("a text at Slack's limits", () => {
       }),
       { numRuns: 300 },
     )
+  })
+
+  it.each(['&', '<'])('stays within them with a reason of %j, which loses its end and no fact', (character) => {
+    const known = { last_success_at: '2026-11-20T03:00:05.123Z' }
+    const facts = { reason: 'failed', detail: character.repeat(1_024), ...known } as const
+    for (const lastPing of [null, aLastPing()]) {
+      const event = aFlipEvent({ facts, check: { name: '&'.repeat(100), description: 'x'.repeat(500) }, lastPing })
+      const { text } = renderMessage(event, links)
+      expect(text.length).toBeLessThanOrEqual(SLACK_LIMITS.text)
+      const fact = 'Last success: 2026-11-20 03:00:05 UTC'
+      expect(text).toContain(`…\n${fact}\nProject shop: <${LINK}>`)
+      const reason = textsOf(event)[1]!
+      expect(reason.length).toBeLessThanOrEqual(SLACK_LIMITS.section)
+      expect(reason.endsWith(`;…\n${fact}`)).toBe(true)
+      for (const sent of [text, reason]) expect(sent).not.toMatch(/&(?!(?:amp|lt|gt);)/)
+    }
   })
 
   it("is shorter for Discord than in Slack's blocks", () => {

@@ -41,14 +41,18 @@ function renderBody(words: EventText, places: readonly string[], room: number): 
   const lines = [...facts, ...(location === null ? [] : [location])].map(disarmForChats)
   const head = composeLines(lines, room, (shown) => [first, ...shown, ...places].join('\n'))
   const left = room - head.length
-  const about = description === null ? '' : renderBlock(ABOUT, description, output === null ? left : left / 2, cutProse)
+  const needed =
+    output === null ? 0 : renderBlock(output.title, output.text, Number.POSITIVE_INFINITY, cutOutput).length
+  const about = description === null ? '' : renderBlock(ABOUT, description, Math.max(left / 2, left - needed), cutProse)
   if (output === null) return head + about
   return head + renderBlock(output.title, output.text, left - about.length, cutOutput) + about
 }
 
+/** Empty where nothing of the text would be left. */
 function renderBlock(title: string, text: string, room: number, cut: typeof cutProse): string {
   const left = Math.floor(room) - title.length - 4
-  return left < Math.min(MIN_TEXT, text.length) ? '' : `\n\n${title}:\n${cut(text, left)}`
+  const shown = cut(text, left)
+  return left < Math.min(MIN_TEXT, text.length) || shown === '…' ? '' : `\n\n${title}:\n${shown}`
 }
 
 const cutProse = (text: string, limit: number) => cutEnd(indivisible(disarmForChats(text)), limit)

@@ -56,11 +56,11 @@ function renderBlocks(content: Content): Block[] {
   const header = mark + cutEnd(escapePieces(name), SLACK_LIMITS.header - mark.length - change.length) + change
   const blocks: Block[] = [
     { type: 'header', text: plain(header) },
-    { type: 'section', text: plain(escapeText([reason, ...facts].join('\n'))) },
+    { type: 'section', text: plain(renderLines([reason, ...facts].map(escapePieces), SLACK_LIMITS.section)) },
   ]
   if (output !== null) blocks.push({ type: 'section', text: verbatim(renderOutput(output, SLACK_LIMITS.section)) })
-  if (description !== null)
-    blocks.push({ type: 'section', text: verbatim(renderDescription(description, MAX_SECTION)) })
+  const about = description && renderDescription(description, SLACK_LIMITS.section)
+  if (about !== null) blocks.push({ type: 'section', text: verbatim(about) })
   if (link !== null && location !== null)
     blocks.push({
       type: 'context',
@@ -78,33 +78,44 @@ export const verbatim = (text: string): Text => ({ type: 'mrkdwn', text, verbati
 
 function renderText(content: Content): string {
   const { name, change, reason, facts, output, description, location, link, acknowledge } = content
-  const headline = `${MARKS[content.tone]} ${escapeText(disarm(name))}${change}`
-  const lines = [headline, ...[reason, ...facts].map((line) => escapeText(disarm(line)))]
-  if (link !== null && location !== null) lines.push(`${escapeText(disarm(location))}: <${link}>`)
-  if (acknowledge !== null) lines.push(`I have it: <${acknowledge}>`)
+  const headline = `${MARKS[content.tone]} ${escapeText(disarm(name))}${change}\n`
+  const places: string[] = []
+  if (link !== null && location !== null) places.push(`\n${escapeText(disarm(location))}: <${link}>`)
+  if (acknowledge !== null) places.push(`\nI have it: <${acknowledge}>`)
+  const around = headline.length + places.join('').length
+  const lines = [reason, ...facts].map((line) => escapePieces(disarm(line)))
+  const text = headline + renderLines(lines, SLACK_LIMITS.text - around) + places.join('')
+  const room = SLACK_LIMITS.text - text.length - 1
+  const needed = output === null ? 0 : renderOutput(output, Number.POSITIVE_INFINITY).length + 1
   // Below the output: a backtick of a description would otherwise end the code block early.
-  const about = description === null ? '' : `\n${renderDescription(description, MAX_DESCRIPTION)}`
-  const text = lines.join('\n')
-  const room = SLACK_LIMITS.text - text.length - about.length - 1
-  return text + (output === null || room < MIN_OUTPUT ? '' : `\n${renderOutput(output, room)}`) + about
+  const lastLines = description && renderDescription(description, Math.min(room, Math.max(MIN_ABOUT, room - needed)))
+  const about = lastLines === null ? '' : `\n${lastLines}`
+  const left = room - about.length
+  return text + (output === null || left < MIN_OUTPUT ? '' : `\n${renderOutput(output, left)}`) + about
+}
+
+/** The reason and the facts, a line each, in pieces for `cutEnd`. Where they are too long, the reason loses its end. */
+function renderLines([reason, ...facts]: readonly string[][], limit: number): string {
+  const rest = facts.map((fact) => `\n${fact.join('')}`).join('')
+  return cutEnd(reason!, limit - rest.length) + rest
 }
 
 const ABOUT_LINE = `${ABOUT}:\n`
-const MAX_SECTION = SLACK_LIMITS.section - ABOUT_LINE.length
-/** In `text`, whose rest the output needs. */
-const MAX_DESCRIPTION = 500
+/** Of the description in `text`, with its title, where a long output needs the rest. */
+const MIN_ABOUT = 500 + ABOUT_LINE.length
 /** A title, the fences and a few words. */
 const MIN_OUTPUT = 200
 
 /**
- * A description that is too long loses its end. Slack makes no links by itself of what is verbatim: an address is a link
- * in brackets, which shows the address.
+ * A description that is too long loses its end; null where nothing would be left. Slack makes no links by itself of what
+ * is verbatim: an address is a link in brackets, which shows the address.
  */
-function renderDescription(description: string, limit: number): string {
+function renderDescription(description: string, limit: number): string | null {
   const pieces = splitAddresses(disarmDescription(description)).flatMap(({ text, isAddress }) =>
     isAddress ? [`<${escapeUrl(text)}>`] : escapePieces(text),
   )
-  return ABOUT_LINE + cutEnd(pieces, limit)
+  const shown = cutEnd(pieces, limit - ABOUT_LINE.length)
+  return shown === '…' ? null : ABOUT_LINE + shown
 }
 
 /** Between two fences on lines of their own. Output that is too long loses its beginning: the end says why a job failed. */
