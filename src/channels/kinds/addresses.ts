@@ -10,7 +10,7 @@ export interface Piece {
 }
 
 /** White space, what is invisible, and what people put around an address. */
-const AROUND = String.raw`\s\p{C}<>"\x60{}|\\^[\]()…`
+const AROUND = String.raw`\s\p{C}<>"\x60{}|\\^[\]()…“”„‘’«»。、，`
 /** Wikis have such pages. The bracket of a sentence around an address has no pair within it. */
 const BRACKETS = String.raw`\([^${AROUND}]*\)`
 /** It does not end with punctuation. Takes linear time: the alternatives exclude each other. */

@@ -370,7 +370,9 @@ describe('while the incident is open', () => {
     it('a channel that could not be reached is sent it again after a change of it', async () => {
       await fixture.ping(check, FAILED)
       await pass(HOUR)
-      await fixture.database.query('update deliveries set status = 2, next_attempt_at = null where channel_id = $1', [early])
+      await fixture.database.query('update deliveries set status = 2, next_attempt_at = null where channel_id = $1', [
+        early,
+      ])
       await updateChannel(channelContext(), fixture.tenant(), early, { name: 'Mended' })
       await pass(0)
       await fixture.ping(check)

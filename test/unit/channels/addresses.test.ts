@@ -37,6 +37,10 @@ describe('addresses in a text', () => {
       'https://a.example/Backup_(shop) https://a.example/b_(c)_d).',
       ['https://a.example/Backup_(shop)', 'https://a.example/b_(c)_d'],
     ],
+    [
+      '“https://a.example/b” „https://c.example“ «https://d.example» https://e.example。',
+      ['https://a.example/b', 'https://c.example', 'https://d.example', 'https://e.example'],
+    ],
     ['<https://a.example|words> [words](https://b.example/c)', ['https://a.example', 'https://b.example/c']],
     [
       'https://wiki.example.com/Störung https://a.example/x…',
