@@ -18,11 +18,17 @@ const LINKED =
 /** For a chat: nothing of it is a link or a mention. */
 export const disarm = (text: string) => text.replace(LINKED, `$&${INVISIBLE}`)
 
+/** Notify all who are in a chat, wherever they stand. */
+const CALLS_ALL = String.raw`@(?=here|channel|everyone|all\b)`
+
 /**
  * Begin a mention, a channel, or a link under other words (`<https://...|words>`, `[words](https://...)`) in Slack,
- * Mattermost and others, which Alertmanager, PagerDuty and Apprise do not escape.
+ * Mattermost and others, which Alertmanager, PagerDuty and Apprise do not escape. Mail addresses stay whole.
  */
-const CHAT_CONTROLS = /<(?=[!@#]|[a-z][a-z\d+.-]{0,20}:)|@(?=here|channel|everyone|all\b)|\](?=[([])/gi
+const CHAT_CONTROLS = new RegExp(
+  String.raw`<(?=[!@#]|[a-z][a-z\d+.-]{0,20}:)|(?<![\p{L}\p{N}])@(?=[\p{L}\p{N}_])|${CALLS_ALL}|\](?=[([])`,
+  'giu',
+)
 
 /** For a service that passes it on to chats: nothing of it is a mention, or a link under other words. */
 export const disarmForChats = (text: string) => text.replace(CHAT_CONTROLS, `$&${INVISIBLE}`)

@@ -113,7 +113,7 @@ it('breaks the control sequences of chat tools in all texts', () => {
   const { annotations } = buildAlert(aFlipEvent({ check: { name }, facts: { reason: 'failed' }, lastPing }), {})
   expect(annotations.summary).toBe('x <\u200b!channel> @\u200bHERE is down')
   expect(annotations.body).toBe(
-    '<\u200b@U1> @\u200bchannel @\u200beveryone <\u200b!here> <\u200b#C1> a@heron.example @\u200ball, <b>',
+    '<\u200b@\u200bU1> @\u200bchannel @\u200beveryone <\u200b!here> <\u200b#C1> a@heron.example @\u200ball, <b>',
   )
 })
 
@@ -122,6 +122,8 @@ it.each([
   ['<MAILTO:a@evil.example.com|Ask>', '<\u200bMAILTO:a@evil.example.com|Ask>'],
   ['[Pay here](https://evil.example.com)', '[Pay here]\u200b(https://evil.example.com)'],
   ['[Pay here][1]', '[Pay here]\u200b[1]'],
+  ['@bob, (@ann) _@ops_ @Ärzte', '@\u200bbob, (@\u200bann) _@\u200bops_ @\u200bÄrzte'],
+  ['ann@example.com, x@everyone, a @ b', 'ann@example.com, x@\u200beveryone, a @ b'],
   ['see https://example.com/a (b) [c]: x < y', 'see https://example.com/a (b) [c]: x < y'],
 ])('breaks a link under other words: %s', (text, broken) => {
   const event = aFlipEvent({

@@ -185,7 +185,7 @@ describe('a summary', () => {
   })
 })
 
-it.each(['<!channel>', '<@U0123456>', '@everyone', '[x](https://evil.example)', '<https://evil.example|x>'])(
+it.each(['<!channel>', '<@U0123456>', '@everyone', '@bob', '[x](https://evil.example)', '<https://evil.example|x>'])(
   'untrusted text makes no mention and no link where PagerDuty passes it on: %s',
   (nasty) => {
     const event = aFlipEvent({
