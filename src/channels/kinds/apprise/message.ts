@@ -1,7 +1,6 @@
 /**
  * Messages of Apprise: a title, and a body of plain text. Apprise escapes the body for services with mark-up
- * (`text_to_html`, `text_to_markdown` in apprise/conversion/format.py); mentions in chats stay what they are, so they
- * are broken here.
+ * (`text_to_html` and others in apprise/conversion/format.py), but no mentions of chats: these are broken here.
  */
 
 import type { Digest } from '../../../domain/digest.ts'
@@ -11,7 +10,7 @@ import { composeLines, cutEnd, cutStart } from '../cut.ts'
 import { describeDigest } from '../digest-text.ts'
 import { disarmForChats } from '../disarm.ts'
 import { ABOUT, describeEvent, type EventText, type Tone } from '../event-text.ts'
-import { cutLine } from '../fit.ts'
+import { cutLine, isText } from '../fit.ts'
 import { type Links, placesOf } from '../kind.ts'
 
 /**
@@ -23,7 +22,6 @@ export const TEXT_LIMIT = 1_000
 /** With fewer units of it, a text says nothing. */
 const MIN_TEXT = 40
 
-/** `type`: Apprise has the same four. */
 export type AppriseMessage = { title: string; body: string; type: Tone; format: 'text' }
 
 /** The same event gives the same bytes. */
@@ -38,17 +36,15 @@ export function renderEvent(event: Event, links: Links): AppriseMessage {
 function renderBody(words: EventText, places: readonly string[], room: number): string {
   const { reason, facts, location, output, description } = words
   const first = cutProse(reason, room - places.join('\n').length - 1)
-  const lines = [...facts, ...(location === null ? [] : [location])].map(disarmForChats)
+  const lines = [...facts, location].filter(isText).map(disarmForChats)
   const head = composeLines(lines, room, (shown) => [first, ...shown, ...places].join('\n'))
   const left = room - head.length
-  const needed =
-    output === null ? 0 : renderBlock(output.title, output.text, Number.POSITIVE_INFINITY, cutOutput).length
-  const about = description === null ? '' : renderBlock(ABOUT, description, Math.max(left / 2, left - needed), cutProse)
-  if (output === null) return head + about
-  return head + renderBlock(output.title, output.text, left - about.length, cutOutput) + about
+  const end = (most: number) => (output === null ? '' : renderBlock(output.title, output.text, most, cutOutput))
+  const free = Math.max(left / 2, left - end(Number.POSITIVE_INFINITY).length)
+  const about = description === null ? '' : renderBlock(ABOUT, description, free, cutProse)
+  return head + end(left - about.length) + about
 }
 
-/** Empty where nothing of the text would be left. */
 function renderBlock(title: string, text: string, room: number, cut: typeof cutProse): string {
   const left = Math.floor(room) - title.length - 4
   const shown = cut(text, left)
@@ -63,7 +59,7 @@ export function renderDigest(digest: Digest, links: Links): AppriseMessage {
   const body = composeLines(
     checks.map((check) => disarmForChats(cutLine(check))),
     TEXT_LIMIT - title.length,
-    (lines) => [...lines, rest(lines.length), note, `All checks: ${link}`].filter((line) => line !== null).join('\n'),
+    (lines) => [...lines, rest(lines.length), note, `All checks: ${link}`].filter(isText).join('\n'),
   )
   return { title, body, type, format: 'text' }
 }
