@@ -39,7 +39,10 @@ export const disarmForChats = (text: string) => text.replace(CHAT_CONTROLS, `$&$
  */
 const NAMES_AND_SCHEMES = /(?<![\p{L}\p{N}_])@(?=[\p{L}\p{N}_]|$)|<$|\](?=:)|:(?=\/\/)/gu
 
-/** For a chat: no mention, no link under other words, and no link but the http and https addresses, as they are. */
+/**
+ * For a chat: no mention, no link under other words, and no address with another scheme. All else stays as it is, so
+ * that a command that is copied from a runbook works.
+ */
 export const disarmDescription = (description: string) =>
   splitAddresses(description)
     .map(({ text, isAddress }) => {

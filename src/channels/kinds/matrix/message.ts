@@ -1,6 +1,6 @@
 /**
  * Messages of Matrix: `m.text` with HTML (Matrix specification, Client-Server API, "m.room.message msgtypes"). No text
- * mentions a person, and the only links are the addresses of the description and ours.
+ * mentions a person. Names, reasons and outputs have no links.
  */
 
 import type { Digest } from '../../../domain/digest.ts'
