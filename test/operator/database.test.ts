@@ -86,6 +86,7 @@ describe('a database that hangs, and then is away', () => {
     await whenLeading(leader)
     await using standby = await start({ log })
     await eventually('the standby is warm', standby.operator.hasSynced)
+    await standby.started
     proxy.refuse()
     proxy.reset()
     await leader.stop()

@@ -24,6 +24,8 @@ export const PING_URL = 'http://heartbeat.monitoring.svc:8080'
 
 export interface TestOperator extends AsyncDisposable {
   readonly operator: Operator
+  /** Resolves when it takes part in the election, or cannot soon. */
+  readonly started: Promise<void>
   readonly client: KubernetesClient
   readonly metrics: Metrics
   readonly testDatabase: TestDatabase
@@ -65,7 +67,7 @@ export async function startTestOperator(options: TestOperatorOptions): Promise<T
     pollMs: 500,
     ...changes,
   })
-  operator.start()
+  const started = operator.start()
   let stopping: Promise<void> | undefined
   const stop = () => {
     stopping ??= (async () => {
@@ -76,6 +78,7 @@ export async function startTestOperator(options: TestOperatorOptions): Promise<T
   }
   return {
     operator,
+    started,
     client,
     metrics,
     testDatabase,
