@@ -1,8 +1,9 @@
 /** HeartbeatChannels: what they declare, what the service sends for them, and what people see. */
 
 import { randomBytes } from 'node:crypto'
+import { Webhook } from 'standardwebhooks'
 import { describe, expect, it } from 'vitest'
-import { sign } from '../../src/channels/kinds/webhook/signature.ts'
+import { listen } from '../support/operator.ts'
 import { startReceiver } from '../support/receiver.ts'
 import { eventually } from '../support/until.ts'
 import { use, useEach } from '../support/use.ts'
@@ -104,7 +105,7 @@ describe('a HeartbeatChannel', () => {
       await eventually('the test arrives', () => received().length > seen)
       const { headers, body } = received().at(-1)!
       const [id, at] = [headers['webhook-id'], headers['webhook-timestamp']] as [string, string]
-      return headers['webhook-signature'] === sign({ id, atSeconds: Number(at), body, secrets: [secret] })
+      return headers['webhook-signature'] === new Webhook(secret).sign(id, new Date(Number(at) * 1_000), body)
     }
     expect(await isSignedWith(secrets[0]!)).toBe(true)
     await place.patch('secrets', 'signing', { data: { value: Buffer.from(secrets[1]!).toString('base64') } })
@@ -113,6 +114,8 @@ describe('a HeartbeatChannel', () => {
     await place.apply('ops', { displayName: 'Other', webhook })
     await place.ready('ops')
     expect(await isSignedWith(secrets[1]!), 'after another change').toBe(true)
+    const seen = JSON.stringify([await place.get('ops'), await place.channelOf('ops'), await place.events('ops')])
+    for (const secret of secrets) expect(seen).not.toContain(secret)
   })
 
   it.each([
@@ -121,12 +124,16 @@ describe('a HeartbeatChannel', () => {
     ['without its beginning', Buffer.alloc(32).toString('base64')],
     ['without its end', `whsec_${Buffer.alloc(32).toString('base64').replace('=', '')}`],
   ])('is stalled by a signing secret %s', async (_, value) => {
+    const { log, said, errors } = listen()
+    await t.restart({ log })
     await place.putSecret('signing', value)
     const signingSecretRef = { name: 'signing', key: 'value' }
     await place.apply('ops', { webhook: { url: 'https://hooks.example.com/x', signingSecretRef } })
     const message = await place.stalled('ops', 'InvalidSpec')
     expect(message).toBe('the value of the key value of Secret signing must be whsec_ and 24 to 64 bytes in base64')
-    expect(JSON.stringify(await place.events('ops'))).not.toContain(value)
+    await place.event('ops', 'InvalidSpec')
+    const seen = JSON.stringify([await place.get('ops'), await place.events('ops'), said, errors])
+    expect(seen).not.toContain(value)
   })
 
   it('notices a changed Secret within a resync', async () => {
@@ -230,7 +237,7 @@ describe('what a person has to correct', () => {
     await isSaid('Secret chat is not for channels: give it the label heartbeat-operator.io/channel: "true"')
     await place.patch('secrets', 'chat', { metadata: { labels: { 'heartbeat-operator.io/channel': 'true' } } })
     await place.change('ops', { spec: { slack: { secretRef: { name: 'chat', key: 'other' } } } })
-    await isSaid('Secret chat has no key other: add it, or correct secretRef.key')
+    await isSaid('Secret chat has no key other: add it, or name another key')
     await place.apply('ops', slack('chat'))
     await place.ready('ops')
     expect((await place.statusOf('ops')).lastHandledReconcileRequest).toBe('1')

@@ -40,7 +40,7 @@ export async function readSecret(
   if (labels?.[CHANNEL_LABEL] !== 'true')
     throw missing(`Secret ${name} is not for channels: give it the label ${CHANNEL_LABEL}: "true"`)
   const encoded = secret.data?.[key]
-  if (encoded === undefined) throw missing(`Secret ${name} has no key ${key}: add it, or correct secretRef.key`)
+  if (encoded === undefined) throw missing(`Secret ${name} has no key ${key}: add it, or name another key`)
   // A file that a Secret is made of often ends with a line break.
   const value = Buffer.from(encoded, 'base64').toString('utf8').trim()
   return { value, version: `${uid}.${resourceVersion}` }
