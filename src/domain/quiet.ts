@@ -114,7 +114,7 @@ interface Flipped {
 
 /**
  * What a flip adds to `quiet`. A check that was quiet for long enough, but is not settled yet, flaps until the
- * evaluator has seen it: the flip does not postpone that, and the status after it is the one that is notified.
+ * evaluator has seen it. The flip does not postpone the evaluation, which notifies the status after the flip.
  */
 export function countFlip(
   { graceMs }: Pick<CheckSpec, 'graceMs'>,

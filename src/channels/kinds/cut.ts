@@ -11,8 +11,8 @@ export function cutEnd(pieces: readonly string[], limit: number): string {
 }
 
 /**
- * The end of the text, by the same rules: the end of a log says why a job failed. It begins with a whole line unless half
- * of it would be lost.
+ * The end of the text, by the same rules: the end of a log says why a job failed. The end begins with a whole line, unless
+ * half of what fits would be lost.
  */
 export function cutStart(pieces: readonly string[], limit: number): string {
   if (fits(pieces, limit)) return pieces.join('')

@@ -56,7 +56,7 @@ export interface DeclaredKind<T extends Resource, Facts> extends ResourceKind {
   changesAt?(facts: Facts): Instant | null
   /** All that the service has for resources of the cluster, in no order. */
   list(): Promise<readonly Listed<T>[]>
-  /** Removes what the service has. Without any, and for that of the id `other`: nothing. */
+  /** Removes what the service has for the resource, unless its id is `other`. Nothing is there: nothing happens. */
   retire(place: Place, other?: string): Promise<unknown>
 }
 

@@ -133,7 +133,7 @@ export const SilenceSpec = withRules(
       checkSelector: checkSelector.optional().meta({
         ...checkSelector.meta(),
         description:
-          'Which HeartbeatChecks of this namespace the silence covers, by their labels: those that fulfil all conditions. Default: all of them',
+          'The silence covers the HeartbeatChecks of this namespace whose labels fulfil all conditions. Default: all of the namespace',
       }),
     },
     'must be an object',
@@ -176,7 +176,7 @@ export const SilenceSpec = withRules(
       reason: 'FieldValueInvalid',
     },
   ],
-  { description: 'When no channel is notified of which HeartbeatChecks of this namespace, and why.' },
+  { description: 'A time in which no channel is notified of HeartbeatChecks of this namespace, and why.' },
 )
 
 export const SilenceStatus = z

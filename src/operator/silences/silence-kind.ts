@@ -41,7 +41,7 @@ export function silenceKind({
     },
     find: (_, resource) => service.findSilence(resource),
     describe: (_, silence) => describeSilence(silence),
-    // A window may begin while the one before it holds.
+    // A window may begin while the window before it holds.
     changesAt: ({ activeUntil, nextStartsAt }) => earliest(activeUntil, nextStartsAt),
     async list() {
       const found = await service.listSilences(cluster)

@@ -107,8 +107,9 @@ export async function wakeHeld(tx: Queryable, keys: readonly number[]): Promise<
 }
 
 /**
- * The checks that a channel serves and recipients know as down are evaluated at once. Locked rows: as for silences. Their
- * escalation begins anew: the channel may want what others were sent before. No channel is sent it twice (`insertEvents`).
+ * The checks that a channel serves and recipients know as down are evaluated at once. Their escalation begins anew: the
+ * channel may want what others were sent before. `insertEvents` sends no channel an incident twice. A check whose row
+ * another transaction holds is left out, and is not escalated to the channel in this incident: see `wakeSilenced`.
  */
 export async function wakeServed(tx: Queryable, channelId: string, now: Instant): Promise<void> {
   const held = `t.status = ${STATUSES.indexOf('down')} and t.incident_since is not null and t.notified is null

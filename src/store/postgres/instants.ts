@@ -17,7 +17,7 @@ const YEARS_400_MS = 146_097 * 86_400_000
 /** Milliseconds of `2026-11-21 13:38:11.123456+00`, the only form of our era in a session in UTC; NaN for `infinity`. */
 export function parseInstant(text: string): number {
   const year = twoDigits(text, 0) * 100 + twoDigits(text, 2)
-  // The years 1 to 99 would be those of the last century.
+  // Date.UTC takes the years 0 to 99 for years of the last century.
   const [shown, laterMs] = year < 100 ? [year + 400, YEARS_400_MS] : [year, 0]
   const minute = Date.UTC(shown, twoDigits(text, 5) - 1, twoDigits(text, 8), twoDigits(text, 11), twoDigits(text, 14))
   let us = twoDigits(text, 17) * 1_000_000

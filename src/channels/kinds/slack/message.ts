@@ -107,8 +107,8 @@ const MIN_ABOUT = 500 + ABOUT_LINE.length
 const MIN_OUTPUT = 200
 
 /**
- * A description that is too long loses its end; null where nothing would be left. Slack makes no links by itself of what
- * is verbatim: an address is a link in brackets, which shows the address.
+ * A description that is too long loses its end; null where nothing would be left. In verbatim text Slack makes no links
+ * by itself: an address is a link in brackets, which shows the address.
  */
 function renderDescription(description: string, limit: number): string | null {
   const pieces = splitAddresses(disarmDescription(description)).flatMap(({ text, isAddress }) =>

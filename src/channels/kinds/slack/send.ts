@@ -1,6 +1,6 @@
 /**
  * Slack's incoming webhooks: https://docs.slack.dev/messaging/sending-messages-using-incoming-webhooks ("Handling
- * errors": a word as the whole response). Other services behind the same kind say other things, and are judged by status.
+ * errors": a word as the whole response). Other services behind the same kind say other things: their status decides.
  */
 
 import { type Judge, rejectFor } from '../../../delivery/http-outcome.ts'

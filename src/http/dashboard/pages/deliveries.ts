@@ -179,7 +179,7 @@ function pageOf({ kind, id }: Cause, silences: ReadonlySet<string>): string | nu
 }
 
 /**
- * `silences`: the ids of those that have a page. What the receiver responded, why an attempt failed, and what follows.
+ * `silences`: ids of silences that have a page. What the receiver responded, why an attempt failed, and what follows.
  * The text can hold words of the receiver.
  */
 export function responseWords(delivery: DeliveryRecord, now: Instant, silences: ReadonlySet<string> = new Set()): Html {
